@@ -45,7 +45,7 @@ func sameServer(k known, f *found) bool {
 	return len(same) > 0 && f.seen("%s have the same run_id", strings.Join(same, "; "))
 }
 
-// sameHost: loopback addresses are those of a lab, where it is meant.
+// sameHost: on loopback addresses it is a lab, and intended.
 func sameHost(k known, f *found) bool {
 	byHost := map[string][]string{}
 	for i := range k.Nodes {
@@ -106,10 +106,10 @@ func wrongRole(_ known, n *monitor.Node, f *found) bool {
 	return n.State == monitor.NodeWrongRole
 }
 
-// openServer: a server beyond this host that obeys everybody. That it is no firewall
-// or network policy which keeps strangers out cannot be seen from here.
+// openServer: a server on another host that accepts commands without a login. A firewall or
+// network policy that keeps strangers out cannot be seen from here.
 func openServer(_ known, n *monitor.Node, f *found) bool {
-	return n.Facts.Open && hostOf(n.Addr) != monitor.ThisMachine && f.seen("PING without a login is obeyed at %s", n.Addr)
+	return n.Facts.Open && hostOf(n.Addr) != monitor.ThisMachine && f.seen("PING without a login is answered at %s", n.Addr)
 }
 
 func replicas(_ known, n *monitor.Node, f *found) bool {
@@ -118,7 +118,7 @@ func replicas(_ known, n *monitor.Node, f *found) bool {
 
 func nodeDown(k known, n *monitor.Node, f *found) bool {
 	if k.Cluster.Verdict == monitor.VerdictUnavailable {
-		return false // told as that
+		return false // no-quorum reports it
 	}
 	f.Title, f.Evidence = "the node is "+n.State.String(), n.Err
 	f.Consequence = fmt.Sprintf("%d more may fail before nothing can be locked.", max(0, k.Cluster.CanLose))
@@ -126,9 +126,9 @@ func nodeDown(k known, n *monitor.Node, f *found) bool {
 	case monitor.NodeDown, monitor.NodeSlow:
 	case monitor.NodeLoading:
 		f.Remedy = "Wait. Lock masters without persistence have nothing to load."
-		return f.seen("LOADING: it reads its data")
+		return f.seen("LOADING: it is reading its data")
 	case monitor.NodeDenied:
-		f.Consequence = "It is not known if it serves, and its locks are not seen."
+		f.Consequence = "It is not known whether it serves, and its locks cannot be seen."
 		f.Remedy = "Give this user the rights that redlockctl config acl prints, or correct its password."
 	default:
 		return false
@@ -136,8 +136,8 @@ func nodeDown(k known, n *monitor.Node, f *found) bool {
 	return !f.Evidence.Empty() || f.seen("%s", n.State)
 }
 
-// unsafePersistence: without a guard, what a server forgets is a vote to give
-// again. One that keeps its data by halves looks safe, and is not.
+// unsafePersistence: without a guard, a server that loses a lock can give the vote again. One
+// that is only partly persistent looks safe and is not.
 func unsafePersistence(k known, n *monitor.Node, f *found) bool {
 	if n.Facts.AppendOnly == "" || !n.State.Readable() {
 		return false
@@ -151,7 +151,7 @@ func unsafePersistence(k known, n *monitor.Node, f *found) bool {
 	case n.Facts.SaveKnown && n.Facts.Save != "":
 		return f.seen(`snapshots only: save "%s", appendonly no`, n.Facts.Save)
 	}
-	// It is right for lock masters, if a guard watches: see notProtected.
+	// No persistence is right for lock masters if a guard watches: see notProtected.
 	return k.guard != nil && f.seen("no persistence, and no guard fences this node")
 }
 
@@ -164,7 +164,7 @@ func clientsFull(k known, n *monitor.Node, f *found) bool {
 	return most > 0 && 10*int64(n.Clients) >= 9*most && f.seen("%s connections are open", clientsOf(n))
 }
 
-// clientsOf is how many connections a node has, of how many.
+// clientsOf returns how many connections a node has, of how many.
 func clientsOf(n *monitor.Node) string {
 	if n.Facts.MaxClients < 0 {
 		return strconv.Itoa(n.Clients)
@@ -194,7 +194,7 @@ func savedByHand(k known, n *monitor.Node, f *found) bool {
 	h := k.since[n.Name]
 	note(h.backgroundSaves, max(0, n.Facts.BackgroundSaves)+max(0, n.Facts.Rewrites), "BGSAVE or BGREWRITEAOF")
 	if note(h.saves, n.Facts.Saves, "SAVE") {
-		f.Consequence = "SAVE stops the server for as long as it takes: attempts fail, validity runs out."
+		f.Consequence = "SAVE blocks the server until it is done: attempts fail, and locks expire."
 		if h.saves.lately(k.At) {
 			f.Severity = monitor.SeverityWarning
 		}
@@ -208,13 +208,13 @@ func savedByHand(k known, n *monitor.Node, f *found) bool {
 
 func evenNodes(k known, f *found) bool {
 	n := k.Cluster.N
-	f.Consequence = fmt.Sprintf("It tolerates the loss of %d, no more than %d nodes do, and contenders split the votes more often.", n-k.Cluster.Quorum, n-1)
+	f.Consequence = fmt.Sprintf("It tolerates the loss of %d, as %d nodes do, and contending clients split the votes more often.", n-k.Cluster.Quorum, n-1)
 	return n > 1 && n%2 == 0 && f.seen("%d nodes, quorum %d", n, k.Cluster.Quorum)
 }
 
 func singleNode(k known, f *found) bool { return k.Cluster.N == 1 && f.seen("1 node, quorum 1") }
 
-// locksUnread: what this program has no room for.
+// locksUnread: keys for which this program has no memory.
 func locksUnread(k known, n *monitor.Node, f *found) bool {
 	switch {
 	case n.NoRoom == 0:
@@ -224,11 +224,11 @@ func locksUnread(k known, n *monitor.Node, f *found) bool {
 	}
 	f.Severity, f.Title = monitor.SeverityInfo, "more keys that are not locks than this program has room for"
 	f.Consequence = "They are not listed. All locks are."
-	return f.seen("no room for about %s: such keys have a quarter of [monitor] max_memory, which is %s", words.Count(n.NoRoom, "key", "keys"), words.Bytes(k.opt.MaxMemory))
+	return f.seen("no room for about %s: such keys may use a quarter of [monitor] max_memory, which is %s", words.Count(n.NoRoom, "key", "keys"), words.Bytes(k.opt.MaxMemory))
 }
 
-// limitedSight: what this user may not see, or what does not come through, cannot be
-// found. What to do is what there is to do about each of it.
+// limitedSight: what this user may not read, or what does not arrive. The remedy lists what to
+// do about each.
 func limitedSight(_ known, n *monitor.Node, f *found) bool {
 	var seen, do []string
 	for _, l := range n.Limits {

@@ -10,39 +10,38 @@ import (
 	"redlockctl/redlock"
 )
 
-// stepHold is for how long the step of a clock is told, at least.
+// stepHold is how long a clock step is reported, at least.
 const stepHold = time.Minute
 
 func clockStep(k known, n *monitor.Node, f *found) bool {
 	by := n.Facts.StepBy
 	f.Title = "its clock was stepped by " + words.Signed(by)
 	if by < 0 {
-		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it live longer than they should: they block, but do not let anybody in."
+		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it expire later than they should. They block, but let nobody in."
 	}
 	return !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold) &&
 		f.seen("by %s, %s", words.Signed(by), words.Ago(n.Facts.StepAt, k.At))
 }
 
-// clockRate compares the drift allowance of the lock algorithm with what is
-// measured: how much faster the fastest clock runs than the slowest, ours among
-// them.
+// clockRate compares the drift allowance of the lock algorithm with the measured difference
+// between the fastest and the slowest clock, this machine's included.
 func clockRate(k known, f *found) bool {
 	allowance := cmp.Or(k.opt.DriftFactor, redlock.DefaultDriftFactor)
 	s := monitor.RateSpread(k.Nodes)
 	least := s.PPM - s.Bound // certainly that much
 	if least > allowance*1e6 {
 		f.Severity = monitor.SeverityDanger
-		f.Consequence = "A node whose clock runs fast lets go of a lock before its holder does, by more than the holder allows for."
+		f.Consequence = "A node with a fast clock expires a lock earlier than its holder allows for."
 	}
 	return least > min(allowance*1e6/2, mostSlew) && f.seen("%s runs %.0f ± %.0f ppm faster than %s; the drift allowance is %.0f ppm (drift_factor %g)",
 		s.Fastest, s.PPM, s.Bound, s.Slowest, allowance*1e6, allowance)
 }
 
-// mostSlew is the rate, in ppm, at which two clocks that are slewed part at most.
+// mostSlew is the greatest difference in rate, in ppm, between two clocks that are slewed.
 const mostSlew = 1000
 
-// slowAttempts: an attempt waits for the quorum-th fastest node; what it waits
-// is taken from the validity.
+// slowAttempts: an attempt waits for the quorum-th fastest node, and the time that it waits is
+// subtracted from the validity.
 func slowAttempts(k known, f *found) bool {
 	ttl, which := k.shortest, "the smallest TTL in use"
 	if ttl == 0 {
@@ -71,8 +70,8 @@ const (
 	leastSlow = 20 * time.Millisecond
 )
 
-// tailOf is the round trip that all but one stay below: of sixty the nearest
-// that there is to p99, without the one that a busy machine always has.
+// tailOf returns the second greatest round trip: of sixty samples the nearest to p99, without
+// the one outlier that a busy machine always has.
 func tailOf(rtts []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(rtts))
 	return sorted[len(sorted)-2]
@@ -80,7 +79,7 @@ func tailOf(rtts []time.Duration) time.Duration {
 
 const (
 	longGap           = 5 * time.Second // more than a busy machine explains
-	discontinuityHold = time.Minute     // for how long a discontinuity is told
+	discontinuityHold = time.Minute     // for how long a discontinuity is reported
 )
 
 func consoleStopped(k known, f *found) bool {

@@ -6,8 +6,8 @@ import (
 	"redlockctl/monitor"
 )
 
-// happened is what has happened on a node since it was first looked at: how
-// often, and when the last time.
+// happened counts what happened on a node since this process first saw it, with the time of
+// the last one.
 type happened struct {
 	evicted, refused, saves, backgroundSaves, configRewrites, aclSaves count64
 }
@@ -17,7 +17,7 @@ type count64 struct {
 	at time.Time
 }
 
-// lately reports whether it was counted up not long ago.
+// lately reports whether the counter rose not long ago.
 func (c count64) lately(now time.Time) bool { return c.n > 0 && now.Sub(c.at) < lately }
 
 // nodeWatch follows the counters of one server.
@@ -27,10 +27,10 @@ type nodeWatch struct {
 	since happened
 }
 
-// nodeWatches are those of all nodes.
+// nodeWatches follows all nodes.
 type nodeWatches []nodeWatch
 
-// happened brings the nodes' counters up to this moment, and is what they say by name.
+// happened updates the counters from a snapshot and returns them by node name.
 func (w *nodeWatches) happened(s *monitor.Snapshot) map[string]happened {
 	if len(*w) != len(s.Nodes) {
 		*w = make([]nodeWatch, len(s.Nodes))
@@ -42,7 +42,7 @@ func (w *nodeWatches) happened(s *monitor.Snapshot) map[string]happened {
 			seen := w.runID != ""
 			*w = nodeWatch{runID: n.RunID, last: n.Facts}
 			if seen {
-				// It started under our eyes: all that it counts is news.
+				// It restarted while we watched: everything that it counts is new.
 				w.last.Evicted, w.last.Refused, w.last.Saves, w.last.BackgroundSaves, w.last.ConfigRewrites, w.last.Rewrites, w.last.ACLSaves = 0, 0, 0, 0, 0, 0, 0
 			}
 		}
@@ -67,5 +67,5 @@ func (w *nodeWatches) happened(s *monitor.Snapshot) map[string]happened {
 	return out
 }
 
-// lately is how long an act or an accident that leaves no state is told.
+// lately is how long an action or an accident that leaves no state is reported.
 const lately = 10 * time.Minute

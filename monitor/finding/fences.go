@@ -29,7 +29,7 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 		case g.Known && !g.Verified && g.OpenFor > 0:
 			return f.seen("its last start was unfenced, for at most %s", g.OpenFor)
 		case g.Known && !g.Verified:
-			return f.seen("its last start was unfenced, for how long is not known")
+			return f.seen("its last start was unfenced; the exposure is not known")
 		}
 		return bootFinding(k, n, f)
 	}
@@ -43,7 +43,7 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 	return seen && f.seen("it accepted writes right after its restart, %s", words.Ago(n.Facts.OpenAt, k.At))
 }
 
-// bootFenceUnverified: a guard watches, and has seen no start of them.
+// bootFenceUnverified: a guard watches the nodes and has seen none of their starts.
 func bootFenceUnverified(k known, f *found) bool {
 	var names []string
 	f.Severity = monitor.SeverityInfo
@@ -59,41 +59,41 @@ func bootFenceUnverified(k known, f *found) bool {
 	return len(names) > 0 && f.seen("no start of %s has been seen", strings.Join(names, ", "))
 }
 
-// staysFenced: a guard lets a node rejoin after D. One that stays fenced for longer
-// has no guard that does.
+// staysFenced: a guard lets a node rejoin after D. If a node stays fenced for much longer, no
+// guard does.
 func staysFenced(k known, n *monitor.Node, f *found) bool {
 	fenced := k.At.Sub(n.Since)
 	f.Remedy = strings.ReplaceAll(f.Remedy, "NAME", n.Name)
 	switch {
 	case n.State == monitor.NodeCordoned:
 		f.Severity, f.Title = monitor.SeverityInfo, "cordoned by an operator"
-		f.Consequence = "It has no vote, and no guard lets it rejoin."
-		f.Remedy = "redlockctl node rejoin --now " + n.Name + " when the work on it is done."
+		f.Consequence = "It does not vote, and no guard lets it rejoin."
+		f.Remedy = "When the work on it is done: redlockctl node uncordon " + n.Name + "."
 		return f.seen("cordoned %s", words.Ago(n.Since, k.At))
 	case n.State != monitor.NodeFenced, k.Cluster.MaxTTL == 0, fenced < 2*k.Cluster.MaxTTL+10*time.Second:
 		return false
 	case fenced < 2*announce.Greatest(n.Guards, "")+10*time.Second:
 		return false // the guard that watches it waits for longer
 	}
-	text := "fenced since " + fenced.Round(time.Second).String() + ", far longer than a guard waits"
+	text := "fenced for " + fenced.Round(time.Second).String() + ", much longer than a guard waits"
 	if len(n.Guards) > 0 {
 		f.Title = "its guard does not let it rejoin"
-		f.Remedy = "See what the guard waits for: its log, and redlockctl guard status on its host. Or by hand: redlockctl node rejoin --now " + n.Name + "."
+		f.Remedy = "Find out what the guard waits for: read its log, and run redlockctl guard status on its host. By hand: redlockctl node rejoin --now " + n.Name + "."
 		text += ", though " + monitor.GuardName(n.Guards[0]) + " watches it"
 	}
 	return f.seen("%s", text)
 }
 
-// Words of [Options.Fences], as in the configuration.
+// Values of [Options.Fences], as in the configuration.
 const (
 	fenceByUser = "acl"
 	fenceByNone = "none"
 )
 
-const userRemedy = "Start the lock clients' user without commands that write, in an ACL file that the server cannot write: redlockctl node boot-fence NAME prints it."
+const userRemedy = "Put the lock clients' user without write commands into an ACL file that the server cannot write: redlockctl node boot-fence NAME prints it."
 
-// bootFinding says what is wrong with how a node starts, beyond what a guard in
-// this process tells.
+// bootFinding says what is wrong with how a node starts, apart from what a guard in this
+// process knows.
 func bootFinding(k known, n *monitor.Node, f *found) bool {
 	boot := k.boots[n.Name]
 	f.Remedy = cmp.Or(boot.Remedy, f.Remedy)
@@ -114,20 +114,20 @@ func bootFinding(k known, n *monitor.Node, f *found) bool {
 		return f.seen("%s", text)
 	}
 	if boot.StartedUnfenced {
-		return f.seen("its last start was unfenced, as a guard remembers")
+		return f.seen("its last start was unfenced, according to the memory of a guard on this host")
 	}
 	f.Title = "its boot fence does not last"
-	f.Consequence = "One CONFIG REWRITE or ACL SAVE, by a person, a tool or another program, and it starts unfenced: it then votes a second time until a guard has fenced it."
+	f.Consequence = "After one CONFIG REWRITE or ACL SAVE, by anybody, it starts unfenced and can vote a second time until a guard has fenced it."
 	return boot.Form == BootFragile && f.seen("%s", boot.Evidence)
 }
 
-// fenceRewritten: CONFIG REWRITE and ACL SAVE write what is set at that moment,
-// and so may write the fence away.
+// fenceRewritten: CONFIG REWRITE and ACL SAVE write the settings of that moment, and so may
+// remove the boot fence.
 func fenceRewritten(k known, n *monitor.Node, f *found) bool {
 	method, since := k.opt.Fences[n.Name], k.since[n.Name]
 	what := []string{calls("CONFIG REWRITE", since.configRewrites, n.Facts.ConfigRewrites, k.At)}
 	if method == fenceByUser {
-		f.Consequence = "ACL SAVE and CONFIG REWRITE while it serves write the lock clients' user with its commands that write: the next start is unfenced."
+		f.Consequence = "ACL SAVE and CONFIG REWRITE on a serving node write the lock clients' user with its write commands: the next start is unfenced."
 		f.Remedy = "Check it on the server's own host: redlockctl node boot-fence NAME --verify. An ACL file that the server cannot write survives it."
 		what = append(what, calls("ACL SAVE", since.aclSaves, n.Facts.ACLSaves, k.At))
 	}
@@ -135,14 +135,14 @@ func fenceRewritten(k known, n *monitor.Node, f *found) bool {
 	return len(what) > 0 && method != fenceByNone && rewriteMatters(k, n) && f.seen("%s", strings.Join(what, "; "))
 }
 
-// rewriteMatters reports whether a rewrite may undo the node's boot fence. Of a
-// node that is known to be firm or broken nothing needs to be guessed.
+// rewriteMatters reports whether a rewrite may undo the node's boot fence. If the form of the
+// boot fence is known, this does not have to be guessed.
 func rewriteMatters(k known, n *monitor.Node) bool {
 	return isGuarded(k, n) && k.boots[n.Name].Form == BootUnseen
 }
 
-// fenceDenied: where CONFIG cannot be used, nobody can fence by
-// min-replicas-to-write, nor let the node rejoin.
+// fenceDenied: without CONFIG nobody can fence by min-replicas-to-write or let the node
+// rejoin.
 func fenceDenied(k known, n *monitor.Node, f *found) bool {
 	if method := k.opt.Fences[n.Name]; n.Facts.ConfigError == "" || method == fenceByUser || method == fenceByNone {
 		return false
@@ -151,14 +151,14 @@ func fenceDenied(k known, n *monitor.Node, f *found) bool {
 	if guarded {
 		f.Severity = monitor.SeverityDanger
 	}
-	// Denied to this user. Another one, as which the guard logs in, may have the
-	// right: a guard that has seen the fence of a start has it.
+	// Denied to this user. The guard's user may have the right: a guard that has seen how
+	// the node started has it.
 	saw := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot != announce.BootUnknown })
 	return (n.Facts.ConfigMissing || guarded && !saw) && f.seen("CONFIG GET min-replicas-to-write: %s", n.Facts.ConfigError)
 }
 
-// calls says how often a command was called on a node: as was seen, or by the server's
-// own count; empty: never.
+// calls says how often a command was called on a node, as seen or by the server's own count;
+// empty if never.
 func calls(command string, seen count64, total int64, now time.Time) string {
 	switch {
 	case seen.lately(now):

@@ -1,6 +1,6 @@
-// Package finding looks for what Redlock assumes and does not hold on a cluster. It is a pure step
-// machine: snapshots go in, findings and events come out. A check only says what holds now; when that is
-// told, or taken back, is decided in one place.
+// Package finding looks for Redlock assumptions that do not hold on a cluster. It is a pure step
+// machine: snapshots go in, findings and events come out. A check only says what holds now; one place
+// decides when a finding is reported and when it is cleared.
 package finding
 
 import (
@@ -15,7 +15,7 @@ import (
 	"redlockctl/monitor/clock"
 )
 
-// known is all that findings are made of: a moment of the cluster.
+// known is the input of all checks: the cluster at one moment.
 type known struct {
 	*monitor.Snapshot
 	opt           Options
@@ -27,39 +27,39 @@ type known struct {
 	locks map[int]badLocks
 	// shortest is the smallest TTL that locks were taken with lately; 0: unknown.
 	shortest time.Duration
-	// since is, by the node's name, what has happened there since it was first looked at.
+	// since has, by node name, what happened there since this process first saw it.
 	since map[string]happened
 }
 
-// found is a finding that a check fills in.
+// found is a finding while a check fills it in.
 type found monitor.Finding
 
-// seen says what was seen; it reports true, for a check to return.
+// seen sets the evidence and returns true, for a check to return.
 func (f *found) seen(format string, args ...any) bool {
 	f.Evidence = safetext.New(fmt.Sprintf(format, args...))
 	return true
 }
 
 const (
-	// flapping: a finding that comes back within it stays for twice as long after
-	// it has gone, and so on.
+	// flapping: a finding that comes back within this time stays twice as long the next
+	// time, and so on.
 	flapping = time.Minute
 	// lookEvery is the least time between two looks.
 	lookEvery = 200 * time.Millisecond
 )
 
-// Options are what findings have to know of the configuration.
+// Options are the settings that the checks need.
 type Options struct {
-	// Fences is how nodes are fenced, by name, where it is not by
-	// min-replicas-to-write: "acl" or "none", as in the configuration.
+	// Fences has the fence method by node name, if it is not min-replicas-to-write:
+	// "acl" or "none", as in the configuration.
 	Fences      map[string]string
-	Meant       []string // IDs of findings that are not told
-	MaxMemory   int64    // bytes that locks may take here
+	Meant       []string // IDs of findings that are not reported
+	MaxMemory   int64    // bytes that locks may use in this process
 	DriftFactor float64  // of the lock algorithm
 	NodeTimeout time.Duration
 }
 
-// Findings keeps the findings of a cluster: a pure step machine over moments.
+// Findings keeps the findings of a cluster: a pure step machine over snapshots.
 type Findings struct {
 	opt           Options
 	checks        []check
@@ -67,7 +67,7 @@ type Findings struct {
 	locks         lockWatch
 	nodes         nodeWatches
 	guard         func() monitor.GuardView
-	sight         *monitor.GuardView // as last told by guard
+	sight         *monitor.GuardView // the last answer of guard
 	boots         map[string]BootSight
 	discontinuity clock.Discontinuity
 	looked        time.Time
@@ -76,35 +76,34 @@ type Findings struct {
 
 type findingName struct{ id, node string }
 
-// openFinding is a finding that was seen, told or not.
+// openFinding is a finding that was seen, reported or not.
 type openFinding struct {
 	monitor.Finding
 	check *check
 	told  bool
 	last  time.Time // when it was last seen
-	grave time.Time // when it was last seen as grave as it is told
+	grave time.Time // when it was last seen as severe as it is reported
 	flaps int       // how often it came back soon
-	gone  time.Time // when it was taken back; zero: it was not
+	gone  time.Time // when it was cleared; zero: it was not
 }
 
-// Guarded tells of the guard in this process: sight is called with each look.
+// Guarded sets the source of what the guard in this process knows. It is called by each Look.
 func (f *Findings) Guarded(sight func() monitor.GuardView) { f.guard = sight }
 
-// Guard is what the guard in this process said at the last look; nil: there is none.
+// Guard returns what the guard in this process said at the last Look; nil if there is none.
 func (f *Findings) Guard() *monitor.GuardView { return f.sight }
 
-// Booted tells how nodes start, by their names.
+// Booted sets how nodes start, by node name.
 func (f *Findings) Booted(boots map[string]BootSight) { f.boots = boots }
 
-// Discontinued tells that what was measured before is not to be believed.
+// Discontinued notes a clock discontinuity: measurements from before it are dropped.
 func (f *Findings) Discontinued(d clock.Discontinuity) { f.discontinuity = d }
 
-// Note takes in the keys of locks that have changed.
+// Note adds the keys of locks that have changed.
 func (f *Findings) Note(keys []string) { f.locks.note(keys) }
 
-// Look takes in a moment of the cluster and returns what holds now, the most severe
-// first. emit is told of findings that open and close. The snapshot is that of a
-// settled view; its own findings are not looked at.
+// Look checks a snapshot and returns the findings that hold now, the most severe first. It
+// calls emit for each finding that opens or closes. It ignores the findings of s itself.
 func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor.Finding {
 	now := s.At
 	if !f.looked.IsZero() && now.Sub(f.looked) < lookEvery {
@@ -121,7 +120,7 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 	for i := range f.checks {
 		c := &f.checks[i]
 		if c.after >= measured && k.discontinuity.Recent(now, measured) {
-			continue // what was measured before says nothing
+			continue // measurements from before say nothing
 		}
 		declared := monitor.Finding{ID: c.id, Severity: c.severity, Title: c.title, Consequence: c.why, Remedy: c.do}
 		c.find(k, declared, func(found monitor.Finding) { f.saw(c, found, now) })
@@ -138,7 +137,7 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 	return f.current
 }
 
-// saw takes note of a finding that holds now.
+// saw notes a finding that holds now.
 func (f *Findings) saw(c *check, found monitor.Finding, now time.Time) {
 	name := findingName{found.ID, found.Node}
 	o := f.open[name]
@@ -162,7 +161,7 @@ func (f *Findings) saw(c *check, found monitor.Finding, now time.Time) {
 	o.Finding, o.last = found, now
 }
 
-// settle tells a finding that has lasted, and takes one back that has gone.
+// settle reports a finding that has lasted, and clears one that has gone.
 func (f *Findings) settle(o *openFinding, now time.Time, emit func(monitor.Event)) {
 	name := findingName{o.ID, o.Node}
 	hold := o.check.before << o.flaps
@@ -185,8 +184,8 @@ func (f *Findings) settle(o *openFinding, now time.Time, emit func(monitor.Event
 	}
 }
 
-// Undecided reports whether something that was first seen before until needs more
-// time to be told for certain, or the moment now was not looked at.
+// Undecided reports whether a problem that was first seen before until needs more time to be
+// certain, or Look was not called for now.
 func (f *Findings) Undecided(now, until time.Time) bool {
 	if f.looked != now || f.locks.awaits(now, until, f.opt.NodeTimeout) {
 		return true
@@ -199,14 +198,14 @@ func (f *Findings) Undecided(now, until time.Time) bool {
 	return false
 }
 
-// Ripening is how many locks are in a state that is a danger if it lasts, and whether the
-// view, complete since then, is too young to tell of what was there.
+// Ripening returns how many locks are in a state that is a danger if it lasts, and whether the
+// view, complete since the given time, is too young to judge the locks in it.
 func (f *Findings) Ripening(now, complete time.Time) (locks int, young bool) {
 	return f.locks.ripening, now.Sub(complete) < youngView
 }
 
-// sorted are all findings, the most severe first, then in the order of the checks,
-// so that the list does not jump about.
+// sorted returns all findings, the most severe first, then in the order of the checks,
+// so that the list is stable.
 func (f *Findings) sorted() []*openFinding {
 	all := slices.Collect(maps.Values(f.open))
 	order := func(o *openFinding) int {
@@ -232,48 +231,48 @@ func (o *openFinding) event(kind string, now time.Time) monitor.Event {
 	}
 }
 
-// check declares a finding: what it is called, what it means, when it is told. The
-// console, doctor, JSON and docs/findings.md say what stands here; only what the
-// check itself finds out (evidence, another severity, a special case in other words) is added.
+// check declares a finding: its name, what it means, when it is reported. The console,
+// doctor, JSON and docs/findings.md use these texts; the check itself adds only what it
+// finds out (evidence, another severity, other words for a special case).
 type check struct {
 	id       string
 	part     part
 	severity monitor.Severity // as a rule
 	title    string           // what is found, in a few words
-	why      string           // it matters
-	do       string           // to end it
-	state    bool             // events of the node's state, or of what it is about, tell it too
-	more     string           // for docs/findings.md: when its severity is another one, and what else to know
-	// after is how long it must be seen before it is told, before is how long it must
-	// be gone before it is taken back: that keeps a finding from flickering.
+	why      string           // why it matters
+	do       string           // what to do
+	state    bool             // events of the node's state report it too
+	more     string           // for docs/findings.md: when the severity differs, and what else to know
+	// after is how long it must be seen before it is reported, before is how long it must
+	// be gone before it is cleared: so a finding does not flicker.
 	after, before time.Duration
-	// find tells of what holds now, given the finding as it is declared.
+	// find calls tell for what holds now, given the finding as it is declared.
 	find func(k known, f monitor.Finding, tell func(monitor.Finding))
 }
 
-// The patience of checks: what a server says of its settings is certain at
-// once, what is measured or may pass on its own is not.
+// How long checks wait: what a server says of its settings is certain at once; what is
+// measured, or may pass by itself, is not.
 const (
 	certain  = 0
-	agreed   = 500 * time.Millisecond // of several nodes: all were heard
+	agreed   = 500 * time.Millisecond // several nodes are compared: all have answered
 	settles  = 2 * time.Second        // longer than it takes the probes to agree
 	measured = 5 * time.Second
 	calms    = 10 * time.Second
 )
 
-// part is the part of docs/findings.md that explains a finding.
+// part is the section of docs/findings.md that explains a finding.
 type part string
 
 const (
-	aboutQuorum part = "Nothing works, or not as it must"
-	aboutMemory part = "What a node may forget"
+	aboutQuorum part = "Nodes and quorum"
+	aboutMemory part = "Lost votes, fences and guards"
 	aboutLocks  part = "Locks"
 	aboutTime   part = "Time"
-	aboutSight  part = "What cannot be seen"
+	aboutSight  part = "Visibility"
 )
 
-// each is a check of every node by itself. f is the finding as it is declared, of that
-// node; find reports whether it holds, and says in f what is special about it.
+// each makes a check that looks at every node. f is the finding as declared, for that
+// node; find reports whether it holds, and sets in f what differs.
 func each(find func(k known, n *monitor.Node, f *found) bool) func(known, monitor.Finding, func(monitor.Finding)) {
 	return func(k known, declared monitor.Finding, tell func(monitor.Finding)) {
 		for i := range k.Nodes {
@@ -286,7 +285,7 @@ func each(find func(k known, n *monitor.Node, f *found) bool) func(known, monito
 	}
 }
 
-// once is a check of the whole cluster.
+// once makes a check that looks at the whole cluster.
 func once(find func(k known, f *found) bool) func(known, monitor.Finding, func(monitor.Finding)) {
 	return func(k known, declared monitor.Finding, tell func(monitor.Finding)) {
 		if f := found(declared); find(k, &f) {
@@ -295,8 +294,7 @@ func once(find func(k known, f *found) bool) func(known, monitor.Finding, func(m
 	}
 }
 
-// BootForm says how a node starts, as far as its files and its command line
-// tell.
+// BootForm is how a node starts, according to its files and its command line.
 type BootForm uint8
 
 const (
@@ -306,19 +304,18 @@ const (
 	BootUnfenced                 // unfenced
 )
 
-// BootSight is what is known of a node's starts beyond what the node itself
-// tells.
+// BootSight is what is known about a node's starts from its files and from the memory of a guard.
 type BootSight struct {
 	Form BootForm
-	// Guarded: a guard remembers the node, so that it fences it after a loss.
+	// Guarded: a guard remembers the node, so it fences it after a loss.
 	Guarded bool
 	// StartedUnfenced: a guard remembers that its present process started unfenced.
 	StartedUnfenced bool
-	Evidence        string // of Form
-	Remedy          string // empty: the usual one
+	Evidence        string // for Form
+	Remedy          string // empty: the declared one
 }
 
-// guardOf is what the guard in this process sees of a node.
+// guardOf returns what the guard in this process knows of a node.
 func (k known) guardOf(node string) (g monitor.GuardedNode, ok bool) {
 	if k.guard != nil {
 		g, ok = k.guard.Nodes[node]

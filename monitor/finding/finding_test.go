@@ -164,7 +164,7 @@ func TestFindings(t *testing.T) {
 		"keys were evicted before": {node(1, func(n *monitor.Node) { n.Facts.Evicted = 7 }), []string{"warning evictions n2"}, "evicted_keys 7 since its start"},
 		"keys are evicted": {at(5*time.Second, func(s *scene) { s.Nodes[1].Facts.Evicted = 3 }),
 			[]string{"danger evictions n2"}, "3 evicted while it was watched, the last 15s ago"},
-		"no password": {node(0, func(n *monitor.Node) { n.Facts.Open = true }), []string{"warning open-server n1"}, "PING without a login is obeyed at 10.0.0.1:6379"},
+		"no password": {node(0, func(n *monitor.Node) { n.Facts.Open = true }), []string{"warning open-server n1"}, "PING without a login is answered at 10.0.0.1:6379"},
 		"no password on this host": {func(s *scene, _ time.Duration) {
 			s.Nodes[0].Facts.Open, s.Nodes[0].Addr = true, "127.0.0.1:6379"
 		}, nil, ""},
@@ -199,7 +199,7 @@ func TestFindings(t *testing.T) {
 				s.Nodes[i].Persistent = true
 			}
 			s.boots = map[string]BootSight{"n2": {Form: BootFirm, Guarded: true, StartedUnfenced: true}, "n1": {Form: BootFirm, Guarded: true}}
-		}, []string{"warning boot-fence n2"}, "as a guard remembers"},
+		}, []string{"warning boot-fence n2"}, "according to the memory of a guard on this host"},
 		"a guard elsewhere saw that it started unfenced": {func(s *scene, _ time.Duration) {
 			s.guard = nil
 			for i := range s.Nodes {

@@ -9,7 +9,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// guardDelays: guards whose D is not the same, or too short.
+// guardDelays: the guards' D differ, or are too short.
 func guardDelays(k known, f *found) bool {
 	all, _ := k.Guards()
 	if len(all) == 0 {
@@ -30,13 +30,13 @@ func guardDelays(k known, f *found) bool {
 	text := strings.Join(said, ", ")
 	switch {
 	case most.Absurd:
-		f.Title = "a guard announces a delay that no configuration allows"
+		f.Title = "a guard announces an invalid delay"
 		f.Consequence = "Nodes that restart stay fenced for " + announce.MostDelay.String() + "."
 		f.Remedy = "Find who subscribes to its channel (CLIENT LIST, PUBSUB CHANNELS " + announce.Pattern + "), end it, and let nodes rejoin by hand where that is safe."
 	case most.Delay != least.Delay:
 	case most.Delay > 0 && most.Delay < k.Cluster.MaxTTL:
 		f.Title = "the guard's delay is shorter than this configuration's max_ttl"
-		f.Consequence = "A node votes again while locks with such a TTL are still believed in: two clients may hold one lock."
+		f.Consequence = "A node votes again while clients still rely on locks with such a TTL: two clients may hold one lock."
 		text += "; max_ttl here is " + k.Cluster.MaxTTL.Round(time.Millisecond).String()
 	default:
 		return false

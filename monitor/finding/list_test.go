@@ -43,7 +43,7 @@ func findingDocs(t *testing.T) string {
 				continue
 			}
 			told++
-			fmt.Fprintf(&b, "\n**%s** (%s): %s. %s\n*What to do:* %s\n", c.id, c.severity, c.title, strings.TrimSpace(c.why+" "+c.more), c.do)
+			fmt.Fprintf(&b, "\n### %s\n\n**%s**: %s. %s\n\n*What to do:* %s\n", c.id, c.severity, c.title, strings.TrimSpace(c.why+" "+c.more), c.do)
 			for what, text := range map[string]string{"title": c.title, "why": c.why, "what to do": c.do} {
 				if text == "" || what != "title" && !strings.HasSuffix(text, ".") {
 					t.Errorf("%s: %s %q", c.id, what, text)

@@ -18,16 +18,15 @@ const (
 	badSplit
 	badOverTTL
 	badOrphan
-	badEndless // as one with no TTL, and others can have the lock all the same
+	badEndless // copies without a TTL that leave others a quorum
 	badNumber
 	badHuge
 	badForeign
 	badKinds
 )
 
-// ripens is how long a lock must have been in a bad state: an attempt to lock
-// that fails leaves copies for a moment, and the old SETNX pattern sets the TTL
-// with a second command.
+// ripens is how long a lock must have been in a bad state: a failed attempt leaves
+// copies for a moment, and the old SETNX pattern sets the TTL with a second command.
 var ripens = [badKinds]time.Duration{
 	badNoTTL:   1500 * time.Millisecond,
 	badSplit:   2 * time.Second,
@@ -39,8 +38,7 @@ var ripens = [badKinds]time.Duration{
 	badForeign: time.Second,
 }
 
-// youngView is how long after the first view all that was bad in it may not have
-// ripened yet.
+// youngView is how long after the first view a bad lock in it may not have ripened yet.
 const youngView = 3 * time.Second
 
 const (
@@ -61,20 +59,19 @@ type badLocks struct {
 // badLock is one lock in a bad state.
 type badLock struct {
 	since [badKinds]time.Time
-	marks string // of which tokens it was: other ones are another case
+	marks string // its tokens: with other tokens it is another case
 }
 
-// lockWatch looks for bad locks: at those that it knows and those that have
-// changed each time, at all others in turn, so that a look costs the same
-// however many there are.
+// lockWatch looks for bad locks. Each look checks the bad ones that it knows, those that have
+// changed, and some of the others in turn: so a look costs the same however many there are.
 type lockWatch struct {
 	changed []string // since the last look
 	cursor  string
 	slowly  bool // all have been looked at since the cursor was last at the beginning for that
 	bad     map[string]*badLock
 	kept    [badKinds]int
-	// ripening is how many are of a kind that is a danger, for too short a time to
-	// be told.
+	// ripening is how many are of a kind that is a danger, but not for long enough to be
+	// reported.
 	ripening int
 	ttls     ttlWatch
 }
@@ -113,7 +110,7 @@ func kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 	return kinds, any
 }
 
-// note takes in the keys of locks that have changed.
+// note adds the keys of locks that have changed.
 func (w *lockWatch) note(keys []string) {
 	if len(w.changed)+len(keys) > changesSeen {
 		w.anew()
@@ -125,8 +122,8 @@ func (w *lockWatch) note(keys []string) {
 // anew makes the next looks look at all locks.
 func (w *lockWatch) anew() { w.changed, w.cursor, w.slowly = nil, "", false }
 
-// look brings the watch up to the snapshot, and returns the locks that are
-// ripe, by kind, and the smallest TTL in use.
+// look updates the watch from a snapshot and returns the locks that have been bad for long
+// enough, by kind, and the smallest TTL in use.
 func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[int]badLocks, time.Duration) {
 	if w.bad == nil {
 		w.bad = map[string]*badLock{}
@@ -158,14 +155,14 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			see(l)
 		}
 	}
-	clear(w.changed) // nothing is kept alive by it
+	clear(w.changed) // it must keep no key in memory
 	w.changed = w.changed[:0]
 	n, most, next := 0, lookAtLocks, ""
 	switch {
 	case w.slowly && slices.Max(w.kept[:]) < badKept:
 		most = lookSlowly
 	case !w.slowly && s.Counts[monitor.LockNoTTL]+s.Counts[monitor.LockSplit]+s.Counts[monitor.LockOverTTL]+s.Counts[monitor.LockOrphaned] > 0:
-		most = s.Locks.Len() // there are bad ones: they are not waited for
+		most = s.Locks.Len() // there are bad ones: look at all now
 	}
 	for l := range s.Locks.From(w.cursor) {
 		if n++; n > most {
@@ -228,7 +225,7 @@ func (w *lockWatch) awaits(now, until time.Time, nodeTimeout time.Duration) bool
 	return false
 }
 
-// take takes note of how the lock under key is now; nil: it is gone.
+// take notes the present state of the lock under key; nil: it is gone.
 func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
 	var kinds [badKinds]bool
 	any := false
@@ -275,7 +272,7 @@ func (w *lockWatch) set(b *badLock, kind int, at time.Time) {
 	b.since[kind] = at
 }
 
-// tokensOf are the different tokens of the copies of l.
+// tokensOf returns the different tokens of the copies of l.
 func tokensOf(l *monitor.Lock) string {
 	var tokens []string
 	for _, c := range l.Copies.All() {
@@ -287,9 +284,9 @@ func tokensOf(l *monitor.Lock) string {
 	return strings.Join(slices.Compact(tokens), "\x00")
 }
 
-// ttlWatch finds out with which TTLs locks are taken: from the remaining time
-// of new ones. A lock that is seen late shows less than it was taken with, so a
-// few short ones prove nothing: what counts is what a tenth of them stays below.
+// ttlWatch estimates the TTLs with which locks are taken, from the remaining time of new
+// locks. A lock that is seen late shows less than its TTL, so a few short ones prove nothing:
+// what counts is the value that a tenth of them stays below.
 type ttlWatch struct {
 	seen  map[string]time.Time // key → Since of the lock that was counted
 	now   ttlCounts
@@ -304,9 +301,9 @@ type ttlCounts struct {
 }
 
 const (
-	ttlWindow = time.Minute // of which the last and the present one count
-	ttlLeast  = 20          // locks, before something is said
-	ttlKept   = 10_000      // locks whose sight is remembered
+	ttlWindow = time.Minute // the last and the present window count
+	ttlLeast  = 20          // locks needed for an estimate
+	ttlKept   = 10_000      // locks that are remembered as counted
 )
 
 func (w *ttlWatch) begin(now time.Time) {
@@ -348,7 +345,7 @@ func ttlStep(d time.Duration) int {
 	return step
 }
 
-// shortest is the TTL that a tenth of the locks stay below; 0: not known.
+// shortest returns the TTL that a tenth of the locks stay below; 0: not known.
 func (w *ttlWatch) shortest() time.Duration {
 	total := w.now.total + w.last.total
 	if total < ttlLeast {
@@ -365,7 +362,7 @@ func (w *ttlWatch) shortest() time.Duration {
 	return 0
 }
 
-// exampleOf is the lock's key with what there is of it on which node.
+// exampleOf returns the key of a lock and which copies are on which nodes.
 func exampleOf(l *monitor.Lock, nodes []monitor.Node) safetext.Text {
 	var b strings.Builder
 	b.WriteString(clip(l.Key.Raw(), 60))
