@@ -28,21 +28,21 @@ type lockRow struct {
 	nodes []Node
 }
 
-// lockLanguage is what a filter of locks may be about.
+// lockLanguage has the fields of a filter of locks.
 var lockLanguage = filter.Language[lockRow]{Text: "the name", Texts: lockTexts, Fields: []filter.Field[lockRow]{{
-	Name: "state", Example: "state:split|orphaned", Help: "in a state that begins so: held, bare, over, no-ttl, not-a-lock",
+	Name: "state", Example: "state:split|orphaned", Help: "in this state: held, bare, over, no-ttl, not-a-lock",
 	Is: func(l lockRow) string { return l.State.String() }, Words: lockStateNames[:],
 }, {
 	Name: "node", Example: "node:n2", Help: "with a copy on this node", Has: onNode,
 }, {
-	Name: "holder", Example: "holder:web", Help: "whose token, or the owner that it names, has this in it",
+	Name: "holder", Example: "holder:web", Help: "whose token or owner contains this",
 	Has: func(l lockRow, text string) bool { return filter.HasFold(l.Holder, text) || ownerHas(l, text) },
 }, {
-	Name: "owner", Example: "owner:web-7", Help: "whose owner, as the token tells, has this in it", Has: ownerHas,
+	Name: "owner", Example: "owner:web-7", Help: "whose owner, as told by the token, contains this", Has: ownerHas,
 }, {
-	Name: "lib", Also: "library", Example: "lib:redsync", Help: "made by this library; lib:unknown by none that is known", Has: libraryHas,
+	Name: "lib", Also: "library", Example: "lib:redsync", Help: "made by this library; lib:unknown: by no known one", Has: libraryHas,
 }, {
-	Name: "ttl", Example: "ttl<5s  ttl>1m", Help: "that end within, or later; what never expires counts as longer",
+	Name: "ttl", Example: "ttl<5s  ttl>1m", Help: "that end within, or later; without a TTL: later",
 	Span: func(l lockRow, now time.Time) (time.Duration, bool) {
 		end, forever := l.End()
 		if forever {
@@ -51,13 +51,13 @@ var lockLanguage = filter.Language[lockRow]{Text: "the name", Texts: lockTexts, 
 		return end.Sub(now), !end.IsZero()
 	},
 }, {
-	Name: "age", Example: "age<1h", Help: "since this holder was first seen",
+	Name: "age", Example: "age<1h", Help: "how long this holder has been seen",
 	Span: func(l lockRow, now time.Time) (time.Duration, bool) { return now.Sub(l.Since()), !l.Since().IsZero() },
 }, {
-	Name: "margin", Example: "margin:0  margin<2", Help: "copies that may be lost",
+	Name: "margin", Example: "margin:0  margin<2", Help: "copies that may be lost before another client can get in",
 	Number: func(l lockRow) (int, bool) { return l.Margin(), l.Held >= redlock.Quorum(l.Copies.Len()) },
 }, {
-	Name: "copies", Example: "copies<3", Help: "copies that the holder has: also <=, >, >=",
+	Name: "copies", Example: "copies<3", Help: "copies of the holder; also <=, >, >=",
 	Number: func(l lockRow) (int, bool) { return l.Held, true },
 }}}
 
@@ -136,20 +136,20 @@ func (f Filter) Match(l *Lock, nodes []Node) bool {
 	return f.rows.Match(lockRow{l, nodes}, now)
 }
 
-// FilterTerms are examples of the terms of a filter of locks, and what each chooses.
+// FilterTerms returns examples of the terms of a filter of locks, and what each chooses.
 func FilterTerms() [][2]string { return lockLanguage.Terms() }
 
-// FilterOffers are whole lines that a filter of locks may become when its last term is
-// completed; there are the values of a field that are there.
+// FilterOffers returns the completions of the last term of a filter of locks, as whole lines;
+// there returns the values that a field has at present.
 func FilterOffers(line string, there func(field string) []string) []string {
 	return lockLanguage.Offers(line, there)
 }
 
-// mostFilterValues bounds what is offered of a field.
+// mostFilterValues bounds the offered values of a field.
 const mostFilterValues = 2000
 
-// FilterValues are the values of the fields of a filter that some locks and nodes have. It
-// looks at all of them, and may take long.
+// FilterValues returns the values that the fields of a filter have in these locks and nodes. It
+// reads all of them, and may take long.
 func FilterValues(locks iter.Seq[*Lock], nodes []Node) func(field string) []string {
 	owners, libraries := filter.NewValues(mostFilterValues), filter.NewValues(mostFilterValues)
 	for l := range locks {
@@ -168,8 +168,8 @@ func FilterValues(locks iter.Seq[*Lock], nodes []Node) func(field string) []stri
 	return func(field string) []string { return values[field] }
 }
 
-// Pattern is one of SCAN that all names match which the filter may choose; empty
-// where the name alone does not tell. Of a lock of several keys only some may match.
+// Pattern returns a SCAN pattern that matches every name that the filter may choose; empty if
+// the names alone do not decide. Of a lock of several keys only some may match.
 func (f Filter) Pattern() string {
 	longest := ""
 	f.rows.Texts(func(text string, stars bool) {
@@ -186,8 +186,8 @@ func (f Filter) Pattern() string {
 	return longest
 }
 
-// anyCase is a pattern of all names that hold a text in letters of any case; with
-// stars, * and ? keep their meaning. It is empty where the text does not tell.
+// anyCase returns a pattern for all names that contain text in any case; with stars, * and ?
+// keep their meaning. It is empty if there is no such pattern.
 func anyCase(text string, stars bool) string {
 	var b strings.Builder
 	for i := range len(text) {

@@ -27,28 +27,28 @@ const mostRegexp = 200
 type Field[T any] struct {
 	Name string
 	Also string // another name that is understood; "": none
-	Help string // what a term of it chooses, for a person
+	Help string // which rows a term chooses, for a person
 	// Example is a term of it, or two.
 	Example string
 
-	// Is is the row's word, one of Words: the term has the beginning of one.
+	// Is returns the row's value, one of Words; a term may be the beginning of one.
 	Is    func(T) string
 	Words []string
-	// Has reports whether the row has a text, which is in lower case.
+	// Has reports whether the row contains text, which is in lower case.
 	Has func(row T, text string) bool
-	// Number is the row's number, if it has one: margin:0, margin<2.
+	// Number returns the row's number, if it has one: margin:0, margin<2.
 	Number func(T) (n int, ok bool)
-	// Span is a time from now or until now, if the row has one: ttl<5s, age>1h.
+	// Span returns a duration from or until now, if the row has one: ttl<5s, age>1h.
 	Span func(row T, now time.Time) (d time.Duration, ok bool)
 }
 
-// Language is the fields of a kind of row, and the texts that a term without a field is
-// looked for in.
+// Language has the fields of a kind of row, and the texts in which a term without a field is
+// searched.
 type Language[T any] struct {
 	Fields []Field[T]
-	// Texts reports whether one of the row's texts is such.
+	// Texts reports whether such is true for one of the row's texts.
 	Texts func(row T, such func(safetext.Text) bool) bool
-	// Text says what they are: "the name".
+	// Text names these texts: "the name".
 	Text string
 }
 
@@ -191,12 +191,12 @@ func (f *Filter[T]) Texts(yield func(text string, stars bool)) {
 	}
 }
 
-// Hint says of a term that looks like a field and is none what the fields are, and of a word of a
-// field how it is chosen by; it is worth saying where nothing is chosen.
+// Hint explains a filter that chooses nothing: it lists the fields if a term looks like one and
+// is not, and it says how to choose by a value that was typed without its field.
 func (f *Filter[T]) Hint() string {
 	for i := range f.terms {
 		if about, said := f.spelled(f.terms[i:]); about != nil {
-			return fmt.Sprintf("%q is looked for in %s: %s:%s chooses by %s", said, f.language.Text, about.Name, strings.ReplaceAll(said, " ", "-"), about.Name)
+			return fmt.Sprintf("%q is searched as text in %s: %s:%s chooses by %s", said, f.language.Text, about.Name, strings.ReplaceAll(said, " ", "-"), about.Name)
 		}
 	}
 	for i := range f.terms {
@@ -205,7 +205,7 @@ func (f *Filter[T]) Hint() string {
 		if t.about != nil || t.any != nil || t.kind != part || !ok || word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") != "" {
 			continue
 		}
-		return fmt.Sprintf("no field is called %q: it is looked for in %s (fields: %s)", word, f.language.Text, strings.Join(f.language.names(), ", "))
+		return fmt.Sprintf("%q is not a field: searched as text in %s (fields: %s)", word, f.language.Text, strings.Join(f.language.names(), ", "))
 	}
 	return ""
 }

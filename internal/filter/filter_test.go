@@ -69,8 +69,8 @@ func TestBadTermsAreTold(t *testing.T) {
 		}
 	}
 	for said, want := range map[string]string{
-		"a stat:done": "no field is called \"stat\": it is looked for in the name (fields: state, owner, tries, age)", "agee<5s": "no field is called \"agee\": it is looked for in the name (fields: state, owner, tries, age)",
-		"no TTL": `"no TTL" is looked for in the name: state:no-TTL chooses by state`, "a not-done": `"not done" is looked for in the name: state:not-done chooses by state`, "no a TTL": "", `"no TTL"`: "", "no": "",
+		"a stat:done": "\"stat\" is not a field: searched as text in the name (fields: state, owner, tries, age)", "agee<5s": "\"agee\" is not a field: searched as text in the name (fields: state, owner, tries, age)",
+		"no TTL": `"no TTL" is searched as text in the name: state:no-TTL chooses by state`, "a not-done": `"not done" is searched as text in the name: state:not-done chooses by state`, "no a TTL": "", `"no TTL"`: "", "no": "",
 		"a": "", `"stat:done"`: "", "job:*": "", "~a:b": "", "state:done": "", "2026:1": "",
 	} {
 		if f := tasks.Parse(said); f.Hint() != want {

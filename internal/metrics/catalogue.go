@@ -15,17 +15,17 @@ import (
 	"redlockctl/restartguard"
 )
 
-// series is one metric that is made when it is asked for.
+// series is one metric, made when it is scraped.
 type series struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 }
 
-// catalogue is all that is collected of a cluster, by name without [namespace].
+// catalogue has all metrics of a cluster, by name without [namespace].
 type catalogue map[string]series
 
-// newCatalogue makes the catalogue; it is small, and made anew for each collector
-// rather than kept in a variable of the package.
+// newCatalogue makes the catalogue. It is small, so each collector makes its own and the
+// package needs no variable.
 func newCatalogue() catalogue {
 	all := catalogue{}
 	add := func(name, help string, labels ...string) {
@@ -35,44 +35,44 @@ func newCatalogue() catalogue {
 		}
 		all[name] = series{prometheus.NewDesc(namespace+name, help, append([]string{"cluster"}, labels...), nil), kind}
 	}
-	add("cluster_nodes", "How many nodes are configured.")
-	add("cluster_quorum", "How many nodes make a quorum.")
-	add("cluster_serving_nodes", "How many nodes accept writes now.")
-	add("cluster_spare_nodes", "How many more nodes may fail before nothing can be locked; below 0 it is already so.")
-	add("cluster_lockable", "1 while a quorum of nodes serves, 0 while nothing can be locked.")
-	add("cluster_protected", "1 while no restart of a node can give a vote twice, as far as can be seen: each node has a guard and started fenced, or forgets nothing.")
-	add("cluster_quorum_return_seconds", "In how long the guard gives the cluster a quorum back: 0 while there is one, +Inf where it does not come back by itself.")
+	add("cluster_nodes", "Configured nodes.")
+	add("cluster_quorum", "Nodes in a quorum.")
+	add("cluster_serving_nodes", "Nodes that accept writes now.")
+	add("cluster_spare_nodes", "How many more nodes may fail before nothing can be locked; below 0 nothing can be locked now.")
+	add("cluster_lockable", "1 while a quorum of nodes serves, 0 while nothing can be locked; missing while it is not known.")
+	add("cluster_protected", "1 while no restart can give a vote twice, as far as is known: each node has a guard and started fenced, or is fully persistent.")
+	add("cluster_quorum_return_seconds", "Time until the guard restores a quorum: 0 while there is one, +Inf if it does not come back by itself.")
 
 	add("node_up", "1 while the node answers.", "node")
 	add("node_serving", "1 while the node accepts writes.", "node")
-	add("node_fenced", "1 while the node is kept out of the quorum by a fence, be it a guard's or an operator's.", "node")
-	add("node_cordoned", "1 while an operator keeps the node cordoned.", "node")
+	add("node_fenced", "1 while a guard or an operator keeps the node out of the quorum.", "node")
+	add("node_cordoned", "1 while the node is cordoned by an operator.", "node")
 	add("node_rtt_seconds", "The last round trip to the node.", "node")
 	add("node_clock_offset_seconds", "How far the node's clock is ahead of this machine's.", "node")
-	add("node_clock_offset_bound_seconds", "How exactly the offset is known, plus or minus.", "node")
-	add("node_clock_drift_ratio", "By how much the node's clock runs faster than this machine's.", "node")
-	add("node_clock_drift_bound_ratio", "How exactly the drift is known, plus or minus.", "node")
-	add("node_locks", "How many copies of locks the node has.", "node")
-	add("node_restarts_total", "How many restarts of the node were seen by this process.", "node")
+	add("node_clock_offset_bound_seconds", "Uncertainty of the offset, plus or minus.", "node")
+	add("node_clock_drift_ratio", "How much faster the node's clock runs than this machine's; 0.00001 is 10 ppm.", "node")
+	add("node_clock_drift_bound_ratio", "Uncertainty of the drift, plus or minus.", "node")
+	add("node_locks", "Copies of locks on the node.", "node")
+	add("node_restarts_total", "Restarts of the node that this process has seen.", "node")
 
-	add("locks", "How many locks are in this state.", "state")
-	add("findings", "How many assumptions of Redlock of this kind do not hold now.", "severity", "id")
+	add("locks", "Locks in this state.", "state")
+	add("findings", "Open findings: Redlock assumptions that do not hold now.", "severity", "id")
 
-	add("export_events_total", "How many events were sent to the OTLP receiver.")
-	add("export_dropped_events_total", "How many events were not: forgotten before they could be sent (missed), or not taken by the receiver (refused).", "reason")
+	add("export_events_total", "Events sent to the OTLP receiver.")
+	add("export_dropped_events_total", "Events that were not sent: overwritten before they could be sent (missed), or refused by the receiver (refused).", "reason")
 
-	add("guard_healthy", "1 while the guard in this process gets on with each node.")
-	add("guard_node_denied", "1 while the node answers and refuses the guard in this process, which then cannot protect it.", "node")
-	add("guard_delay_seconds", "The delay D of each guard that is seen on the nodes, this one too: they must be the same.", "guard", "host")
-	add("guard_node_phase", "1 for the phase that the guard sees the node in, 0 for the others.", "node", "phase")
-	add("node_rejoin_seconds", "In how long the node rejoins; 0 if it does not wait.", "node")
-	add("node_boot_fence_verified", "1 if the last start of the node started fenced, 0 if unfenced; missing until a start was seen.", "node")
+	add("guard_healthy", "1 while the guard in this process checks every node, 0 while it is stuck on one.")
+	add("guard_node_denied", "1 while the node refuses the guard in this process, which then cannot protect it.", "node")
+	add("guard_delay_seconds", "D of each guard that is seen on the nodes, this one included. All must be equal.", "guard", "host")
+	add("guard_node_phase", "1 for the present phase of the node, 0 for the others.", "node", "phase")
+	add("node_rejoin_seconds", "Time until the node rejoins; 0 if it does not wait.", "node")
+	add("node_boot_fence_verified", "1 if the last start of the node was fenced, 0 if unfenced; missing until a start was seen.", "node")
 	add("node_fence_proven", "1 if a canary write was refused since the node was fenced.", "node")
-	add("node_exposed_seconds_total", "For how long at most the node served after a loss, before it was fenced.", "node")
+	add("node_exposed_seconds_total", "Greatest possible time that the node served after a loss before it was fenced. Above 0, two clients may have held one lock.", "node")
 	return all
 }
 
-// collector makes the series of the clusters that are shown.
+// collector makes the series of all clusters of this process.
 type collector struct{ m *Metrics }
 
 func (c collector) Describe(out chan<- *prometheus.Desc) {
@@ -119,8 +119,8 @@ func (c *shown) collect(o sink) {
 	}
 }
 
-// guardsOf are all guards that are seen, each once: the one in this process and
-// those that it sees, or those that the monitor sees.
+// guardsOf returns all guards, each once: the one in this process and those that it sees, or
+// those that the monitor sees.
 func guardsOf(c Cluster) (all []announce.Guard) {
 	add := func(g announce.Guard) {
 		if i := slices.IndexFunc(all, g.Same); i < 0 {
@@ -141,7 +141,7 @@ func guardsOf(c Cluster) (all []announce.Guard) {
 	return all
 }
 
-// sink puts series of one cluster out.
+// sink sends the series of one cluster.
 type sink struct {
 	catalogue
 	cluster string
@@ -201,7 +201,7 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 	}
 	for st := range monitor.LockStates() {
 		if !s.Complete {
-			break // what is not read yet would change most of them
+			break // keys that are not read yet would change most of them
 		}
 		o.put("locks", float64(s.Counts[st]), word(st.String()))
 	}
@@ -215,7 +215,7 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 	}
 }
 
-// guard puts out what the guard knows; alone where there is no monitor.
+// guard sends what the guard knows; alone: there is no monitor.
 func (o sink) guard(g Guard, alone bool, now time.Time) {
 	o.put("guard_healthy", truth(g.Healthy() == nil))
 	outlook := g.Outlook()
@@ -268,7 +268,7 @@ func (o sink) guard(g Guard, alone bool, now time.Time) {
 	}
 }
 
-// word is a state as a label: "not_a_lock".
+// word returns a state as a label: "not_a_lock".
 func word(s string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "_", "-", "_").Replace(s))
 }

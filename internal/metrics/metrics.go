@@ -1,11 +1,8 @@
-// Package metrics tells Prometheus what monitor and guard know, and a supervisor
-// of processes whether they live.
+// Package metrics exports what monitor and guard know to Prometheus, and answers health checks.
 //
-// The numbers are made when they are asked for, from the latest snapshot and the
-// guard's status: nothing is sent to a node because of a scrape. What must be
-// counted between two scrapes (incarnations of a server, the time that it was exposed) is
-// looked at once a second while [Metrics.Serve] runs. Names and labels are listed
-// in catalogue.go, and by deploy/prometheus.
+// A scrape reads the latest snapshot and the guard's status; it sends nothing to a node. What
+// happens between two scrapes (incarnations of a server, its exposure) is counted once a second
+// while [Metrics.Serve] runs. Names and labels are in catalogue.go.
 package metrics
 
 import (
@@ -35,12 +32,12 @@ const (
 	mostConns = 64
 )
 
-// Monitor is what is there; *observe.Monitor is one.
+// Monitor has the latest snapshot; *observe.Monitor implements it.
 type Monitor interface {
 	Snapshot() *monitor.Snapshot
 }
 
-// Guard is what must not happen; *restartguard.Guard is one.
+// Guard has the status of a guard; *restartguard.Guard implements it.
 type Guard interface {
 	Status() []restartguard.NodeStatus
 	Outlook() restartguard.Outlook
@@ -53,14 +50,14 @@ type Guard interface {
 	Others() []announce.Guard
 }
 
-// Export is what sends events elsewhere; *otlp.Exporter is one.
+// Export has the counters of the event exporter; *otlp.Exporter implements it.
 type Export interface {
 	// Counts are how many events were sent, how many were forgotten before they could
 	// be, and how many were refused.
 	Counts() (sent, missed, refused uint64)
 }
 
-// Cluster is what is told of.
+// Cluster is a cluster whose metrics are exported.
 type Cluster struct {
 	Name    string
 	Monitor Monitor // nil: the locks and the clocks are not looked at
@@ -69,11 +66,11 @@ type Cluster struct {
 	Down    error   // why the guard that should run here does not
 }
 
-// Build is what the program was made of.
+// Build is the version of the program.
 type Build struct{ Version, Go, Revision string }
 
-// Metrics are the numbers of one process. It is safe for use by many goroutines. Of nil,
-// where nobody asked for them, Start, Show and Hide do nothing.
+// Metrics are the metrics of one process. They are safe for concurrent use. Start, Show and Hide
+// of a nil *Metrics do nothing.
 type Metrics struct {
 	at        net.Listener // of [Open]
 	webConfig string
@@ -86,14 +83,13 @@ type Metrics struct {
 	shown []*shown // in the order in which they came
 }
 
-// shown is a cluster, and what was counted of it.
+// shown is a cluster and its counters.
 type shown struct {
 	Cluster
 	lives map[string]*incarnations // by the name of the node
 }
 
-// Show tells of this cluster from now on, in place of what was told of one with its
-// name; what was counted goes on.
+// Show adds a cluster, or replaces the one with its name; counters go on.
 func (m *Metrics) Show(c Cluster) {
 	if m == nil {
 		return
@@ -108,7 +104,7 @@ func (m *Metrics) Show(c Cluster) {
 	m.look()
 }
 
-// Hide tells of the cluster with this name no longer.
+// Hide removes the cluster with this name.
 func (m *Metrics) Hide(name string) {
 	if m == nil {
 		return
@@ -118,7 +114,7 @@ func (m *Metrics) Hide(name string) {
 	m.shown = slices.DeleteFunc(m.shown, func(s *shown) bool { return s.Name == name })
 }
 
-// Acquired counts an acquisition that was made here.
+// Acquired counts an acquisition by this process.
 func (m *Metrics) Acquired(cluster string, took time.Duration, err error) {
 	outcome := "failed"
 	switch {
@@ -136,11 +132,10 @@ func (m *Metrics) Acquired(cluster string, took time.Duration, err error) {
 	m.acquires.WithLabelValues(label(cluster), outcome).Observe(took.Seconds())
 }
 
-// label makes any text fit for a label: valid UTF-8 without what a terminal would
-// obey.
+// label makes any text fit for a label: valid UTF-8 without control characters.
 func label(s string) string { return safetext.Escape(s) }
 
-// incarnations are counted of a node, since they are gone when the next scrape comes.
+// incarnations counts what happened on a node between two scrapes.
 type incarnations struct {
 	runID    string
 	exposed  time.Duration // of that incarnation
@@ -180,9 +175,9 @@ func (l *incarnations) saw(runID string, exposed time.Duration) {
 	l.exposed = exposed
 }
 
-// healthy is why the process does not do its work; nil if it does. A guard that
-// hangs should be started again; one that is blind needs its password or rights. Of
-// several guards one that works is enough: to start the process again would stop it.
+// healthy returns why the process does not work; nil if it does. A guard that is stuck should be
+// restarted; one that is blind needs its password or rights. Of several guards one that works
+// is enough: a restart of the process would stop it.
 func (m *Metrics) healthy(cluster string) error {
 	if sick, of := m.wrong(cluster, Cluster.healthy); len(sick) == of {
 		return errors.Join(sick...)
@@ -190,13 +185,14 @@ func (m *Metrics) healthy(cluster string) error {
 	return nil
 }
 
-// ready is what is not known yet; nil: all that can be known is.
+// ready returns what is not known yet; nil if everything is.
 func (m *Metrics) ready(cluster string) error {
 	missing, _ := m.wrong(cluster, Cluster.ready)
 	return errors.Join(missing...)
 }
 
-// wrong is what is wrong with clusters, of so many: by their names where there are several.
+// wrong returns the errors of the clusters, with their names if there are several, and the number
+// of clusters.
 func (m *Metrics) wrong(cluster string, with func(Cluster) error) (errs []error, of int) {
 	clusters := m.clusters(cluster)
 	for _, c := range clusters {
@@ -238,8 +234,7 @@ func (c Cluster) ready() error {
 	return errors.New("not all keys have been read yet: " + strings.Join(why, ", "))
 }
 
-// clusters are those that are told of, or the one with a name; where there is one
-// alone, it is meant by any name.
+// clusters returns all clusters, or the one with a name; a single cluster matches any name.
 func (m *Metrics) clusters(name string) (all []Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,8 +22,7 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// Bounds of the server: a scraper is quick, and whoever is not must not hold
-// anything up.
+// Limits of the server: a slow client must not block anything.
 const (
 	headerTime  = 5 * time.Second
 	requestTime = 10 * time.Second
@@ -33,16 +32,16 @@ const (
 	endTime     = 2 * time.Second
 )
 
-// New makes metrics of nothing but the process itself, with a registry of its own.
+// New returns metrics of the process itself, with a registry of its own.
 func New(build Build) *Metrics {
 	m := &Metrics{registry: prometheus.NewPedanticRegistry()}
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: namespace + "build_info", Help: "What the program was built from; always 1.",
+		Name: namespace + "build_info", Help: "Version of the program; always 1.",
 	}, []string{"version", "goversion", "revision"})
 	info.WithLabelValues(build.Version, build.Go, build.Revision).Set(1)
 	m.acquires = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: namespace + "acquire_duration_seconds",
-		Help: "How long acquisitions took that were made by this process, waiting included, by outcome.",
+		Help: "Duration of acquisitions by this process, waiting included, by outcome.",
 		// From a round trip on loopback to the wait of a person.
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
 	}, []string{"cluster", "outcome"})
@@ -74,7 +73,7 @@ func (m *Metrics) Handler() http.Handler {
 	return mux
 }
 
-// answer says if all is well with all clusters, or with that of ?cluster=NAME.
+// answer reports whether all is well with all clusters, or with that of ?cluster=NAME.
 func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -95,11 +94,11 @@ func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
 	}
 }
 
-// ErrAddress is returned for an address that says too little or too much.
-var ErrAddress = errors.New("it is no address to listen on: write host:port, such as 127.0.0.1:9622")
+// ErrAddress is returned by [Listen] for an address without host or port.
+var ErrAddress = errors.New("not an address to listen on: write host:port, such as 127.0.0.1:9622")
 
-// Listen listens at host:port. The host must be named: nothing listens to the
-// whole world by leaving it out.
+// Listen listens at host:port. The host is required, so that nothing listens on all
+// interfaces by accident.
 func Listen(addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || port == "" {
@@ -109,11 +108,10 @@ func Listen(addr string) (net.Listener, error) {
 }
 
 // ErrWebConfig is returned for a web configuration that cannot be used.
-var ErrWebConfig = errors.New("it is no web configuration")
+var ErrWebConfig = errors.New("not a web configuration")
 
-// CheckWebConfig says why a file cannot be the web configuration of [Metrics.Serve]: it
-// is read, and so are the certificate and key that it names. protects reports whether it
-// has TLS or a password.
+// CheckWebConfig reads a web configuration for [Metrics.Serve], its certificate and its key, and
+// returns why it cannot be used. protects reports whether it has TLS or a password.
 func CheckWebConfig(file string) (protects bool, err error) {
 	if err := web.Validate(file); err != nil {
 		return false, fmt.Errorf("%q: %w: %w", file, ErrWebConfig, err)
@@ -129,10 +127,9 @@ func CheckWebConfig(file string) (protects bool, err error) {
 	return has.TLSConfig.IsEnabled() || len(has.Users) > 0, nil
 }
 
-// Serve answers on l until ctx ends. webConfig is a file of Prometheus' exporter
-// toolkit that says which certificate and passwords are needed, read anew for each
-// connection; empty: none are. What goes wrong with single connections is told to log.
-// Connections beyond a bound wait until others end.
+// Serve answers on l until ctx ends. webConfig is a file of Prometheus' exporter toolkit with
+// certificate and passwords, read again for each connection; empty: neither TLS nor password.
+// Errors of single connections go to log. Connections above a limit wait until others end.
 func (m *Metrics) Serve(ctx context.Context, l net.Listener, webConfig string, log *slog.Logger) error {
 	l = netutil.LimitListener(l, connections())
 	server := &http.Server{

@@ -45,8 +45,8 @@ type guardedNodeJSON struct {
 	Error     string        `json:"error,omitempty"`
 }
 
-// status answers what the guard knows, as JSON: of one cluster, or a list "clusters"
-// where there are several and none is named by ?cluster=NAME.
+// status answers what the guard knows, as JSON: of one cluster, or a list "clusters" if there
+// are several and ?cluster=NAME names none.
 func (m *Metrics) status(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("cluster")
 	clusters := m.clusters(name)

@@ -43,7 +43,7 @@ func AuditColumns() []Column[audit.Entry] {
 	}
 	wide := func(c Column[audit.Entry]) Column[audit.Entry] { c.Wide = true; return c }
 	return []Column[audit.Entry]{{
-		Name: "SEQ", Help: "its number in the chain of lines; none (`-`) before there was one", Fields: []string{"line", "seq"}, Compare: compareBy(func(e audit.Entry) int { return e.Line }), Right: true, Wide: true,
+		Name: "SEQ", Help: "number in the hash chain; `-` for lines from before there was one", Fields: []string{"line", "seq"}, Compare: compareBy(func(e audit.Entry) int { return e.Line }), Right: true, Wide: true,
 		Cell: countOf(func(e audit.Entry) int { return int(e.Seq) }),
 	}, {
 		Name: "TIME", Help: "when the line was written", Fields: []string{"time"}, Compare: func(a, b audit.Entry) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line, b.Line)) }, First: "oldest first", Last: "newest first", Rank: 1, Width: 8, Most: 19,
@@ -55,11 +55,11 @@ func AuditColumns() []Column[audit.Entry] {
 		},
 	},
 		short(on(text("ACTOR", "who: `user@host`, or `guard@host/ID`", "actor", func(e audit.Entry) string { return e.Actor }, 40), 4, 8, 30), 16, 10),
-		on(text("CLUSTER", "in which cluster", "cluster", func(e audit.Entry) string { return e.Cluster }, 24), 8, 7, 24),
-		on(text("ACT", "what was done", "act", func(e audit.Entry) string { return e.Act }, 0), 2, 7, 16),
-		short(on(text("TARGET", "to which lock or node", "target", func(e audit.Entry) string { return e.Target }, 60), 3, 8, 40), 20, 0),
+		on(text("CLUSTER", "name of the cluster", "cluster", func(e audit.Entry) string { return e.Cluster }, 24), 8, 7, 24),
+		on(text("ACT", "the action", "act", func(e audit.Entry) string { return e.Act }, 0), 2, 7, 16),
+		short(on(text("TARGET", "the lock or node", "target", func(e audit.Entry) string { return e.Target }, 60), 3, 8, 40), 20, 0),
 		{
-			Name: "PHASE", Help: "`intent` before it was sent; then `done` or `failed`. `CHANGED`: the line is not what was written", Fields: []string{"phase", "doubt"}, Compare: compareBy(func(e audit.Entry) string { return e.Phase }), Rank: 5, Width: 6, Most: 16,
+			Name: "PHASE", Help: "`intent` before it was sent, then `done` or `failed`. `CHANGED`: the line was modified after it was written", Fields: []string{"phase", "doubt"}, Compare: compareBy(func(e audit.Entry) string { return e.Phase }), Rank: 5, Width: 6, Most: 16,
 			Cell: func(c *Context, e audit.Entry) Cell {
 				phase := Cell{Text: c.Whole(e.Phase)}
 				switch {

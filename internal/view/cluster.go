@@ -111,10 +111,10 @@ func DocOfClusterRow(r *ClusterRow) ClusterRowDoc {
 // ClusterColumns are the columns of the configured clusters.
 func ClusterColumns() []Column[*ClusterRow] {
 	return []Column[*ClusterRow]{{
-		Name: "CLUSTER", Help: "its name in the configuration", Fields: []string{"cluster"}, Compare: compareBy(func(r *ClusterRow) string { return r.Name }),
+		Name: "CLUSTER", Help: "name in the configuration", Fields: []string{"cluster"}, Compare: compareBy(func(r *ClusterRow) string { return r.Name }),
 		Cell: func(c *Context, r *ClusterRow) Cell { return Cell{Text: c.Name(r.Name), Tone: Strong} }, Rank: 1, Width: 7, Most: 24, Middle: true,
 	}, {
-		Name: "VERDICT", Help: "above", Fields: []string{"verdict"}, Compare: compareBy(func(r *ClusterRow) int { return -verdictUrgency(r.verdict()) }), First: "worst first",
+		Name: "VERDICT", Help: "the [verdict](#the-verdict)", Fields: []string{"verdict"}, Compare: compareBy(func(r *ClusterRow) int { return -verdictUrgency(r.verdict()) }), First: "worst first",
 		Cell: func(c *Context, r *ClusterRow) Cell {
 			if r.Err != "" {
 				return Cell{Sign: c.Off, Text: "unreadable", Tone: Bad}
@@ -122,10 +122,10 @@ func ClusterColumns() []Column[*ClusterRow] {
 			return c.Verdict(r.verdict())
 		}, Rank: 2, Width: 13,
 	}, {
-		Name: "SERVING", Help: "how many of its masters serve; `!` with fewer than a quorum", Fields: []string{"serving", "n", "quorum"}, Compare: compareBy((*ClusterRow).serving),
+		Name: "SERVING", Help: "how many masters serve; `!`: fewer than a quorum", Fields: []string{"serving", "n", "quorum"}, Compare: compareBy((*ClusterRow).serving),
 		Cell: clusterServing, Right: true, Rank: 3, Width: 7,
 	}, {
-		Name: "LOCKS", Help: "how many there are; `≥` before it until all keys were read", Fields: []string{"locks"}, Compare: compareBy((*ClusterRow).locks), Right: true,
+		Name: "LOCKS", Help: "number of locks; `≥` until all keys have been read", Fields: []string{"locks"}, Compare: compareBy((*ClusterRow).locks), Right: true,
 		Cell: func(c *Context, r *ClusterRow) Cell {
 			switch {
 			case r.Snap == nil || !r.Snap.Complete && r.locks() == 0:
@@ -136,9 +136,9 @@ func ClusterColumns() []Column[*ClusterRow] {
 			return Cell{Text: Count(r.locks())}
 		}, Rank: 4, Width: 6,
 	}, {
-		Name: "GUARD", Help: "on which hosts guards are seen that watch it", Compare: compareBy(func(r *ClusterRow) int { all, _ := r.guards(); return len(all) }), Fields: []string{"guards", "guards_known"}, Cell: clusterGuards, Rank: 6, Width: 10, Most: 22, Cut: 40,
+		Name: "GUARD", Help: "hosts of the guards that watch it", Compare: compareBy(func(r *ClusterRow) int { all, _ := r.guards(); return len(all) }), Fields: []string{"guards", "guards_known"}, Cell: clusterGuards, Rank: 6, Width: 10, Most: 22, Cut: 40,
 	}, {
-		Name: "D", Help: "the greatest delay of these guards; in brackets that of this configuration, where no guard is seen", Fields: []string{"delay_ms"},
+		Name: "D", Help: "the greatest D of these guards; in brackets the D of this configuration, if no guard is seen", Fields: []string{"delay_ms"},
 		Compare: compareBy((*ClusterRow).delay), Right: true,
 		Cell: func(c *Context, r *ClusterRow) Cell {
 			switch d := r.delay(); {
@@ -150,7 +150,7 @@ func ClusterColumns() []Column[*ClusterRow] {
 			return c.orNone("")
 		}, Rank: 7, Width: 8,
 	}, {
-		Name: "WORST FINDING", Help: "its most severe finding, and how many more there are", Fields: []string{"findings", "worst_finding.severity", "worst_finding.id"},
+		Name: "WORST FINDING", Help: "most severe finding, and how many more there are", Fields: []string{"findings", "worst_finding.severity", "worst_finding.id"},
 		Compare: compareBy(func(r *ClusterRow) int {
 			if f := r.worst(); f != nil {
 				return -int(f.Severity) - 1

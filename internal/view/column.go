@@ -9,45 +9,45 @@ import (
 	"strings"
 )
 
-// Column is one column of a resource, for the screen, the tables and csv of the
-// command line, --columns, --sort, the help and docs/columns.md.
+// Column is one column of a resource. The screen, the tables and csv of the CLI, --columns,
+// --sort, the help and docs/columns.md use it.
 type Column[T any] struct {
-	Name string // as it heads a table, which escapes it
-	// Group names columns that are chosen and dropped together; the rest are chosen
+	Name string // the heading; the table escapes it
+	// Group names columns that are chosen and dropped together; the others are chosen
 	// by their names.
 	Group string
-	Help  string // what it means, in a sentence
+	Help  string // what it means; `x` and [x](y) are markup for docs/columns.md
 	Cell  func(*Context, T) Cell
-	// Fields are the fields of the JSON document that say the same: the columns of
-	// csv. A dot leads into a field of a field, or to an element of a list.
+	// Fields are the same values in the JSON document, and the columns of csv. A dot leads
+	// into a field of a field, or to an element of a list.
 	Fields []string
-	// Compare sorts by the column, or Key where a number says the order; both nil: it cannot
-	// be sorted by. They look at nothing but the rows.
+	// Compare orders rows by the column, or Key if a number gives the order; both nil: rows
+	// cannot be sorted by it. Both look at the rows only.
 	Compare func(a, b T) int
 	Key     func(T) int64
-	SortAs  string // it is sorted by as the column of this word is, which tells the same
-	First   string // what comes first then, in words; empty: the name says it
-	Last    string // what comes first in the other direction; empty: it is said to be reversed
-	Right   bool   // set to the right, as numbers are
-	Wide    bool   // in a table of the command line only where everything is wanted
-	Folded  bool   // on the screen only where it is asked for, as those without a Rank
-	// Idle: it is left out of a table that is not wide where all rows say this, or
-	// nothing.
+	SortAs  string // rows are sorted as by the column of this word, which shows the same
+	First   string // what comes first, in words; empty: the name says it
+	Last    string // what comes first in the other direction; empty: "reversed"
+	Right   bool   // right-aligned, as numbers are
+	Wide    bool   // in a table of the CLI only with -o wide
+	Folded  bool   // on the screen only if it is chosen, like columns without a Rank
+	// Idle: the column is left out of a table that is not wide if all its cells are this or
+	// empty.
 	Idle string
-	Cut  int // the most cells in a table that is not wide; 0: all of it
-	// Rank is the order in which the columns find room on the screen; 0: only where they
-	// are asked for. Width is how many cells it has there, Most how many if there is room.
+	Cut  int // greatest width, in cells, of a table that is not wide; 0: unlimited
+	// Rank is the order in which columns get room on the screen; 0: only if chosen. Width is
+	// the width there, in cells, Most the width if there is room.
 	Rank, Width, Most int
-	// Least is how many cells are better than none where Width has no room; 0: it is whole,
-	// or not there.
+	// Least is the smallest useful width if there is no room for Width; 0: the column is
+	// shown whole or not at all.
 	Least  int
-	Good   int  // how many cells it has before columns of little weight find room; of one as wide as its rows, at first
-	Middle bool // what is too long is cut in its middle
-	// Clauses: what is too long loses its last clauses, each of which begins with a comma.
+	Good   int  // width that it gets before columns of little weight get room; if it is as wide as its rows, its first width
+	Middle bool // a text that is too long is cut in its middle
+	// Clauses: a text that is too long loses its last clauses, each of which begins with a comma.
 	Clauses bool
 }
 
-// Word is how the column is chosen: "seen-for".
+// Word returns the word that chooses the column: "seen-for".
 func (c *Column[T]) Word() string {
 	if c.Group != "" {
 		return c.Group
@@ -55,7 +55,7 @@ func (c *Column[T]) Word() string {
 	return strings.ReplaceAll(strings.ToLower(c.Name), " ", "-")
 }
 
-// Words are how columns are chosen, each word once.
+// Words returns the words that choose columns, each once.
 func Words[T any](all []Column[T]) (words []string) {
 	for i := range all {
 		if w := all[i].Word(); !slices.Contains(words, w) {
@@ -65,10 +65,10 @@ func Words[T any](all []Column[T]) (words []string) {
 	return words
 }
 
-// markupOfHelp is what stands in a help for docs/columns.md alone.
+// markupOfHelp is the markup in a help that is only for docs/columns.md.
 var markupOfHelp = regexp.MustCompile("`|\\[([^]]*)\\]\\([^)]*\\)")
 
-// Explain are the names of columns that the screen has, and what they mean.
+// Explain returns the names of the columns that the screen can show, and what they mean.
 func Explain[T any](all []Column[T]) (lines [][2]string) {
 	for i := range all {
 		if c := &all[i]; c.Rank > 0 {
@@ -82,7 +82,7 @@ func Explain[T any](all []Column[T]) (lines [][2]string) {
 	return lines
 }
 
-// WordOf is the word that a person means by one, or by its beginning.
+// WordOf returns the one of words that said is, or is the beginning of.
 func WordOf(said string, words []string) (string, error) {
 	var found []string
 	for _, w := range words {

@@ -86,16 +86,16 @@ func EventAbout(e *monitor.Event) string {
 // beforehand.
 func EventColumns() []Column[*monitor.Event] {
 	return []Column[*monitor.Event]{{
-		Name: "TIME", Help: "when, by this machine's clock", Compare: func(a, b *monitor.Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Seq, b.Seq)) }, First: "oldest first", Last: "newest first", Fields: []string{"at"}, Rank: 1, Width: 8,
+		Name: "TIME", Help: "time, by this machine's clock", Compare: func(a, b *monitor.Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Seq, b.Seq)) }, First: "oldest first", Last: "newest first", Fields: []string{"at"}, Rank: 1, Width: 8,
 		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: Clock(e.At), Tone: Dim} },
 	}, {
-		Name: "LEVEL", Help: "below", Compare: compareBy(func(e *monitor.Event) int { return -int(e.Level) }), First: "most severe first", Fields: []string{"level"}, Width: 6,
+		Name: "LEVEL", Help: "info, notice or alarm", Compare: compareBy(func(e *monitor.Event) int { return -int(e.Level) }), First: "most severe first", Fields: []string{"level"}, Width: 6,
 		Cell: func(c *Context, e *monitor.Event) Cell { return c.Level(e.Level) },
 	}, {
-		Name: "KIND", Help: "what happened, in a word: `redlockctl watch --help` has all", Compare: compareBy(func(e *monitor.Event) string { return e.Kind }), Fields: []string{"kind"}, Width: 14,
+		Name: "KIND", Help: "kind of event; `redlockctl watch --help` lists them", Compare: compareBy(func(e *monitor.Event) string { return e.Kind }), Fields: []string{"kind"}, Width: 14,
 		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: safetext.Escape(e.Kind)} },
 	}, {
-		Name: "ABOUT", Help: "the lock or the node that it concerns", Compare: byText(func(e *monitor.Event) string { return e.Key.Raw() + e.Node }), Fields: []string{"node", "key"}, Width: 1, Most: 40,
+		Name: "ABOUT", Help: "the lock or node that it concerns", Compare: byText(func(e *monitor.Event) string { return e.Key.Raw() + e.Node }), Fields: []string{"node", "key"}, Width: 1, Most: 40,
 		Cell: func(c *Context, e *monitor.Event) Cell {
 			about := e.Key.Raw()
 			if about == "" {
@@ -107,7 +107,7 @@ func EventColumns() []Column[*monitor.Event] {
 			return Cell{Text: c.Name(about)}
 		},
 	}, {
-		Name: "TEXT", Help: "what happened, as a sentence; on the screen with what it is about in front, where it does not say that and ABOUT is not shown", Compare: byText(func(e *monitor.Event) string { return e.Text.Raw() }), Fields: []string{"text"}, Rank: 2, Width: 1, Most: mostOfEvent,
+		Name: "TEXT", Help: "what happened, as a sentence; the screen puts the lock or node in front if ABOUT is not shown", Compare: byText(func(e *monitor.Event) string { return e.Text.Raw() }), Fields: []string{"text"}, Rank: 2, Width: 1, Most: mostOfEvent,
 		Cell: func(c *Context, e *monitor.Event) Cell {
 			if c.Short {
 				return EventText(c.Glyphs, e, c.NoAbout)

@@ -11,7 +11,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// EventLanguage is what a filter of events may be about.
+// EventLanguage has the fields of a filter of events.
 var EventLanguage = filter.Language[*monitor.Event]{
 	Text: textOfEvents,
 	Texts: func(e *monitor.Event, such func(safetext.Text) bool) bool {
@@ -26,7 +26,7 @@ var EventLanguage = filter.Language[*monitor.Event]{
 	}),
 }
 
-// PastEventLanguage is what a filter of what happened may be about.
+// PastEventLanguage has the fields of a filter of recorded events.
 var PastEventLanguage = filter.Language[*PastEventDoc]{
 	Text: textOfEvents,
 	Texts: func(e *PastEventDoc, such func(safetext.Text) bool) bool {
@@ -38,47 +38,47 @@ var PastEventLanguage = filter.Language[*PastEventDoc]{
 	),
 }
 
-// textOfEvents is what a term without a field is looked for in.
-const textOfEvents = "all that an event says"
+// textOfEvents names the texts in which a term without a field is searched.
+const textOfEvents = "all texts of an event"
 
 func eventFields[T any](kind, node func(T) string, lock func(T) safetext.Text, at func(T) time.Time) []filter.Field[T] {
 	return []filter.Field[T]{{
-		Name: "kind", Example: "kind:restart", Help: "of a kind that has this in it",
+		Name: "kind", Example: "kind:restart", Help: "whose kind contains this",
 		Has: func(e T, text string) bool { return filter.HasFold(safetext.New(kind(e)), text) },
 	}, {
 		Name: "node", Example: "node:n2", Help: "about this node",
 		Has: func(e T, text string) bool { return strings.EqualFold(node(e), text) },
 	}, {
-		Name: "lock", Example: "lock:orders", Help: "about a lock with this in its name",
+		Name: "lock", Example: "lock:orders", Help: "about a lock whose name contains this",
 		Has: func(e T, text string) bool { l := lock(e); return !l.Empty() && filter.HasFold(l, text) },
 	}, {
-		Name: "age", Example: "age<5m", Help: "that happened within, or before",
+		Name: "age", Example: "age<5m", Help: "not older, or older",
 		Span: func(e T, now time.Time) (time.Duration, bool) { return now.Sub(at(e)), true },
 	}}
 }
 
-// mostValues bounds what is offered of a field.
+// mostValues bounds the offered values of a field.
 const mostValues = 500
 
-// AuditLanguage is what a filter of the audit log may be about.
+// AuditLanguage has the fields of a filter of the audit log.
 var AuditLanguage = filter.Language[*audit.Entry]{
-	Text: "all that an entry says",
+	Text: "all texts of an entry",
 	Texts: func(e *audit.Entry, such func(safetext.Text) bool) bool {
 		return slices.ContainsFunc([]string{e.Actor, audit.PresentAct(e.Act), e.Target, e.Reason, e.Detail, e.Phase, e.Cluster},
 			func(s string) bool { return such(safetext.New(s)) })
 	},
 	Fields: []filter.Field[*audit.Entry]{
-		auditField("actor", "actor:alice", "who did it, has this in it", func(e *audit.Entry) string { return e.Actor }),
-		auditField("act", "act:revoke|force-release", "what was done, has this in it", func(e *audit.Entry) string { return audit.PresentAct(e.Act) }),
-		auditField("target", "target:orders", "the lock or the node, has this in it", func(e *audit.Entry) string { return e.Target }),
+		auditField("actor", "actor:alice", "whose actor contains this", func(e *audit.Entry) string { return e.Actor }),
+		auditField("act", "act:revoke|force-release", "whose action contains this", func(e *audit.Entry) string { return audit.PresentAct(e.Act) }),
+		auditField("target", "target:orders", "whose lock or node contains this", func(e *audit.Entry) string { return e.Target }),
 		{
-			Name: "phase", Example: "phase:failed", Help: "the outcome: done, failed, or intent where none is logged",
+			Name: "phase", Example: "phase:failed", Help: "with this outcome: done, failed, or intent if none is logged",
 			Is: func(e *audit.Entry) string { return e.Phase }, Words: []string{audit.Intent, audit.Done, audit.Failed},
 		},
-		auditField("reason", "reason:deploy", "why, has this in it", func(e *audit.Entry) string { return e.Reason }),
-		auditField("cluster", "cluster:prod", "in which cluster, has this in it", func(e *audit.Entry) string { return e.Cluster }),
+		auditField("reason", "reason:deploy", "whose reason contains this", func(e *audit.Entry) string { return e.Reason }),
+		auditField("cluster", "cluster:prod", "whose cluster contains this", func(e *audit.Entry) string { return e.Cluster }),
 		{
-			Name: "age", Example: "age<1h", Help: "when: within, or before",
+			Name: "age", Example: "age<1h", Help: "not older, or older",
 			Span: func(e *audit.Entry, now time.Time) (time.Duration, bool) { return now.Sub(e.Time), true },
 		},
 	},
@@ -89,7 +89,7 @@ func auditField(name, example, help string, of func(*audit.Entry) string) filter
 		Has: func(e *audit.Entry, text string) bool { return filter.HasFold(safetext.New(of(e)), text) }}
 }
 
-// valuesOf are the values that rows have of some fields of a filter.
+// valuesOf returns a function with the values that rows have in some fields of a filter.
 func valuesOf[T any](rows []T, fields map[string]func(*T) string) func(field string) []string {
 	return func(field string) []string {
 		values, of := filter.NewValues(mostValues), fields[field]
@@ -102,14 +102,14 @@ func valuesOf[T any](rows []T, fields map[string]func(*T) string) func(field str
 	}
 }
 
-// EventValues are the values of the fields of a filter that some events have.
+// EventValues returns the values that the fields of a filter have in these events.
 func EventValues(events []monitor.Event, nodes []monitor.Node) func(field string) []string {
 	kinds := valuesOf(events, map[string]func(*monitor.Event) string{"kind": func(e *monitor.Event) string { return e.Kind }})
 	names := valuesOf(nodes, map[string]func(*monitor.Node) string{"node": func(n *monitor.Node) string { return n.Name }})
 	return func(field string) []string { return append(kinds(field), names(field)...) }
 }
 
-// PastEventValues are the values of the fields of a filter that some past events have.
+// PastEventValues returns the values that the fields of a filter have in these recorded events.
 func PastEventValues(events []PastEventDoc) func(field string) []string {
 	return valuesOf(events, map[string]func(*PastEventDoc) string{
 		"kind": func(e *PastEventDoc) string { return e.Kind },
@@ -118,7 +118,7 @@ func PastEventValues(events []PastEventDoc) func(field string) []string {
 	})
 }
 
-// AuditValues are the values of the fields of a filter that some entries have.
+// AuditValues returns the values that the fields of a filter have in these entries.
 func AuditValues(entries []audit.Entry) func(field string) []string {
 	return valuesOf(entries, map[string]func(*audit.Entry) string{
 		"actor":   func(e *audit.Entry) string { return e.Actor },

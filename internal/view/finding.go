@@ -32,10 +32,10 @@ func FindingColumns() []Column[*monitor.Finding] {
 		Name: "SEVERITY", Help: "info, warning or danger", Fields: []string{"severity"}, Compare: compareBy(func(f *monitor.Finding) int { return -int(f.Severity) }), First: "most severe first",
 		Cell: func(c *Context, f *monitor.Finding) Cell { return c.Severity(f.Severity) }, Rank: 1, Width: 10,
 	}, {
-		Name: "ID", Help: "what is found, for good: [findings.md](findings.md)", Fields: []string{"id"}, Compare: compareBy(func(f *monitor.Finding) string { return f.ID }),
+		Name: "ID", Help: "stable identifier: [findings.md](findings.md)", Fields: []string{"id"}, Compare: compareBy(func(f *monitor.Finding) string { return f.ID }),
 		Cell: func(c *Context, f *monitor.Finding) Cell { return Cell{Text: f.ID} },
 	}, {
-		Name: "NODE", Help: "where it concerns one node", Fields: []string{"node"}, Compare: compareBy(func(f *monitor.Finding) string { return f.Node }),
+		Name: "NODE", Help: "the node, if it concerns one", Fields: []string{"node"}, Compare: compareBy(func(f *monitor.Finding) string { return f.Node }),
 		Cell: func(c *Context, f *monitor.Finding) Cell {
 			if f.Node == "" {
 				return c.orNone("")
@@ -46,10 +46,10 @@ func FindingColumns() []Column[*monitor.Finding] {
 		Name: "FINDING", Help: "what is found, in a few words", Compare: compareBy(func(f *monitor.Finding) string { return f.Title }), Fields: []string{"title", "evidence"}, Rank: 2, Width: 20, Most: 400,
 		Cell: func(c *Context, f *monitor.Finding) Cell { return Cell{Text: FindingTitle(c, f)} },
 	}, {
-		Name: "LOCKS", Help: "how many locks it concerns", Fields: []string{"count", "key"}, Compare: compareBy(func(f *monitor.Finding) int { return f.Count }), Right: true,
+		Name: "LOCKS", Help: "how many locks are affected", Fields: []string{"count", "key"}, Compare: compareBy(func(f *monitor.Finding) int { return f.Count }), Right: true,
 		Cell: countOf(func(f *monitor.Finding) int { return f.Count }),
 	}, {
-		Name: "FOR", Help: "for how long it has been seen", Fields: []string{"since_ms"}, Compare: func(a, b *monitor.Finding) int { return b.Since.Compare(a.Since) },
+		Name: "FOR", Help: "how long it has been seen", Fields: []string{"since_ms"}, Compare: func(a, b *monitor.Finding) int { return b.Since.Compare(a.Since) },
 		Cell: func(c *Context, f *monitor.Finding) Cell {
 			if f.Since.IsZero() {
 				return Cell{}

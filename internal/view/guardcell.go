@@ -148,10 +148,10 @@ type GuardDoc struct {
 // GuardColumns are the columns of what a guard knows of nodes; stopped: none runs.
 func GuardColumns(stopped bool) []Column[GuardDoc] {
 	return []Column[GuardDoc]{{
-		Name: "NODE", Help: "its name in the configuration", Fields: []string{"name"}, Compare: compareBy(func(n GuardDoc) string { return n.Name.Raw() }),
+		Name: "NODE", Help: "name in the configuration", Fields: []string{"name"}, Compare: compareBy(func(n GuardDoc) string { return n.Name.Raw() }),
 		Cell: textOf(func(n GuardDoc) string { return n.Name.Raw() }),
 	}, {
-		Name: "STATE", Help: "below", Fields: []string{"state"}, Compare: compareBy(func(n GuardDoc) string { return n.State }),
+		Name: "STATE", Help: "one of the [states](#states-of-nodes)", Fields: []string{"state"}, Compare: compareBy(func(n GuardDoc) string { return n.State }),
 		Cell: func(c *Context, n GuardDoc) Cell {
 			if n.State == monitor.NodeServing.String() {
 				return Cell{Text: n.State, Tone: Good}
@@ -159,13 +159,13 @@ func GuardColumns(stopped bool) []Column[GuardDoc] {
 			return Cell{Text: n.State, Tone: Warn}
 		},
 	}, {
-		Name: "REJOINS IN", Help: "when the guard lets it rejoin", Compare: byRejoin, Fields: []string{"rejoin_ms"},
+		Name: "REJOINS IN", Help: "time until the guard lets it rejoin", Compare: byRejoin, Fields: []string{"rejoin_ms"},
 		Cell: func(c *Context, n GuardDoc) Cell { return c.orNone(n.Rejoins(stopped)) },
 	}, {
-		Name: "BOOT FENCE", Help: "did it start fenced last, as far as a guard saw: verified, not verified, unknown", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
+		Name: "BOOT FENCE", Help: "whether its last start was fenced, as far as a guard saw: verified, not verified, unknown", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
 		Cell: textOf(func(n GuardDoc) string { return n.BootFence }),
 	}, {
-		Name: "INCARNATIONS", Help: "how many incarnations of it the guard has seen", Fields: []string{"incarnations"}, Compare: compareBy(func(n GuardDoc) int { return n.Incarnations }), Right: true,
+		Name: "INCARNATIONS", Help: "how many incarnations the guard has seen", Fields: []string{"incarnations"}, Compare: compareBy(func(n GuardDoc) int { return n.Incarnations }), Right: true,
 		Cell: countOf(func(n GuardDoc) int { return n.Incarnations }),
 	}, {
 		Name: "METHOD", Help: "how it is fenced: `fence` in the configuration", Compare: compareBy(func(n GuardDoc) string { return n.Method }), Fields: []string{"method"}, Cell: textOf(func(n GuardDoc) string { return n.Method }),

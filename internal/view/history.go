@@ -68,14 +68,14 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 	extended, byExtended := at(func(g *GrantDoc) time.Time { return g.Extended })
 	until, byUntil := at(func(g *GrantDoc) time.Time { return g.Until })
 	return []Column[*GrantDoc]{{
-		Name: "LOCK", Help: "its key", Compare: byText(func(g *GrantDoc) string { return g.Lock.Raw() }), Fields: []string{"lock"}, Wide: true,
+		Name: "LOCK", Help: "key of the lock", Compare: byText(func(g *GrantDoc) string { return g.Lock.Raw() }), Fields: []string{"lock"}, Wide: true,
 		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: c.Name(g.Lock.Raw())} },
 	}, {
-		Name: "BEGAN", Help: "when it was granted, or first seen (`≥` before HELD)", Fields: []string{"began", "partly"}, Cell: began, Compare: byBegan,
+		Name: "BEGAN", Help: "when it was granted, or first seen (then with `≥` before HELD)", Fields: []string{"began", "partly"}, Cell: began, Compare: byBegan,
 	}, {
-		Name: "ENDED", Help: "when it ended; none (`–`): not before the end of the record", Fields: []string{"ended"}, Cell: ended, Compare: byEnded,
+		Name: "ENDED", Help: "when it ended; `–`: not before the end of the record", Fields: []string{"ended"}, Cell: ended, Compare: byEnded,
 	}, {
-		Name: "HELD", Help: "for how long; `≥` (`>=` with `--ascii`) where it was there before it was recorded", Right: true,
+		Name: "HELD", Help: "how long; `≥` (`>=` with `--ascii`) if it began before it was recorded", Right: true,
 		Compare: compareBy(func(g *GrantDoc) time.Duration { return g.held(g.Began) }),
 		Cell: func(c *Context, g *GrantDoc) Cell {
 			text := Span(g.held(c.Now))
@@ -85,7 +85,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 			return Cell{Text: text}
 		},
 	}, {
-		Name: "HOW", Help: "it ended: `released`, `expired`, `revoked`, `force-released`, `lost majority`; `not seen`: nobody recorded then", Fields: []string{"how"},
+		Name: "HOW", Help: "how it ended: `released`, `expired`, `revoked`, `force-released`, `lost majority`; `not seen`: nobody recorded then", Fields: []string{"how"},
 		Compare: compareBy(func(g *GrantDoc) string { return g.How }),
 		Cell: func(c *Context, g *GrantDoc) Cell {
 			cell := c.orNone(c.Whole(g.How))
@@ -95,24 +95,24 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 			return cell
 		},
 	}, {
-		Name: "EXTENDED", Help: "how often", Fields: []string{"extensions"}, Right: true, Compare: compareBy(func(g *GrantDoc) int { return g.Extensions }),
+		Name: "EXTENDED", Help: "number of extensions", Fields: []string{"extensions"}, Right: true, Compare: compareBy(func(g *GrantDoc) int { return g.Extensions }),
 		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: strconv.Itoa(g.Extensions) + " " + c.Our("×")} },
 	}, {
-		Name: "LAST EXTENDED", Help: "when it was extended for the last time", Compare: byExtended, Fields: []string{"last_extended"}, Wide: true, Cell: extended,
+		Name: "LAST EXTENDED", Help: "time of the last extension", Compare: byExtended, Fields: []string{"last_extended"}, Wide: true, Cell: extended,
 	}, {
-		Name: "UNTIL", Help: "when it would have ended, as last seen; none (`–`): no TTL", Compare: byUntil, Fields: []string{"until"}, Wide: true, Cell: until,
+		Name: "UNTIL", Help: "when its TTL would have expired, as last seen; `–`: no TTL", Compare: byUntil, Fields: []string{"until"}, Wide: true, Cell: until,
 	}, {
-		Name: "TOKEN SHA-256", Help: "the beginning of that of its token, as in the audit log", Compare: compareBy(func(g *GrantDoc) string { return g.TokenSHA }), Fields: []string{"token_sha256"},
+		Name: "TOKEN SHA-256", Help: "beginning of the hash of its token, as in the audit log", Compare: compareBy(func(g *GrantDoc) string { return g.TokenSHA }), Fields: []string{"token_sha256"},
 		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: c.Whole(g.TokenSHA)} },
 	}, {
-		Name: "OWNER", Help: "what its token tells of its owner", Fields: []string{"owner"}, Cut: 48,
+		Name: "OWNER", Help: "owner, if the token tells", Fields: []string{"owner"}, Cut: 48,
 		Compare: compareBy(func(g *GrantDoc) string { return g.Who() }),
 		Cell:    textOf(func(g *GrantDoc) string { return rawOf(g.Owner) }),
 	}, {
-		Name: "LIBRARY", Help: "that made it, as far as its form tells", Compare: compareBy(func(g *GrantDoc) string { return g.Library }), Fields: []string{"library"}, Wide: true,
+		Name: "LIBRARY", Help: "library, guessed from the form of its token", Compare: compareBy(func(g *GrantDoc) string { return g.Library }), Fields: []string{"library"}, Wide: true,
 		Cell: textOf(func(g *GrantDoc) string { return g.Library }),
 	}, {
-		Name: "NOTE", Help: "`OVERLAP`: it began before the one before it had ended: two believed that they held the lock", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
+		Name: "NOTE", Help: "`OVERLAP`: it began before the previous grant ended: two clients believed that they held the lock", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
 		Cell: func(_ *Context, g *GrantDoc) Cell {
 			if g.Overlaps {
 				return Cell{Text: "OVERLAP", Tone: Bad}
@@ -139,16 +139,16 @@ func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 		return Cell{Text: c.Name(t.Raw())}
 	}
 	return []Column[*PastEventDoc]{{
-		Name: "TIME", Help: "when, with date and zone", Fields: []string{"at"}, Compare: func(a, b *PastEventDoc) int { return a.At.Compare(b.At) },
+		Name: "TIME", Help: "time, with date and zone", Fields: []string{"at"}, Compare: func(a, b *PastEventDoc) int { return a.At.Compare(b.At) },
 		Cell: func(_ *Context, e *PastEventDoc) Cell { return Cell{Text: Stamp(e.At, utc)} },
 	}, {
-		Name: "KIND", Help: "what happened, in a word; `state` of a node and `verdict` of the cluster: what it was from then on", Fields: []string{"event"}, Compare: compareBy(func(e *PastEventDoc) string { return e.Kind }),
+		Name: "KIND", Help: "kind of event; `state`: a node's new state, `verdict`: the cluster's new verdict", Fields: []string{"event"}, Compare: compareBy(func(e *PastEventDoc) string { return e.Kind }),
 		Cell: func(c *Context, e *PastEventDoc) Cell { return Cell{Text: c.Whole(e.Kind)} },
 	}, {
-		Name: "NODE", Help: "that it concerns", Fields: []string{"node"}, Compare: byText(func(e *PastEventDoc) string { return rawOf(e.Node) }),
+		Name: "NODE", Help: "the node, if it concerns one", Fields: []string{"node"}, Compare: byText(func(e *PastEventDoc) string { return rawOf(e.Node) }),
 		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Node) },
 	}, {
-		Name: "LOCK", Help: "that it concerns", Fields: []string{"lock"}, Compare: byText(func(e *PastEventDoc) string { return rawOf(e.Lock) }), Cut: 48,
+		Name: "LOCK", Help: "the lock, if it concerns one", Fields: []string{"lock"}, Compare: byText(func(e *PastEventDoc) string { return rawOf(e.Lock) }), Cut: 48,
 		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Lock) },
 	}, {
 		Name: "TEXT", Help: "what happened, as a sentence", Compare: byText(func(e *PastEventDoc) string { return e.Text.Raw() }), Fields: []string{"text"},

@@ -18,11 +18,11 @@ const ownLibrary = "redlockctl"
 func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 	type column = Column[*monitor.Lock]
 	columns := []column{{
-		Name: "NAME", Help: "the key. What a terminal would obey or hide is spelt out (`\\x1b`, `\\u202e`)",
+		Name: "NAME", Help: "the key; control and hidden characters are escaped (`\\x1b`, `\\u202e`)",
 		Fields: []string{"key"}, Compare: compareBy(func(l *monitor.Lock) string { return l.Key.Raw() }),
 		Cell: lockName, Cut: 60, Rank: 1, Width: 14, Good: 24, Most: 60, Middle: true,
 	}, {
-		Name: "STATE", Help: "below; sorted by it, what needs a person comes first",
+		Name: "STATE", Help: "one of the [states](#states-of-locks); sorted by it, locks that need a person come first",
 		Fields: []string{"state"}, Key: func(l *monitor.Lock) int64 { return -int64(Needs(l.State)) }, First: "needs you first",
 		Cell: func(c *Context, l *monitor.Lock) Cell {
 			cell := c.LockState(l.State)
@@ -32,28 +32,28 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 			return cell
 		}, Rank: 2, Width: 12,
 	}, {
-		Name: "COPIES", Help: "how many of the N nodes hold the holder's copy. `2+1/5`: one more is another's",
+		Name: "COPIES", Help: "how many of the N nodes have the holder's copy; `2+1/5`: one more copy has another token",
 		Fields: []string{"copies", "n"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, First: "fewest copies",
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 3+2*len(strconv.Itoa(len(nodes)))),
 	}, {
-		Name: "TTLS", Help: "the copies in the order of the nodes: as high as the time that each has left beside the longest, all full where they agree within a second. `·` none there, `◇` another token's, `?` not known (`.`, `Y` and `?` with `--ascii`). `W` opens it: the time left on each node",
+		Name: "TTLS", Help: "a bar for the copy on each node: its remaining time relative to the longest; all full if they agree within a second. `·` no copy, `◇` another token's copy, `?` not known (`.`, `Y` and `?` with `--ascii`). `W` shows a column for each node instead",
 		SortAs: "ends", Cell: lockChart, Wide: true, Rank: 6, Width: max(4, len(nodes)),
 	}}
 	for i := range nodes {
 		at := "nodes." + strconv.Itoa(i) + "."
 		columns = append(columns, column{
 			Name: nodes[i].Name, Group: "nodes",
-			Help: "time left of the copy on that node: none (`–`); `?` the node does not answer (`?~8s` its copy as last seen); `…` it answers and has not been read to the end yet (`..` with `--ascii`); " +
-				"`∞`, or `no TTL`, a copy that never expires. Another token's copy has a `'`; a value that is no lock is named by its type",
+			Help: "remaining TTL of the copy on that node. `–` no copy; `?` the node does not answer (`?~8s`: its copy as last seen); `…` its keys are still being read (`..` with `--ascii`); " +
+				"`∞` or `no TTL` never expires. `'` marks another token's copy; a value that is not a lock shows its type",
 			Fields: []string{at + "state", at + "ttl_ms"}, Key: copyEnd(i),
 			Cell: func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Rank: 7, Width: min(6, max(4, Width(nodes[i].Name))),
 		})
 	}
 	return append(columns, column{
-		Name: "ENDS", Help: "time until the holder falls below a quorum: the Q-th latest expiry of its copies",
+		Name: "ENDS", Help: "time until the holder loses its quorum: when the Q-th last of its copies expires",
 		Fields: []string{"majority_ends_ms"}, Key: lockEnd, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
 	}, column{
-		Name: "AT", Help: "the same as a time of day", SortAs: "ends", Wide: true, Rank: 11, Width: 8,
+		Name: "AT", Help: "ENDS as a time of day", SortAs: "ends", Wide: true, Rank: 11, Width: 8,
 		Cell: func(c *Context, l *monitor.Lock) Cell {
 			if l.MajorityEnd().IsZero() {
 				return Cell{}
@@ -61,26 +61,26 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 			return Cell{Text: Clock(l.MajorityEnd()), Tone: Dim}
 		},
 	}, column{
-		Name: "MARGIN", Help: "crash margin: how many of its copies the holder may lose before another client can reach a quorum ([exactly](#margin)). 0 is a lock one restart away from two holders; none (`–`) where there is no majority",
+		Name: "MARGIN", Help: "crash margin: how many copies the holder may lose before another client can reach a quorum ([definition](#margin)). 0: one restart away from two holders; `–`: no majority",
 		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Margin()) }, Cell: lockMargin, Right: true, Rank: 9, Width: 6,
 	}, column{
-		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or the answer to `w` (`redlockctl who`) as long as this token holds it (`inferred` with its p, `seen`; `?` behind the name: not certain). Where the screen has no room for HOLDER, the token stands here of a lock whose owner is not known",
+		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or `inferred` or `seen` by `w` (`redlockctl who`) while this token holds it; `?` after the name: not certain. If HOLDER has no room and the owner is not known, the token is shown here",
 		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 19, Most: 44, Clauses: true,
 	}, column{
-		Name: "LIBRARY", Help: "who made the lock, as far as the form of key and value tells: [forms.md](forms.md); and what the lock tells: that it is several keys, or ends by its value and not by a TTL",
+		Name: "LIBRARY", Help: "which library made the lock, guessed from its key and value ([forms.md](forms.md)), and whether it has several keys or a deadline in its value",
 		Fields: []string{"library"}, Compare: compareBy(func(l *monitor.Lock) string { return libraryOf(l) }),
 		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 10, Width: 10, Most: 16,
 	}, column{
-		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Key: func(l *monitor.Lock) int64 { return int64(l.Tokens) }, Right: true, Wide: true,
+		Name: "TOKENS", Help: "how many different tokens have copies", Fields: []string{"tokens"}, Key: func(l *monitor.Lock) int64 { return int64(l.Tokens) }, Right: true, Wide: true,
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: strconv.Itoa(l.Tokens)} },
 	}, column{
-		Name: "KEYS", Help: "the keys of one lock, where it is several", Key: func(l *monitor.Lock) int64 { return int64(len(l.Keys())) }, Wide: true,
+		Name: "KEYS", Help: "the keys of a lock that has several", Key: func(l *monitor.Lock) int64 { return int64(len(l.Keys())) }, Wide: true,
 		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(lockKeys(c, l, " ")) },
 	}, column{
-		Name: "SEEN FOR", Help: "for how long this holder has been seen, by this process; with `≥` (`>=` with `--ascii`) where it was there when the looking began",
+		Name: "SEEN FOR", Help: "how long this process has seen this holder; `≥` (`>=` with `--ascii`) if the lock was there before",
 		Fields: []string{"seen_for_ms"}, Key: func(l *monitor.Lock) int64 { return -l.Since().UnixMicro() }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 12, Width: 8,
 	}, column{
-		Name: "HOLDER", Help: "the token that has most copies, shortened in the middle on the screen; `here` before it: acquired in this console; `+1`: there is another token. `nobody: 2 + 2 of 5`: several tokens have copies, and none can have a quorum",
+		Name: "HOLDER", Help: "the token with the most copies, shortened on the screen; `here`: acquired in this console; `+1`: one other token. `nobody: 2 + 2 of 5`: no token can reach a quorum",
 		Fields: []string{"holder"}, Compare: compareBy(func(l *monitor.Lock) string { return l.Holder.Raw() }),
 		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 13, Width: 11, Most: 20,
 	})

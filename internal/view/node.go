@@ -16,20 +16,20 @@ import (
 // NodeColumns are the columns of nodes.
 func NodeColumns() []Column[*monitor.Node] {
 	return []Column[*monitor.Node]{{
-		Name: "NODE", Help: "its name in the configuration", Fields: []string{"name"}, Compare: byText(func(n *monitor.Node) string { return n.Name }),
+		Name: "NODE", Help: "name in the configuration", Fields: []string{"name"}, Compare: byText(func(n *monitor.Node) string { return n.Name }),
 		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Name(n.Name), Tone: Strong} }, Rank: 1, Width: 4, Most: 12, Middle: true,
 	}, {
-		Name: "ADDR", Help: "its address in the configuration", Compare: byText(func(n *monitor.Node) string { return n.Addr }), Fields: []string{"addr"},
+		Name: "ADDR", Help: "address in the configuration", Compare: byText(func(n *monitor.Node) string { return n.Addr }), Fields: []string{"addr"},
 		Cell: textOf(func(n *monitor.Node) string { return n.Addr }),
 	}, {
-		Name: "STATE", Help: "below", Fields: []string{"state", "state_for_ms"}, Compare: compareBy(func(n *monitor.Node) int { return int(n.State) }),
+		Name: "STATE", Help: "one of the [states](#states-of-nodes)", Fields: []string{"state", "state_for_ms"}, Compare: compareBy(func(n *monitor.Node) int { return int(n.State) }),
 		Cell: func(c *Context, n *monitor.Node) Cell { return c.NodeState(n.State) }, Rank: 2, Width: 12,
 	}, {
-		Name: "UP", Help: "for how long the server has run, by what it says. For reading only: a guard never counts from it", Fields: []string{"uptime_ms"},
+		Name: "UP", Help: "how long the server has run, by its own uptime; the guard never uses this value", Fields: []string{"uptime_ms"},
 		Compare: compareBy(func(n *monitor.Node) time.Duration { return n.Uptime }), Right: true, Rank: 9, Width: 6,
 		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Age(n.Uptime) })),
 	}, {
-		Name: "LOCKS", Help: "copies of locks on it; `≥` before it until all its keys were read", Fields: []string{"locks"},
+		Name: "LOCKS", Help: "copies of locks on it; `≥` until all its keys have been read", Fields: []string{"locks"},
 		Compare: compareBy(func(n *monitor.Node) int { return n.Locks }), Right: true, Rank: 3, Width: 6,
 		Cell: answerCell(nodeLocks),
 	}, {
@@ -49,7 +49,7 @@ func NodeColumns() []Column[*monitor.Node] {
 			return Cell{Text: c.Sparkline(n.RTTs, 8), Tone: Info}
 		},
 	}, {
-		Name: "CLOCK", Help: "how far the node's clock is ahead of this machine's, ± half a round trip. A constant offset does no harm",
+		Name: "CLOCK", Help: "how far the node's clock is ahead of this machine's, ± half a round trip; a constant offset does no harm",
 		Fields: []string{"clock_offset_us", "clock_offset_bound_us"}, Compare: compareBy(func(n *monitor.Node) time.Duration { return n.Offset.Offset }), Right: true, Rank: 10, Width: 14, Most: 20,
 		Cell: answerCell(func(c *Context, n *monitor.Node) string {
 			if !n.Offset.Valid {
@@ -58,7 +58,7 @@ func NodeColumns() []Column[*monitor.Node] {
 			return c.Offset(n.Offset)
 		}),
 	}, {
-		Name: "DRIFT", Help: "by how much its clock runs faster, in millionths. The drift allowance of 1 % is 10,000 ppm. `…`: not known yet",
+		Name: "DRIFT", Help: "how much faster its clock runs, in ppm; the drift allowance of 1 % is 10,000 ppm; `…`: not known yet",
 		Fields: []string{"drift_ppm", "drift_bound_ppm"}, Compare: compareBy(func(n *monitor.Node) float64 { return n.Drift.PPM }), Right: true, Wide: true, Rank: 11, Width: 9,
 		Cell: answerCell(func(c *Context, n *monitor.Node) string {
 			switch {
@@ -70,10 +70,10 @@ func NodeColumns() []Column[*monitor.Node] {
 			return c.Signed(n.Drift.PPM, 0) + " ppm"
 		}),
 	}, {
-		Name: "FENCE", Help: "`none`, `fenced` (by a boot fence or a guard), `cordoned` (by an operator), or how many replicas a write needs there", Compare: compareBy(func(n *monitor.Node) int64 { return n.MinReplicasToWrite }),
+		Name: "FENCE", Help: "`none`, `fenced` (by its boot fence or a guard), `cordoned` (by an operator), or how many replicas a write needs", Compare: compareBy(func(n *monitor.Node) int64 { return n.MinReplicasToWrite }),
 		Fields: []string{"min_replicas_to_write"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fenceCell(n) },
 	}, {
-		Name: "RESTARTS", Help: "restarts that this process has seen; `-` where it has only just begun to look, as a command without `--watch` has",
+		Name: "RESTARTS", Help: "restarts that this process has seen; `-` if it has only just started, like a command without `--watch`",
 		Compare: compareBy(func(n *monitor.Node) int { return n.Restarts }), Right: true,
 		Cell: func(c *Context, n *monitor.Node) Cell {
 			if n.Restarts == 0 && c.Began {
@@ -82,13 +82,13 @@ func NodeColumns() []Column[*monitor.Node] {
 			return Cell{Text: Count(n.Restarts)}
 		},
 	}, {
-		Name: "VERSION", Help: "of the server", Fields: []string{"version"}, Compare: byText(func(n *monitor.Node) string { return n.Version }),
+		Name: "VERSION", Help: "version of the server", Fields: []string{"version"}, Compare: byText(func(n *monitor.Node) string { return n.Version }),
 		Cell: textOf(func(n *monitor.Node) string { return n.Version }),
 	}, {
-		Name: "ROLE", Help: "`master`, or the node is not a master of Redlock", Compare: compareBy(func(n *monitor.Node) string { return n.Role }), Fields: []string{"role"}, Wide: true,
+		Name: "ROLE", Help: "`master`; anything else cannot be a Redlock master", Compare: compareBy(func(n *monitor.Node) string { return n.Role }), Fields: []string{"role"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.Role }),
 	}, {
-		Name: "PERSISTENT", Help: "yes: every write is synced before it is answered. No is right for lock masters, if a guard runs", Compare: compareBy(func(n *monitor.Node) string { return strconv.FormatBool(n.Persistent) }), Fields: []string{"persistent"}, Wide: true,
+		Name: "PERSISTENT", Help: "`yes`: every write is on disk before it is answered. `no` is right for lock masters under a guard", Compare: compareBy(func(n *monitor.Node) string { return strconv.FormatBool(n.Persistent) }), Fields: []string{"persistent"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string {
 			if n.RunID == "" {
 				return ""
@@ -96,24 +96,24 @@ func NodeColumns() []Column[*monitor.Node] {
 			return map[bool]string{true: "yes", false: "no"}[n.Persistent]
 		}),
 	}, {
-		Name: "EVICTION", Help: "`maxmemory-policy`; anything but `noeviction` can remove locks", Compare: compareBy(func(n *monitor.Node) string { return n.Eviction }), Fields: []string{"maxmemory_policy"}, Wide: true,
+		Name: "EVICTION", Help: "`maxmemory-policy`; any policy but `noeviction` can remove locks", Compare: compareBy(func(n *monitor.Node) string { return n.Eviction }), Fields: []string{"maxmemory_policy"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.Eviction }),
 	}, {
-		Name: "REPLICAS", Help: "attached ones", Fields: []string{"replicas"}, Compare: compareBy(func(n *monitor.Node) int { return n.Replicas }), Right: true, Wide: true,
+		Name: "REPLICAS", Help: "attached replicas", Fields: []string{"replicas"}, Compare: compareBy(func(n *monitor.Node) int { return n.Replicas }), Right: true, Wide: true,
 		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Count(n.Replicas) })),
 	}, {
-		Name: "CLIENTS", Help: "connections to it", Fields: []string{"clients"}, Compare: compareBy(func(n *monitor.Node) int { return n.Clients }), Right: true, Wide: true,
+		Name: "CLIENTS", Help: "open connections", Fields: []string{"clients"}, Compare: compareBy(func(n *monitor.Node) int { return n.Clients }), Right: true, Wide: true,
 		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Count(n.Clients) })),
 	}, {
-		Name: "MEMORY", Help: "used, as the server says", Fields: []string{"used_memory_bytes"}, Compare: compareBy(func(n *monitor.Node) int64 { return n.UsedMemory }), Right: true, Wide: true,
+		Name: "MEMORY", Help: "used memory, by the server's own count", Fields: []string{"used_memory_bytes"}, Compare: compareBy(func(n *monitor.Node) int64 { return n.UsedMemory }), Right: true, Wide: true,
 		Cell: answerCell(ofServer(func(n *monitor.Node) string { return words.Bytes(n.UsedMemory) })),
 	}, {
-		Name: "RUN ID", Help: "a new one is a new incarnation, with nothing left of the old one's locks", Compare: compareBy(func(n *monitor.Node) string { return n.RunID }), Fields: []string{"run_id"}, Wide: true,
+		Name: "RUN ID", Help: "the incarnation: each start of the server has a new one", Compare: compareBy(func(n *monitor.Node) string { return n.RunID }), Fields: []string{"run_id"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.RunID }),
 	}, {
-		Name: "GUARD", Help: "what keeps the node out of the quorum or lets it in; below", SortAs: "state", Cell: GuardCell, Cut: 60, Rank: 4, Width: 26, Good: 26, Most: 400, Clauses: true,
+		Name: "GUARD", Help: "why the node is fenced or serves ([texts](#what-the-column-guard-says))", SortAs: "state", Cell: GuardCell, Cut: 60, Rank: 4, Width: 26, Good: 26, Most: 400, Clauses: true,
 	}, {
-		Name: "NOTE", Help: "what else there is to say", Compare: compareBy(func(n *monitor.Node) string { return strings.Join(n.Notes, "; ") }), Fields: []string{"error", "notes"}, Cut: 100,
+		Name: "NOTE", Help: "errors and other remarks", Compare: compareBy(func(n *monitor.Node) string { return strings.Join(n.Notes, "; ") }), Fields: []string{"error", "notes"}, Cut: 100,
 		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Whole(strings.Join(n.Notes, "; "))} },
 	}}
 }

@@ -85,16 +85,16 @@ func (g *Glyphs) LockState(s monitor.LockState) Cell {
 
 // States says what the states of locks mean.
 var States = map[monitor.LockState]string{
-	monitor.LockHeld:         "a quorum of copies, and some to lose",
-	monitor.LockExpiring:     "held, ends within a second",
+	monitor.LockHeld:         "a quorum of copies, with margin 1 or more",
+	monitor.LockExpiring:     "held; ends within a second",
 	monitor.LockBareMajority: "held with margin 0: one more restart lets another client in",
-	monitor.LockRevoked:      "taken from its holder: others wait until the TTL expires",
-	monitor.LockPartial:      "copies, but no majority is seen: an attempt under way, or nodes that do not answer have the rest",
-	monitor.LockNotALock:     "a key under the lock pattern that cannot be a lock",
+	monitor.LockRevoked:      "the holder cannot extend it; others wait until the TTL expires",
+	monitor.LockPartial:      "copies, but no majority is seen: an attempt under way, or the rest is on nodes that do not answer",
+	monitor.LockNotALock:     "a key under the lock patterns that cannot be a lock",
 	monitor.LockOrphaned:     "a minority left behind by a failed or dead client: blocks others until it expires",
-	monitor.LockOverTTL:      "lives longer than the cluster's max TTL: the guard's delay does not cover it",
+	monitor.LockOverTTL:      "its TTL is above the cluster's max TTL: the guard's delay does not cover it",
 	monitor.LockSplit:        "copies of several tokens; ' marks those that are not the holder's",
-	monitor.LockNoTTL:        "a copy without TTL: it never expires by itself",
+	monitor.LockNoTTL:        "a copy without a TTL: it never expires",
 }
 
 // Needs is how much a state needs a person. States that come and go by themselves
