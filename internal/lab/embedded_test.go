@@ -1,8 +1,10 @@
 package lab_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"regexp"
 	"slices"
@@ -285,6 +287,46 @@ func info(t *testing.T, c *redis.Client, sections ...string) map[string]string {
 
 // What INFO tells has the names of a real server, and the values that a console
 // decides on.
+// Commands that come together are answered together, to the last one; and one
+// who reads nothing does not keep the server from its end.
+func TestEmbeddedAnswersAPipeline(t *testing.T) {
+	c := embedded(t, 1)
+	conn := dial(t, c)
+	if _, err := conn.Write(bytes.Repeat([]byte("*1\r\n$4\r\nPING\r\n"), 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("*1\r\n$4\r\nQUIT\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if want := strings.Repeat("+PONG\r\n", 1000) + "+OK\r\n"; err != nil || string(got) != want {
+		t.Fatalf("%d bytes of %d, %v", len(got), len(want), err)
+	}
+	deaf := dial(t, c)
+	_ = deaf.SetWriteDeadline(time.Now().Add(time.Second))
+	big := strings.Repeat("x", 1<<16)
+	for range 1000 {
+		if _, err := fmt.Fprintf(deaf, "*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", len(big), big); err != nil {
+			if err := c.Close(); err != nil { // it waits for us
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Fatal("64 MiB of replies that nobody reads are kept")
+}
+
+func dial(t *testing.T, c *lab.EmbeddedCluster) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", c.Nodes()[0].Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	return conn
+}
+
 func TestEmbeddedInfo(t *testing.T) {
 	began := time.Now()
 	c := embedded(t, 1)
