@@ -101,15 +101,20 @@ func (c *conn) Write(b []byte) (int, error) {
 
 const (
 	mostReplies = 64 << 10 // bytes that are kept
-	lastReplies = 100 * time.Millisecond
+	deafAfter   = time.Second
 )
 
+// flush sends the replies. A client that reads none is let go: miniredis serves nobody while it writes.
 func (c *conn) flush() error {
 	if len(c.replies) == 0 {
 		return nil
 	}
+	_ = c.SetWriteDeadline(time.Now().Add(deafAfter))
 	_, err := c.TCPConn.Write(c.replies)
 	c.replies = c.replies[:0]
+	if err != nil {
+		_ = c.TCPConn.Close()
+	}
 	return err
 }
 
@@ -117,7 +122,6 @@ func (c *conn) Close() error {
 	c.in.connMu.Lock()
 	delete(c.in.conns, c)
 	c.in.connMu.Unlock()
-	_ = c.SetWriteDeadline(time.Now().Add(lastReplies)) // also of a client that has not read what is on its way
 	return errors.Join(c.send(), c.TCPConn.Close())
 }
 
