@@ -60,16 +60,16 @@ func (a *commandLine) simulateCommand() *cobra.Command {
 		Long: `Plays random schedules in simulated time against this program's own lock
 algorithm and its own guard: masters that crash at the worst moment and come back
 empty, guards that crash, clocks that are wrong, a network that delays and loses.
-An independent witness looks if two clients ever believe in one lock, if a copy is
-left behind, if a master rejoins too early. Nothing is contacted, and one seed is
+An independent witness looks for two clients that hold one lock, for copies left
+behind, and for masters that rejoin too early. Nothing is contacted, and one seed is
 one schedule, on every machine.
 
-With the guard it finds nothing. To see that it can find something, take the guard
-away, shorten its delay, or break a rule on purpose: --list-mutants lists the ways.
-What is found is shortened to the few events that matter and printed with the
-command that plays it again. The exit code is then 1.
+With the guard it finds nothing. To see that it can find something, remove the guard,
+shorten its delay, or break a rule on purpose: --list-mutants lists the rules. A
+violation is shortened to the few events that matter and printed with the command
+that plays it again. The exit code is then 1.
 
---exhaustive plays no random schedules but all orders of events of a small model:
+--exhaustive plays all orders of events of a small model instead of random schedules:
 three masters, two clients, two crashes, and variants with FLUSHALL, restarts of the
 guard and early rejoin. It takes a minute or so.`,
 		Example: "redlockctl simulate --schedules 200000\nredlockctl simulate --without-guard\nredlockctl simulate --delay 0.9\nredlockctl simulate --mutant token-reused\nredlockctl simulate --exhaustive",
@@ -193,10 +193,10 @@ func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
 		fmt.Fprintf(w, "%d rejoins were allowed before D\n", r.Early)
 	}
 	if r.Unheard > 0 {
-		fmt.Fprintf(w, "%d rejoins were too early for the longest D of all guards: by a guard with a shorter one, while the other was not\nthere to be heard of\n", r.Unheard)
+		fmt.Fprintf(w, "%d rejoins were too early for the longest D of all guards: a guard with a shorter D did them, and could not\nsee the other guard\n", r.Unheard)
 	}
 	if r.Exposed > 0 {
-		fmt.Fprintf(w, "In %d schedules a master that served after a loss (no boot fence, FLUSHALL, eviction, a step of its\nclock, a rejoin too early for a D that could not be heard of) voted again, and two clients held the lock: only a boot fence, nobody\nwho flushes, and one D for all guards prevent that.\n", r.Exposed)
+		fmt.Fprintf(w, "In %d schedules a master served after a loss (no boot fence, FLUSHALL, an eviction, a clock step, a\nrejoin too early for a D that could not be seen) and voted again, and two clients held the lock. Only boot fences,\nno flushes, and one D for all guards prevent that.\n", r.Exposed)
 	}
 }
 

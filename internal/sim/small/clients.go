@@ -78,7 +78,7 @@ func (r *restartModel) decide(s *state, c, i int) {
 	case redlock.VerdictPending:
 	case redlock.VerdictGranted:
 		cl.phase, cl.until = clientHolding, a.Until().Sub(epoch)
-		r.say(s.now, "c", uint8(c), "is granted the lock, and believes in it until %s", trace.At(cl.until))
+		r.say(s.now, "c", uint8(c), "is granted the lock, valid until %s", trace.At(cl.until))
 		if i >= 0 {
 			r.forget(s, c, false)
 		}

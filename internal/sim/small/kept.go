@@ -78,7 +78,7 @@ func (x *keptModel) begin() keptState {
 		copies.May(i, incarnationNames[1])
 		s.node[i] = keptNode{incarnation: 1, token: 1, ends: lockTTL, known: copies.Of(i)}
 	}
-	x.say(0, "c", 0, "has the lock, and believes in it until %s", trace.At(s.until))
+	x.say(0, "c", 0, "has the lock, valid until %s", trace.At(s.until))
 	return s
 }
 
@@ -295,7 +295,7 @@ func (x *keptModel) decide(s *keptState, last int) {
 	case redlock.VerdictPending:
 	case redlock.VerdictGranted:
 		s.asking, s.granted, s.until = false, true, max(s.until, a.Until().Sub(epoch))
-		x.say(s.now, "c", 0, "has extended the lock, and believes in it until %s", trace.At(s.until))
+		x.say(s.now, "c", 0, "has extended the lock, valid until %s", trace.At(s.until))
 		if s.afterTold {
 			s.wrong = "c1 has extended its lock by an extension that began when it had been revoked or force-released"
 		}
@@ -388,7 +388,7 @@ func (x *keptModel) arrive(s *keptState, i int) {
 	switch quorum := redlock.Quorum(nodeCount); {
 	case yes >= quorum:
 		s.rival.phase, s.rival.until = clientHolding, validUntil(s.rival.start)
-		x.say(s.now, "c", 1, "is granted the lock, and believes in it until %s", trace.At(s.rival.until))
+		x.say(s.now, "c", 1, "is granted the lock, valid until %s", trace.At(s.rival.until))
 		x.believers(s)
 	case no > nodeCount-quorum:
 		x.giveUp(s)
@@ -410,7 +410,7 @@ func (x *keptModel) giveUp(s *keptState) {
 // believers looks for two.
 func (x *keptModel) believers(s *keptState) {
 	if s.until > s.now && s.rival.phase == clientHolding && s.rival.until > s.now {
-		s.wrong = fmt.Sprintf("c1 believes in the lock until %s, and c2 until %s", trace.At(s.until), trace.At(s.rival.until))
+		s.wrong = fmt.Sprintf("c1 relies on the lock until %s, and c2 until %s", trace.At(s.until), trace.At(s.rival.until))
 	}
 }
 

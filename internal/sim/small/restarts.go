@@ -29,7 +29,7 @@ func (r *restartModel) begin() state {
 func (r *restartModel) broken(s *state) string {
 	a, b := s.client[0], s.client[1]
 	if a.phase == clientHolding && a.until > s.now && b.phase == clientHolding && b.until > s.now {
-		return fmt.Sprintf("c1 believes in the lock until %s, and c2 until %s", trace.At(a.until), trace.At(b.until))
+		return fmt.Sprintf("c1 relies on the lock until %s, and c2 until %s", trace.At(a.until), trace.At(b.until))
 	}
 	return ""
 }

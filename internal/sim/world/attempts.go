@@ -227,7 +227,7 @@ func (w *World) granted(c *client) {
 		if c.extend {
 			verb = "has extended the lock"
 		}
-		w.say("c", c.index, "%s, and believes in it until %s (token %s, votes of %s)", verb, trace.At(ends), tokenName(c.token), nodesOf(w.grants[c.token].votes))
+		w.say("c", c.index, "%s, valid until %s (token %s, votes of %s)", verb, trace.At(ends), tokenName(c.token), nodesOf(w.grants[c.token].votes))
 	}
 	w.grants[c.token].relied = c.yes
 	if c.extend {
@@ -293,7 +293,7 @@ func (w *World) holdEnd(c *client) {
 			if w.rules.Breaks("extension-optimistic") {
 				c.until = c.machine.Until()
 				ends := c.clock.whenTime(c.until)
-				w.say("c", c.index, "believes in the lock until %s, without waiting for answers", trace.At(ends))
+				w.say("c", c.index, "relies on the lock until %s, without waiting for answers", trace.At(ends))
 				w.believe(c, ends)
 				w.push(event{at: ends, kind: evHoldEnd, who: uint8(c.index), run: c.run})
 			}

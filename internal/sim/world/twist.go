@@ -12,7 +12,7 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 	r, x := &w.rules, &g.watches[node]
 	twist := func(p *restartguard.Params) {
 		switch {
-		case r.Breaks("hold-is-fence") && p.MinReplicas == restartguard.FenceCordon:
+		case r.Breaks("cordon-is-fence") && p.MinReplicas == restartguard.FenceCordon:
 			p.MinReplicas = restartguard.FenceUp
 		case r.Breaks("lag-ignored") && p.MaxLag == 0:
 			p.MaxLag = 10

@@ -28,7 +28,7 @@ func (w *World) believe(c *client, until time.Duration) {
 			w.exposed = true
 			return
 		}
-		w.breach(mutant.Exclusion, "c%d believes in the lock until %s, and c%d until %s", o.index+1, trace.At(o.believes), c.index+1, trace.At(until))
+		w.breach(mutant.Exclusion, "c%d relies on the lock until %s, and c%d until %s", o.index+1, trace.At(o.believes), c.index+1, trace.At(until))
 		return
 	}
 }

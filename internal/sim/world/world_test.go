@@ -40,7 +40,7 @@ func BenchmarkSchedule(b *testing.B) {
 // Each check of the witness must be able to fail.
 func TestEachPropertyCanBeBroken(t *testing.T) {
 	for p, name := range map[mutant.Property]string{
-		mutant.Exclusion: "no-drift-allowance", mutant.LeftBehind: "release-yes-only", mutant.EarlyRejoin: "delay-0.98", mutant.CordonRemoved: "hold-is-fence",
+		mutant.Exclusion: "no-drift-allowance", mutant.LeftBehind: "release-yes-only", mutant.EarlyRejoin: "delay-0.98", mutant.CordonRemoved: "cordon-is-fence",
 	} {
 		m, _ := mutant.Named(name)
 		r := m.Rules()
