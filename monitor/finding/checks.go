@@ -94,7 +94,11 @@ func evictionPolicy(_ known, n *monitor.Node, f *found) bool {
 }
 
 func evictions(k known, n *monitor.Node, f *found) bool {
-	if c := k.since[n.Name].evicted; c.lately(k.At) {
+	c := k.since[n.Name].evicted
+	if max(c.n, n.Facts.Evicted) == 1 {
+		f.Title = "a key was evicted"
+	}
+	if c.lately(k.At) {
 		return f.seen("%d evicted while it was watched, the last %s", c.n, words.Ago(c.at, k.At))
 	}
 	f.Severity = monitor.SeverityWarning
@@ -113,6 +117,9 @@ func openServer(_ known, n *monitor.Node, f *found) bool {
 }
 
 func replicas(_ known, n *monitor.Node, f *found) bool {
+	if n.Replicas == 1 {
+		f.Title = "a replica is attached"
+	}
 	return n.Replicas > 0 && n.Role == "master" && f.seen("connected_slaves %d", n.Replicas)
 }
 
@@ -241,13 +248,19 @@ func limitedSight(_ known, n *monitor.Node, f *found) bool {
 	return len(seen) > 0 && n.State.Readable() && f.seen("%s", strings.Join(seen, "; "))
 }
 
-func ofLocks(kind int) func(known, *found) bool {
+// ofLocks is a check for locks of a kind; one is the title for a single lock, where it is
+// another one.
+func ofLocks(kind int, one string) func(known, *found) bool {
 	return func(k known, f *found) bool {
 		these := k.locks[kind]
 		if these.count == 0 || these.sample == nil {
 			return false
 		}
 		f.Key, f.Count, f.Evidence = these.sample.Key, these.count, exampleOf(these.sample, k.Nodes)
-		return these.count == 1 || f.seen("%d; the first: %s", these.count, f.Evidence.Raw())
+		if these.count == 1 {
+			f.Title = cmp.Or(one, f.Title)
+			return true
+		}
+		return f.seen("%d; the first: %s", these.count, f.Evidence.Raw())
 	}
 }

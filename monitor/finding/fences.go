@@ -56,7 +56,14 @@ func bootFenceUnverified(k known, f *found) bool {
 		}
 		names = append(names, n.Name)
 	}
-	return len(names) > 0 && f.seen("no start of %s has been seen", strings.Join(names, ", "))
+	which := strings.Join(names, ", ")
+	f.Title = "boot fences of " + which + " not verified yet"
+	if len(names) == 1 {
+		f.Title = "the boot fence of " + which + " is not verified yet"
+		f.Consequence = "If it has none, that shows with its first crash."
+		f.Remedy = "Restart it while the guard watches, and wait for it to rejoin."
+	}
+	return len(names) > 0 && f.seen("no start of %s has been seen", which)
 }
 
 // staysFenced: a guard lets a node rejoin after D. If a node stays fenced for much longer, no

@@ -15,7 +15,7 @@ func allChecks() []check {
 		do:    "Start the nodes that are down. Leave fenced nodes to the guard: removing a fence by hand is safe only if no client can still rely on a lock that the node lost.",
 		more:  "If a guard runs in this program, the evidence says when a quorum is back.",
 	}, {
-		id: "split-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badSplit)),
+		id: "split-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badSplit, "a lock with several tokens")),
 		title: "locks with several tokens",
 		why:   "If a node voted twice, two clients believe that they hold one lock. If a crashed client left copies behind, they block others until they expire.",
 		do:    "Look at the copies (redlockctl locks NAME): the token with a quorum holds the lock. Find out whether a node restarted, was flushed or was promoted. Force-release the tokens that a dead client left.",
@@ -76,19 +76,19 @@ func allChecks() []check {
 		why:   "Its copies are not independent votes: replication is asynchronous, and a promoted replica lacks some of its master's votes.",
 		do:    "Point this node at an independent master: no replicas, no sentinel, no cluster mode. After a promotion keep it fenced for the longest TTL.",
 	}, {
-		id: "no-ttl-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badNoTTL)),
+		id: "no-ttl-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badNoTTL, "a lock without a TTL")),
 		title: "locks without a TTL",
 		why:   "Such a lock never expires: if its holder dies, nobody can take it again.",
 		do:    "Set the TTL in the same command as the value (SET … NX PX). If the holder is dead, end the lock: redlockctl revoke NAME, or force-release NAME.",
 		more:  "So many nodes have a copy without a TTL that nobody else can reach a quorum.",
 	}, {
-		id: "endless-copy", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badEndless)),
+		id: "endless-copy", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badEndless, "")),
 		title: "copies without a TTL on a minority of nodes",
 		why:   "Such a copy never expires and blocks its node for other clients. They can still take the lock on the other nodes, with a smaller margin.",
 		do:    "Set the TTL in the same command as the value (SET … NX PX). If the client is dead, remove the copy: redlockctl force-release NAME.",
 		more:  "The client died between SETNX and EXPIRE, or never sets a TTL.",
 	}, {
-		id: "over-ttl", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badOverTTL)),
+		id: "over-ttl", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badOverTTL, "a lock with a TTL above the cluster's maximum")),
 		title: "locks with a TTL above the cluster's maximum",
 		why:   "A restarted node stays fenced only for the maximum. A client with a longer lock may still rely on it when the node votes again.",
 		do:    "Raise max_ttl in the configuration of every guard, or shorten the TTL in the client.",
@@ -131,7 +131,7 @@ func allChecks() []check {
 		do:    "Run a guard (redlockctl guard), or let it rejoin by hand: redlockctl node rejoin --now NAME.",
 		more:  "The node has been fenced for much longer than any guard waits. If a guard watches it and does not let it rejoin, the finding names that guard. Info if an operator cordoned the node.",
 	}, {
-		id: "orphan-lock", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badOrphan)),
+		id: "orphan-lock", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badOrphan, "orphaned copies of a lock")),
 		title: "orphaned copies of locks",
 		why:   "A minority of copies blocks those nodes until it expires: a client died, or does not release a failed attempt on all nodes.",
 		do:    "Make the client release on all nodes when an attempt fails. Wait until the copies expire, or remove them: redlockctl force-release NAME.",
@@ -186,7 +186,7 @@ func allChecks() []check {
 		more: "Warning if SAVE ran while this program watched: it blocks the server. CONFIG REWRITE and ACL SAVE are listed here if the boot fence is known to survive them " +
 			"or no guard fences the node; otherwise see boot-fence-rewritten.",
 	}, {
-		id: "hostile-content", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badHuge)),
+		id: "hostile-content", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badHuge, "a huge value or name among the locks")),
 		title: "huge values or names among the locks",
 		why:   "A token has about 20 bytes. A client that reads such a value blocks the server for everybody.",
 		do:    "Find out who writes it, and give other data names that lock_patterns do not match.",
@@ -198,13 +198,13 @@ func allChecks() []check {
 		do:    "Do not suspend this machine or process while it watches. Let the time daemon slew the clock, not step it.",
 		more:  "Warning if the clock jumped or the process was suspended for 5 s or longer.",
 	}, {
-		id: "foreign-keys", part: aboutLocks, severity: monitor.SeverityInfo, after: certain, before: settles, find: once(ofLocks(badForeign)),
+		id: "foreign-keys", part: aboutLocks, severity: monitor.SeverityInfo, after: certain, before: settles, find: once(ofLocks(badForeign, "a key under the lock patterns that is not a lock")),
 		title: "keys under the lock patterns that are not locks",
 		why:   "Nobody can take a lock with such a name, and the list gets longer.",
 		do:    "Narrow lock_patterns, or rename the keys.",
 		more:  "Their type cannot be a lock. Keys that a library keeps beside its locks, such as Redisson's queues, are not counted.",
 	}, {
-		id: "number-without-ttl", part: aboutLocks, severity: monitor.SeverityInfo, after: certain, before: settles, find: once(ofLocks(badNumber)),
+		id: "number-without-ttl", part: aboutLocks, severity: monitor.SeverityInfo, after: certain, before: settles, find: once(ofLocks(badNumber, "a number without a TTL under the lock patterns")),
 		title: "numbers without a TTL under the lock patterns",
 		why:   "A counter of fencing tokens must never go back: deleting it breaks the protection. A lock made with SETNX never expires.",
 		do:    "Find out who writes it before you delete it. Give a counter a name that lock_patterns do not match, and a lock a TTL.",

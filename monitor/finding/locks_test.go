@@ -34,6 +34,43 @@ func TestBadLocksAreFoundAmongMany(t *testing.T) {
 	}
 }
 
+// A finding's title is singular where it is about one lock, one key or one node.
+func TestTitlesCount(t *testing.T) {
+	states := map[monitor.LockState][2]string{
+		monitor.LockSplit:    {"a lock with several tokens", "locks with several tokens"},
+		monitor.LockNoTTL:    {"a lock without a TTL", "locks without a TTL"},
+		monitor.LockOverTTL:  {"a lock with a TTL above the cluster's maximum", "locks with a TTL above the cluster's maximum"},
+		monitor.LockOrphaned: {"orphaned copies of a lock", "orphaned copies of locks"},
+		monitor.LockNotALock: {"a key under the lock patterns that is not a lock", "keys under the lock patterns that are not locks"},
+	}
+	for state, want := range states {
+		var locks []monitor.Lock
+		for i, title := range want {
+			locks = append(locks, lockOf(fmt.Sprint("k", i), state, "a", "a", "a", "", ""))
+			_, got := film(t, goodScene(), 6*time.Second, func(s *scene, _ time.Duration) { s.Locks = monitor.NewLocks(locks...) })
+			if len(got) != 1 || got[0].Title != title || got[0].Count != i+1 {
+				t.Errorf("%s, %d of them: %+v", state, i+1, got)
+			}
+		}
+	}
+	for n, want := range map[int][3]string{
+		1: {"a replica is attached", "a key was evicted", "the boot fence of n1 is not verified yet"},
+		2: {"replicas attached", "keys were evicted", "boot fences of n1, n2 not verified yet"},
+	} {
+		s := goodScene()
+		s.Nodes[0].Replicas, s.Nodes[0].Facts.Evicted = n, int64(n)
+		for i := range n {
+			s.guard.Nodes[s.Nodes[i].Name] = monitor.GuardedNode{}
+		}
+		_, got := film(t, s, 6*time.Second, nil)
+		for _, title := range want {
+			if !slices.ContainsFunc(got, func(f monitor.Finding) bool { return f.Title == title }) {
+				t.Errorf("%d: no %q in %+v", n, title, got)
+			}
+		}
+	}
+}
+
 // When all have been looked at once, what changes is found at once all the same.
 func TestABadLockIsFoundWhenItChanges(t *testing.T) {
 	s := goodScene()
