@@ -52,7 +52,7 @@ type writer struct {
 
 	names    []string          // of the nodes, with their addresses
 	states   map[string]string // by node; "" is the cluster
-	findings map[string]int64  // open ones: the id of their row
+	findings map[string]openFinding
 	grants   grants
 	looks    looks
 	minutes  minutes

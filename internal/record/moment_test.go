@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,38 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 }
 
 // One goes from step to step in either direction; what happened within a second is one.
+// A finding says of each moment what was found then, also where it said more when it began.
+func TestAFindingThatChanges(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
+	titles := []string{"boot fences of n1, n2 not verified yet", "the boot fence of n1 is not verified yet", "the boot fence of n1 is not verified yet", ""}
+	w := begin(t, path, from, now)
+	for i, title := range titles {
+		from.s.Version, from.s.Findings = uint64(i+1), nil
+		if title != "" {
+			from.s.Findings = []monitor.Finding{{ID: "boot-fence-unverified", Title: title, Severity: monitor.SeverityWarning}}
+		}
+		write(t, w, from, now.Add(time.Duration(i)*10*time.Second))
+	}
+	for i, title := range titles {
+		m, err := read(t, path).At(now.Add(time.Duration(i)*10*time.Second + 5*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range m.Snapshot.Findings {
+			got = append(got, f.Title)
+		}
+		if want := slices.DeleteFunc([]string{title}, func(s string) bool { return s == "" }); !slices.Equal(got, want) {
+			t.Errorf("after %d s: %q, want %q", 10*i+5, got, want)
+		}
+	}
+	if all, err := read(t, path).Findings(Span{now.Add(-time.Hour), now.Add(time.Hour)}); err != nil || len(all) != 2 {
+		t.Errorf("%d rows: %v", len(all), err)
+	}
+}
+
 // A state of which this program does not know the word, as a record of another version may
 // have it, is no state at all: the lock is left out, and that is said.
 func TestUnknownLockState(t *testing.T) {

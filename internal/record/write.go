@@ -20,7 +20,7 @@ import (
 const takeInAfter = 2 * time.Second
 
 func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*writer, error) {
-	w := &writer{db: db, most: takeInMost, fences: opt.Fences, seen: now, began: now, states: map[string]string{}, findings: map[string]int64{}, grants: newGrants(), looks: looks{open: map[string]*look{}}}
+	w := &writer{db: db, most: takeInMost, fences: opt.Fences, seen: now, began: now, states: map[string]string{}, findings: map[string]openFinding{}, grants: newGrants(), looks: looks{open: map[string]*look{}}}
 	err := db.QueryRow(`INSERT INTO clusters (name, n, quorum, max_ttl_ms) VALUES (?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET n = excluded.n, quorum = excluded.quorum, max_ttl_ms = excluded.max_ttl_ms RETURNING id`,
 		about.Name, about.N, about.Quorum, about.MaxTTL.Milliseconds()).Scan(&w.cluster)
@@ -176,27 +176,44 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 	}
 }
 
+// openFinding is the row of a finding that holds, and what it says there.
+type openFinding struct {
+	id       int64
+	title    string
+	severity monitor.Severity
+}
+
+// open records the findings that hold. One that is called otherwise by now, or is of another
+// severity, is another row: of each moment it is known what was found then.
 func (b *batch) open(found []monitor.Finding) {
 	there := make(map[string]bool, len(found))
 	for i := range found {
 		f := &found[i]
 		key := f.ID + "\x00" + f.Node
 		there[key] = true
-		if _, ok := b.findings[key]; ok || b.err != nil {
+		now := openFinding{title: f.Title, severity: f.Severity}
+		was, known := b.findings[key]
+		if now.id = was.id; now == was && known || b.err != nil {
 			continue
 		}
-		var id int64
+		if known {
+			b.clear(was)
+		}
 		b.scan(`INSERT INTO findings (cluster, finding, node, severity, title, evidence, consequence, remedy, lock, locks, opened_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-			[]any{b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), f.Consequence, f.Remedy, f.Key.Raw(), f.Count, millis(b.now)}, &id)
-		b.findings[key] = id
+			[]any{b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), f.Consequence, f.Remedy, f.Key.Raw(), f.Count, millis(b.now)}, &now.id)
+		b.findings[key] = now
 	}
-	for key, id := range b.findings {
+	for key, was := range b.findings {
 		if !there[key] {
-			b.exec(`UPDATE findings SET cleared_ms = ? WHERE id = ?`, millis(b.now), id)
+			b.clear(was)
 			delete(b.findings, key)
 		}
 	}
+}
+
+func (b *batch) clear(f openFinding) {
+	b.exec(`UPDATE findings SET cleared_ms = ? WHERE id = ?`, millis(b.now), f.id)
 }
 
 func (b *batch) lookAtLocks(from Source, s *monitor.Snapshot) {
