@@ -265,8 +265,10 @@ func TestKeysAreUnambiguous(t *testing.T) {
 }
 
 func TestMonitorAloneInventsNoDeadline(t *testing.T) {
-	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
-	r.sees("n2 fenced · n4 down", "waits for a guard, D = 10.1s", "no guard here", "connection refused since")
+	s := monitortest.Degraded(monitortest.Epoch)
+	s.Nodes[0].GuardsKnown = true
+	r := newRig(t, s, 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
+	r.sees("n2 fenced · n4 down", "waits for a guard, D = 10.1s", "no guard here", "guards not known", "connection refused since")
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 140, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
 	r.sees("waits for a guard, D = 10.1s")
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 0 })

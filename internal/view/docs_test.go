@@ -67,12 +67,13 @@ func TestGuardColumnIsDocumented(t *testing.T) {
 		"looking":      {monitor.NodeFenced, nil, true},
 		"waits":        {monitor.NodeFenced, nil, false},
 		"no guard":     {monitor.NodeServing, nil, false},
+		"not known":    {monitor.NodeServing, nil, false},
 	} {
 		ctx := Context{Glyphs: &Unicode, Now: epoch, Guard: Guard{Here: c.guarded, Status: map[string]restartguard.NodeStatus{}}, Short: true}
 		if c.status != nil {
 			ctx.Guard.Status["n1"] = *c.status
 		}
-		text := GuardCell(&ctx, &monitor.Node{Name: "n1", State: c.state}).Text
+		text := GuardCell(&ctx, &monitor.Node{Name: "n1", State: c.state, GuardsKnown: name != "not known"}).Text
 		head, _, _ := strings.Cut(strings.TrimSuffix(text, ctx.Ellipsis), ":")
 		if !strings.Contains(page, "`"+head) {
 			t.Errorf("%s: docs/columns.md does not explain %q", name, text)

@@ -73,6 +73,8 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		return Cell{Text: "unverified: no start seen yet", Tone: Dim}
 	case n.State == monitor.NodeUnknown, g.Here, !n.GuardsKnown && len(g.Others) > 0:
 		return Cell{Text: c.Ellipsis, Tone: Dim}
+	case !n.GuardsKnown: // it may not be read, or was not recorded
+		return Cell{Text: "guards not known", Tone: Dim}
 	}
 	return Cell{Text: "no guard here", Tone: Dim}
 }
