@@ -41,7 +41,7 @@ type Options struct {
 	Colors  styles.Palette       // single ones in place of the theme's
 	Profile colorprofile.Profile // how many colours the terminal has; default, and at least: sixteen
 	Mouse   bool                 // also where it was not chosen: clicks and the wheel are taken; the terminal's own selection needs shift then
-	FPS     int                  // most pictures a second; default 15
+	FPS     int                  // most pictures a second; 0: as many as there are
 	In      io.Reader            // default: the terminal
 	Out     io.Writer            // default: standard output
 
@@ -61,7 +61,6 @@ type Options struct {
 }
 
 const (
-	defaultFPS = 15
 	// frameRate is how often what was drawn is sent: a key's answer must not wait
 	// for the next picture, and hardly for this.
 	frameRate = 120
@@ -120,8 +119,9 @@ func newProgram(m *model, opt Options, more ...tea.ProgramOption) *tea.Program {
 }
 
 func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
-	if opt.FPS <= 0 {
-		opt.FPS = defaultFPS
+	var pace time.Duration
+	if opt.FPS > 0 {
+		pace = time.Second / time.Duration(opt.FPS)
 	}
 	desk := &action.Desk{Ctx: ctx, Now: now, Actions: opt.Actions, Lab: opt.Lab, Mine: map[string]action.Grant{}}
 	kept, loadErr := prefs.Load(opt.Store, &desk.Running)
@@ -137,7 +137,7 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 		Desk:      desk,
 		here:      opt.Cluster,
 		clusters:  opt.Clusters,
-		feed:      source.NewFeed(ctx, opt.Source, opt.Guard, time.Second/time.Duration(opt.FPS)),
+		feed:      source.NewFeed(ctx, opt.Source, opt.Guard, pace),
 		prefs:     kept,
 		lasting:   opt.Store != nil && !opt.Passing,
 		theme:     opt.Theme,

@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/cli/printer"
+	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -76,7 +77,7 @@ redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 				return err
 			}
 			if a.InTTY && a.OutTTY {
-				return a.screen(ctx, tui.Options{Replay: p, NoColor: !a.Color()})
+				return a.screen(ctx, tui.Options{Replay: p, NoColor: !a.Color(), FPS: config.DefaultFPS})
 			}
 			return a.printMoment(p)
 		}),

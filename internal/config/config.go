@@ -183,7 +183,7 @@ func (c *Config) ChildEnv(env []string) []string {
 const (
 	defaultClusterName = "redlock"
 	defaultClockStep   = 5 * time.Millisecond
-	defaultFPS         = 15
+	DefaultFPS         = 15 // pictures a second of the console
 )
 
 const (

@@ -207,7 +207,7 @@ func (f *configFile) configs(values map[string]any, getenv func(string) string) 
 		setting{table: tui, key: "color"}.came("never", "NO_COLOR")
 	}
 	shared.TUI.ASCII, _ = tui.boolean("ascii", false)
-	shared.TUI.FPS = tui.integer("fps", defaultFPS, 1, 60)
+	shared.TUI.FPS = tui.integer("fps", DefaultFPS, 1, 60)
 	shared.TUI.Theme = tui.choice("theme", "", Themes()...)
 	shared.TUI.Colors = colors(tui.sub("colors", "[tui.colors]"))
 	auditTable := root.sub("audit", "[audit]")
