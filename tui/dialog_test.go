@@ -338,7 +338,7 @@ func TestGrantIsForgottenWhenItEnds(t *testing.T) {
 func TestFenceAndOpen(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("tab", "C")
-	r.sees("Cordon n1 ?", "2 of 5 nodes keep serving, the quorum is 3: NOTHING can be locked")
+	r.sees("Cordon n1 ?", "then 2 of 5 nodes serve, the quorum is 3: NOTHING can be locked")
 	r.settle()
 	r.typed("disk")
 	r.press("tab")

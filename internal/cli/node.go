@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
@@ -15,7 +16,6 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
-	"redlockctl/monitor"
 )
 
 func (a *commandLine) nodeCommand() *cobra.Command {
@@ -51,17 +51,7 @@ lets it rejoin, and a guard that saw it cordons it again after a restart of the
 server; before one has seen it, a restart forgets it. The copies that the node has
 stay readable and expire.`,
 	cordon: true,
-	effect: func(w io.Writer, n monitor.Node, c monitor.Cluster) {
-		serving := c.Serving
-		if n.State == monitor.NodeServing {
-			serving--
-		}
-		fmt.Fprintf(w, "It will refuse writes until it is uncordoned; no guard lets it rejoin.\nThen %d of %d nodes serve; a quorum is %d.\n", serving, c.N, c.Quorum)
-		if serving < c.Quorum {
-			fmt.Fprintln(w, "NOTHING CAN BE LOCKED then, and no lock can be extended.")
-		}
-	},
-	run: (*operator.Operator).Cordon,
+	run:    (*operator.Operator).Cordon,
 }
 
 var nodeUncordon = nodeAct{
@@ -70,8 +60,7 @@ var nodeUncordon = nodeAct{
 	long: `Lets a cordoned node serve again, at once. If it restarted while it was cordoned, wait
 for D after that: before, two clients may get the same lock. A node that is fenced
 and not cordoned is refused: a guard lets it rejoin, or "node rejoin --now".`,
-	effect: rejoinEffect,
-	run:    (*operator.Operator).Uncordon,
+	run: (*operator.Operator).Uncordon,
 }
 
 var nodeRejoin = nodeAct{
@@ -81,13 +70,7 @@ var nodeRejoin = nodeAct{
 that. Before its delay ends that may give two clients the same lock: the node may
 have forgotten votes that clients still rely on. A guard lets it rejoin when that is
 safe.`,
-	effect: rejoinEffect,
-	run:    (*operator.Operator).RejoinNow,
-}
-
-func rejoinEffect(w io.Writer, _ monitor.Node, _ monitor.Cluster) {
-	fmt.Fprintln(w, "It will vote at once. If it lost its data less than the guard's delay ago, it may")
-	fmt.Fprintln(w, "give away locks that are still held: TWO HOLDERS. A guard lets it rejoin when that is safe.")
+	run: (*operator.Operator).RejoinNow,
 }
 
 // nodeAct is what cordon, uncordon and rejoin differ in.
@@ -95,7 +78,6 @@ type nodeAct struct {
 	verb, short, long string
 	done, did         string // for JSON and for people
 	cordon            bool   // a guard has to remember it
-	effect            func(io.Writer, monitor.Node, monitor.Cluster)
 	run               func(op *operator.Operator, ctx context.Context, node, reason string) error
 }
 
@@ -155,7 +137,17 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 			}
 			n := *s.Node(name)
 			fmt.Fprintf(w, "%s %s: now %s, %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), n.State, view.Plural(n.Locks, "copy of a lock", "copies of locks"))
-			act.effect(w, n, s.Cluster)
+			facts := view.CordonFacts(&n, &s.Cluster)
+			if !act.cordon {
+				guard := app.GuardsOf(cfg, s).Doc(nil).Guard(s)
+				facts = view.RejoinFacts(&guard, name, s.At)
+			}
+			for _, f := range facts {
+				if f.Label != "" {
+					f.Text = strings.ToLower(f.Label) + ": " + f.Text
+				}
+				fmt.Fprintln(w, ansi.Wordwrap(f.Text, 88, ""))
+			}
 			return nil
 		})
 		if o.err != nil {

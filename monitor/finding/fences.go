@@ -60,8 +60,7 @@ func bootFenceUnverified(k known, f *found) bool {
 	f.Title = "boot fences of " + which + " not verified yet"
 	if len(names) == 1 {
 		f.Title = "the boot fence of " + which + " is not verified yet"
-		f.Consequence = "If it has none, that shows with its first crash."
-		f.Remedy = "Restart it while the guard watches, and wait for it to rejoin."
+		f.Remedy = "Restart it while the guard watches, and wait until it has rejoined."
 	}
 	return len(names) > 0 && f.seen("no start of %s has been seen", which)
 }

@@ -2,13 +2,11 @@ package action
 
 import (
 	"context"
-	"fmt"
 
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/restartguard"
 )
 
 // nodeStates are why a node in one of these states is not acted on; "": it is.
@@ -51,18 +49,8 @@ func (m *Desk) whyNotNode(other string, says nodeStates) string {
 
 func (m *Desk) AskCordon() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "cordon", "it refuses writes now; U uncordons it", m.Actions.Cordon, func() []string {
-		c := &m.Latest.Cluster
-		out := []string{m.St.Fact("Effect", "it is cordoned: it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended")}
-		serving := c.Serving
-		if n := m.latestNode(name); n != nil && n.State == monitor.NodeServing {
-			serving--
-		}
-		left := fmt.Sprintf("%d of %d nodes keep serving, the quorum is %d", serving, c.N, c.Quorum)
-		if serving < c.Quorum {
-			left = m.St.Bad.Of(left + ": NOTHING can be locked any more")
-		}
-		return append(out, m.St.Fact("", left))
+	return m.askNode(name, "cordon", "it refuses writes now; U uncordons it", m.Actions.Cordon, func() []view.Fact {
+		return view.CordonFacts(m.latestNode(name), &m.Latest.Cluster)
 	})
 }
 
@@ -76,24 +64,11 @@ func (m *Desk) AskRejoin() tea.Cmd {
 	return m.askNode(name, "rejoin", "it accepts writes now", m.Actions.RejoinNow, m.rejoinFacts(name))
 }
 
-// rejoinFacts are what it means that a node votes again.
-func (m *Desk) rejoinFacts(name string) func() []string {
-	return func() []string {
-		out := []string{m.St.Fact("Effect", "it accepts writes and votes at once")}
-		s, ok := m.Guards.Status[name]
-		if ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero() && s.Until.After(m.Now()) {
-			return append(out, m.St.Fact("Risk", m.St.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.Now()))+
-				": a lock that it forgot can be granted a second time")))
-		}
-		risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
-		if m.Guards.Delay > 0 {
-			risk += " (D = " + view.Span(m.Guards.Delay) + ")"
-		}
-		return append(out, m.St.Fact("Risk", m.St.Warn.Of(risk)))
-	}
+func (m *Desk) rejoinFacts(name string) func() []view.Fact {
+	return func() []view.Fact { return view.RejoinFacts(&m.Guards, name, m.Now()) }
 }
 
-func (m *Desk) askNode(node, verb, done string, do func(ctx context.Context, node, reason string) error, effect func() []string) tea.Cmd {
+func (m *Desk) askNode(node, verb, done string, do func(ctx context.Context, node, reason string) error, effect func() []view.Fact) tea.Cmd {
 	shown, c := m.St.Escape(node, 40), m.Confirm(node)
 	return m.open(&Dialog{
 		title: capital(verb) + " " + shown + " ?",
@@ -107,7 +82,10 @@ func (m *Desk) askNode(node, verb, done string, do func(ctx context.Context, nod
 				}
 				out = append(out, m.St.Fact("Now", now+", "+view.Count(n.Locks)+" copies"))
 			}
-			return append(out, effect()...)
+			for _, f := range effect() {
+				out = append(out, m.St.Fact(f.Label, m.St.Paint(f.Tone).Of(f.Text)))
+			}
+			return out
 		},
 		Fields: c.fields(),
 		check: func() string {

@@ -1,0 +1,36 @@
+package view
+
+import (
+	"fmt"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// CordonFacts are what it means that a node is cordoned.
+func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
+	serving := c.Serving
+	if n != nil && n.State == monitor.NodeServing {
+		serving--
+	}
+	then := Fact{Text: fmt.Sprintf("then %d of %d nodes serve, the quorum is %d", serving, c.N, c.Quorum)}
+	if serving < c.Quorum {
+		then.Text, then.Tone = then.Text+": NOTHING can be locked any more, and no lock can be extended", Bad
+	}
+	return []Fact{{Label: "Effect", Text: "it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended"}, then}
+}
+
+// RejoinFacts are what it means that a node votes again before its guard lets it.
+func RejoinFacts(g *Guard, node string, now time.Time) []Fact {
+	effect := Fact{Label: "Effect", Text: "it accepts writes and votes at once"}
+	s, ok := g.Status[node]
+	if ok && s.Phase == restartguard.PhaseFenced && s.Until.After(now) {
+		return []Fact{effect, {"Risk", "it restarted, and is safe only in " + Remaining(s.Until.Sub(now)) + ": a lock that it forgot can be granted a second time", Bad}}
+	}
+	risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
+	if g.Delay > 0 {
+		risk += " (D = " + Span(g.Delay) + ")"
+	}
+	return []Fact{effect, {"Risk", risk, Warn}}
+}
