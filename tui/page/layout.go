@@ -13,6 +13,13 @@ import (
 // empty: they stand as they come.
 type Order string
 
+// Orders of the locks.
+const (
+	OrderNeeds Order = "state" // what needs a person first
+	OrderName  Order = "name"
+	OrderEnds  Order = "ends"
+)
+
 // desc ends the word of an order that begins with what comes last otherwise.
 const desc = ":desc"
 

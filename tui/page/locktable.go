@@ -42,13 +42,6 @@ type lockTable struct {
 	Chosen bool   // a person put the cursor there
 }
 
-// Orders of the locks.
-const (
-	OrderNeeds Order = "state" // what needs a person first
-	OrderName  Order = "name"
-	OrderEnds  Order = "ends"
-)
-
 const (
 	// atOnce is the most locks that are sorted in the program's goroutine.
 	atOnce = 4096
