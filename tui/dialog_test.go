@@ -336,9 +336,11 @@ func TestGrantIsForgottenWhenItEnds(t *testing.T) {
 }
 
 func TestFenceAndOpen(t *testing.T) {
-	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+	one := monitortest.Degraded(monitortest.Epoch)
+	one.Nodes[0].Locks = 1
+	r := newRig(t, one, 120, 40)
 	r.press("tab", "C")
-	r.sees("Cordon n1 ?", "then 2 of 5 nodes serve, the quorum is 3: NOTHING can be locked")
+	r.sees("Cordon n1 ?", ", 1 copy ", "then 2 of 5 nodes serve, the quorum is 3: NOTHING can be locked")
 	r.settle()
 	r.typed("disk")
 	r.press("tab")

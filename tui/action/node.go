@@ -80,7 +80,7 @@ func (m *Desk) askNode(node, verb, done string, do func(ctx context.Context, nod
 				if !n.Since.IsZero() {
 					now += " since " + view.Clock(n.Since)
 				}
-				out = append(out, m.St.Fact("Now", now+", "+view.Count(n.Locks)+" copies"))
+				out = append(out, m.St.Fact("Now", now+", "+view.Plural(n.Locks, "copy", "copies")))
 			}
 			for _, f := range effect() {
 				out = append(out, m.St.Fact(f.Label, m.St.Paint(f.Tone).Of(f.Text)))
