@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"redlockctl/monitor"
@@ -59,12 +60,13 @@ type writer struct {
 	trimmed  time.Time
 }
 
-// batch is one transaction of a writer. After the first error it does nothing more.
+// batch is one transaction of a writer, on a connection that it has to itself: a [sql.Tx] starts a
+// goroutine for each query, and there are thousands a second. After the first error it does nothing more.
 type batch struct {
 	*writer
-	ctx context.Context
-	tx  *sql.Tx
-	now time.Time
+	ctx  context.Context
+	conn *sql.Conn
+	now  time.Time
 	// caughtUp: all locks have just been taken in, with what the events of this batch say
 	// of them.
 	caughtUp   bool
@@ -72,11 +74,37 @@ type batch struct {
 	err        error
 }
 
+// begin begins a transaction.
+func (w *writer) begin(ctx context.Context, now time.Time) (*batch, error) {
+	conn, err := w.db.Conn(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.ExecContext(context.Background(), `BEGIN`); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &batch{writer: w, ctx: ctx, conn: conn, now: now, statements: map[string]*sql.Stmt{}}, nil
+}
+
+// commit ends the transaction, or takes it back after an error.
+func (b *batch) commit() error {
+	for _, s := range b.statements {
+		_ = s.Close()
+	}
+	if b.err == nil {
+		_, b.err = b.conn.ExecContext(context.Background(), `COMMIT`)
+	}
+	if b.err != nil {
+		_, _ = b.conn.ExecContext(context.Background(), `ROLLBACK`)
+	}
+	return errors.Join(b.err, b.conn.Close())
+}
+
 // prepared is a statement of this transaction; nil after an error.
 func (b *batch) prepared(query string) *sql.Stmt {
 	s := b.statements[query]
 	if s == nil && b.err == nil {
-		if s, b.err = b.tx.Prepare(query); b.err == nil {
+		if s, b.err = b.conn.PrepareContext(context.Background(), query); b.err == nil {
 			b.statements[query] = s
 		}
 	}

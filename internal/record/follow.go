@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"errors"
 	"time"
@@ -97,7 +98,7 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 		return
 	}
 	b.writeGrants()
-	rows, err := b.tx.Query(openGrants, b.cluster)
+	rows, err := b.conn.QueryContext(context.Background(), openGrants, b.cluster)
 	if err != nil {
 		b.err = err
 		return

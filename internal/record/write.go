@@ -62,12 +62,10 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 			return err
 		}
 	}
-	tx, err := w.db.Begin()
+	b, err := w.begin(ctx, now)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }()
-	b := batch{writer: w, ctx: ctx, tx: tx, now: now, statements: map[string]*sql.Stmt{}}
 	if (w.follows || w.taking.on) && missed > 0 && w.seq > 0 {
 		b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: safetext.New(fmt.Sprintf("%d events were missed: more happened than could be kept until they were written", missed))})
 		b.takeIn(s)
@@ -95,10 +93,7 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	b.writeGrants()
 	b.writeMinutes()
 	b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(now), w.run)
-	if b.err != nil {
-		return b.err
-	}
-	if err := tx.Commit(); err != nil {
+	if err := b.commit(); err != nil {
 		return err
 	}
 	w.seen = now
