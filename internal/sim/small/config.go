@@ -55,7 +55,7 @@ func (m Config) String() string {
 		s += fmt.Sprintf(", a lock that is kept by %d extensions", m.Extensions)
 	}
 	if m.Taken {
-		s += " and removed by force"
+		s += " and force-released"
 	}
 	return s
 }
