@@ -132,14 +132,14 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func TestNodeDialogs(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	code, _, asked := person(t, servers, "n1\n", "node", "cordon", "n2", "--reason", "r")
-	if code != exit.Refused || !strings.Contains(asked, "n2") || !strings.Contains(asked, "Then 2 of 3 nodes serve; a quorum is 2") {
+	if code != exit.Refused || !strings.Contains(asked, "n2") || !strings.Contains(asked, "then 2 of 3 nodes serve, the quorum is 2") {
 		t.Errorf("exit code %d\n%s", code, asked)
 	}
 	if code, out, asked := person(t, servers, "n2\n", "node", "cordon", "n2", "--reason", "r"); code != exit.Done || !strings.HasPrefix(out, "cordoned n2\n") {
 		t.Errorf("exit code %d, %q\n%s", code, out, asked)
 	}
 	code, _, asked = person(t, servers, "no\n", "node", "cordon", "n3", "--reason", "r")
-	if code != exit.Refused || !strings.Contains(asked, "NOTHING CAN BE LOCKED") {
+	if code != exit.Refused || !strings.Contains(asked, "NOTHING can be locked") {
 		t.Errorf("exit code %d\n%s", code, asked)
 	}
 	code, _, asked = person(t, servers, "n2\n", "node", "rejoin", "n2", "--now", "--reason", "r")

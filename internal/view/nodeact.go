@@ -26,9 +26,9 @@ func RejoinFacts(g *Guard, node string, now time.Time) []Fact {
 	effect := Fact{Label: "Effect", Text: "it accepts writes and votes at once"}
 	s, ok := g.Status[node]
 	if ok && s.Phase == restartguard.PhaseFenced && s.Until.After(now) {
-		return []Fact{effect, {"Risk", "it restarted, and is safe only in " + Remaining(s.Until.Sub(now)) + ": a lock that it forgot can be granted a second time", Bad}}
+		return []Fact{effect, {"Risk", "it restarted, and is safe only in " + Remaining(s.Until.Sub(now)) + ": a lock that it forgot can be granted a second time: TWO HOLDERS", Bad}}
 	}
-	risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
+	risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time: TWO HOLDERS"
 	if g.Delay > 0 {
 		risk += " (D = " + Span(g.Delay) + ")"
 	}
