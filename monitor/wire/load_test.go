@@ -122,7 +122,7 @@ func TestOurReadsAreCountedAsTheServerDoes(t *testing.T) {
 	}
 	for name, read := range map[string]func() error{
 		"read":           func() error { _, _, _, err := r.Read(ctx, keys[:200]); return err },
-		"read, not told": func() error { r.mixed = nil; _, _, _, err := r.Read(ctx, keys); return err },
+		"read, not told": func() error { r.mixed = false; _, _, _, err := r.Read(ctx, keys); return err },
 		"sweep": func() error {
 			r.Patient = true
 			r.Load = load{}

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -84,7 +82,7 @@ type Reader struct {
 	mode  readMode
 	noSHA bool          // the script is sent each time
 	sha   string        // of the script
-	mixed []any         // its argument: there are keys that are no strings
+	mixed bool          // its argument: there are keys that are no strings
 	Note  monitor.Limit // what is missing in this mode
 	spent spent         // by all reads
 	rows  []table.Row   // of the last sweep; the next one writes over them
@@ -94,8 +92,7 @@ type Reader struct {
 }
 
 func NewReader(s *Session) *Reader {
-	sum := sha1.Sum([]byte(readScript))
-	return &Reader{Session: s, sha: hex.EncodeToString(sum[:])}
+	return &Reader{Session: s, sha: redis.NewScript(readScript).Hash()}
 }
 
 const adviceScripts = "Use a server that runs scripts (EVAL)."
@@ -126,24 +123,11 @@ func (r *Reader) RunID(ctx context.Context) (string, error) {
 // does not run the script as it was sent: the keys are to be read by read, which
 // finds out why. Now and then the server is asked how many commands it has processed.
 func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, pattern string, count int64) (p swept, err error) {
-	evalsha, w := "EVALSHA_RO", r.wire
-	if r.mode == readByEval {
-		evalsha = "EVALSHA"
-	}
+	w, mixed := r.wire, r.mixed
 	batches := slices.Collect(slices.Chunk(keys, BatchKeys))
 	for _, batch := range batches {
-		w.out = resp.AppendLen(w.out, 3+len(batch)+len(r.mixed))
-		for _, arg := range []string{evalsha, r.sha, strconv.Itoa(len(batch))} {
-			w.out = resp.AppendArg(w.out, arg)
-		}
-		for _, key := range batch {
-			w.out = resp.AppendArg(w.out, key)
-		}
-		for _, arg := range r.mixed {
-			w.out = resp.AppendArg(w.out, arg.(string))
-		}
+		r.putScript(batch)
 	}
-	mixed := len(r.mixed) > 0
 	w.put("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", strconv.FormatInt(count, 10))
 	p.Sent = time.Now()
 	counted := r.Patient && r.Load.due(p.Sent)
@@ -156,13 +140,11 @@ func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, patter
 	p.Rows = slices.Grow(r.rows[:0], len(keys))
 	defer func() { r.rows = p.Rows }()
 	for _, batch := range batches {
-		rows, err := w.rows(p.Rows, batch)
+		rows, err := r.takeRows(p.Rows, batch, mixed)
 		switch {
 		case err == nil:
-			r.ran(rows[len(p.Rows):], mixed)
 			p.Rows = rows
 		case IsAnswer(err):
-			r.spent.sent(1)
 			p.Refused = err
 		default:
 			return p, err
@@ -236,34 +218,48 @@ func (r *Reader) Read(ctx context.Context, keys []string) (rows []table.Row, sen
 }
 
 func (r *Reader) readScript(ctx context.Context, keys []string) ([]table.Row, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
-	defer cancel()
-	var cmd *redis.Cmd
-	switch {
-	case r.mode == readByEvalRO && r.noSHA:
-		cmd = r.Conn.EvalRO(ctx, readScript, keys, r.mixed...)
-	case r.mode == readByEvalRO:
-		cmd = r.Conn.EvalShaRO(ctx, r.sha, keys, r.mixed...)
-	case r.noSHA:
-		cmd = r.Conn.Eval(ctx, readScript, keys, r.mixed...)
-	default:
-		cmd = r.Conn.EvalSha(ctx, r.sha, keys, r.mixed...)
+	mixed := r.mixed
+	r.putScript(keys)
+	if err := r.wire.send(ctx); err != nil {
+		return nil, err
 	}
-	values, err := cmd.Slice()
+	return r.takeRows(make([]table.Row, 0, len(keys)), keys, mixed)
+}
+
+// putScript queues the script for some keys.
+func (r *Reader) putScript(keys []string) {
+	name, script, args := "EVALSHA", r.sha, 3+len(keys)
+	if r.noSHA {
+		name, script = "EVAL", readScript
+	}
+	if r.mode == readByEvalRO {
+		name += "_RO"
+	}
+	if r.mixed {
+		args++
+	}
+	out := resp.AppendLen(r.wire.out, args)
+	for _, arg := range []string{name, script, strconv.Itoa(len(keys))} {
+		out = resp.AppendArg(out, arg)
+	}
+	for _, key := range keys {
+		out = resp.AppendArg(out, key)
+	}
+	if r.mixed {
+		out = resp.AppendArg(out, "mixed")
+	}
+	r.wire.out = out
+}
+
+// takeRows adds what the script says of some keys to rows; mixed: it was told that they are.
+func (r *Reader) takeRows(rows []table.Row, keys []string, mixed bool) ([]table.Row, error) {
+	all, err := r.wire.rows(rows, keys)
 	if err != nil {
 		r.spent.sent(1)
 		return nil, err
 	}
-	rows, err := parseRows(keys, values)
-	r.ran(rows, len(r.mixed) > 0)
-	return rows, err
-}
-
-// ran takes in what the script said of some keys, and whether it was told that they are mixed.
-func (r *Reader) ran(rows []table.Row, mixed bool) {
-	if r.spent.script(rows, mixed) {
-		r.mixed = []any{"mixed"}
-	}
+	r.mixed = r.spent.script(all[len(rows):], mixed) || r.mixed
+	return all, nil
 }
 
 // readMulti reads within a transaction. The length of what is no string is

@@ -236,21 +236,50 @@ func (w *wire) rows(rows []table.Row, keys []string) ([]table.Row, error) {
 		return nil, fmt.Errorf("%w: no list of rows", redlock.ErrBadReply)
 	}
 	left := v.n
-	rows, err = rowsOf(rows, keys, func() (value, error) {
+	next := func(kinds string) (value, error) {
 		if left == 0 {
 			return value{}, errShape
 		}
 		left--
 		v, err := w.next(table.FieldsLen + 4<<10)
-		if err == nil && (v.kind == '-' || v.long()) {
+		if err == nil && (v.long() || strings.IndexByte(kinds, v.kind) < 0) {
 			err = errShape
 		}
 		return v, err
-	})
-	if err == nil && left > 0 {
-		err = errShape
 	}
-	return rows, err
+	for _, key := range keys {
+		v, err := next(":$")
+		switch {
+		case err != nil:
+			return nil, err
+		case v.kind == '$':
+			pttl, err1 := next(":")
+			length, err2 := next(":")
+			names, err3 := next("$")
+			if err := errors.Join(err1, err2, err3); err != nil {
+				return nil, err
+			}
+			rows = append(rows, table.NewRow(key, v.text, pttl.n, length.n, names.text))
+		case v.n == -2:
+			rows = append(rows, table.NewRow(key, "none", -2, 0, ""))
+		default:
+			prefix, err := next("$")
+			if err != nil {
+				return nil, err
+			}
+			length := value{n: int64(len(prefix.text))}
+			if length.n >= table.PrefixLen {
+				if length, err = next(":"); err != nil {
+					return nil, err
+				}
+			}
+			rows = append(rows, table.NewRow(key, "string", v.n, length.n, prefix.text))
+		}
+	}
+	if left > 0 {
+		return nil, errShape
+	}
+	return rows, nil
 }
 
 const (
@@ -260,75 +289,3 @@ const (
 
 // errShape is returned for rows of another shape than the script gives them.
 var errShape = fmt.Errorf("%w: rows of another shape", redlock.ErrBadReply)
-
-// parseRows takes the script's answer apart, trusting nothing.
-func parseRows(keys []string, values []any) ([]table.Row, error) {
-	rows, err := rowsOf(make([]table.Row, 0, len(keys)), keys, func() (value, error) {
-		if len(values) == 0 {
-			return value{}, errShape
-		}
-		v := values[0]
-		values = values[1:]
-		switch v := v.(type) {
-		case int64:
-			return value{kind: ':', n: v}, nil
-		case string:
-			return value{kind: '$', text: v}, nil
-		}
-		return value{}, errShape
-	})
-	if err == nil && len(values) > 0 {
-		err = errShape
-	}
-	return rows, err
-}
-
-// rowsOf adds the rows of keys, whose values next gives.
-func rowsOf(rows []table.Row, keys []string, next func() (value, error)) ([]table.Row, error) {
-	number := func() (int64, error) {
-		v, err := next()
-		if err == nil && v.kind != ':' {
-			err = errShape
-		}
-		return v.n, err
-	}
-	text := func() (string, error) {
-		v, err := next()
-		if err == nil && v.kind != '$' {
-			err = errShape
-		}
-		return v.text, err
-	}
-	for _, key := range keys {
-		v, err := next()
-		switch {
-		case err != nil:
-			return nil, err
-		case v.kind == ':' && v.n == -2:
-			rows = append(rows, table.NewRow(key, "none", -2, 0, ""))
-		case v.kind == ':':
-			prefix, err := text()
-			if err != nil {
-				return nil, err
-			}
-			length := int64(len(prefix))
-			if length >= table.PrefixLen {
-				if length, err = number(); err != nil {
-					return nil, err
-				}
-			}
-			rows = append(rows, table.NewRow(key, "string", v.n, length, prefix))
-		case v.kind == '$':
-			pttl, err1 := number()
-			length, err2 := number()
-			names, err3 := text()
-			if err := errors.Join(err1, err2, err3); err != nil {
-				return nil, err
-			}
-			rows = append(rows, table.NewRow(key, v.text, pttl, length, names))
-		default:
-			return nil, errShape
-		}
-	}
-	return rows, nil
-}

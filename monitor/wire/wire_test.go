@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bufio"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -11,8 +13,32 @@ import (
 	"redlockctl/monitor"
 )
 
+// readRows reads rows of these keys out of a reply that holds these values.
+func readRows(keys []string, values []any) ([]table.Row, error) {
+	var reply func(v any) string
+	reply = func(v any) string {
+		switch v := v.(type) {
+		case int64:
+			return fmt.Sprintf(":%d\r\n", v)
+		case string:
+			return fmt.Sprintf("$%d\r\n%s\r\n", len(v), v)
+		case bool:
+			return "#t\r\n"
+		case []any:
+			text := fmt.Sprintf("*%d\r\n", len(v))
+			for _, one := range v {
+				text += reply(one)
+			}
+			return text
+		}
+		return "_\r\n"
+	}
+	w := &wire{in: bufio.NewReader(strings.NewReader(reply(values)))}
+	return w.rows(nil, keys)
+}
+
 func TestRowsAreWhatTheScriptSays(t *testing.T) {
-	got, err := parseRows([]string{"a", "b", "c", "d"}, []any{
+	got, err := readRows([]string{"a", "b", "c", "d"}, []any{
 		"string", int64(1500), int64(3), "abc",
 		"none", int64(-2), int64(0), "",
 		"hash", int64(-1), int64(7), "",
@@ -36,7 +62,7 @@ func TestAnAnswerOfAnotherShapeIsRefused(t *testing.T) {
 		{nil, int64(1), int64(3), "abc"},
 		{"string", int64(1), int64(3), []any{}},
 	} {
-		if rows, err := parseRows([]string{"a"}, values); err == nil {
+		if rows, err := readRows([]string{"a"}, values); err == nil {
 			t.Errorf("%v: %v", values, rows)
 		}
 	}
@@ -71,7 +97,7 @@ func FuzzRows(f *testing.F) {
 		for i := range keys {
 			keys[i] = prefix
 		}
-		rows, err := parseRows(keys, values)
+		rows, err := readRows(keys, values)
 		if err != nil {
 			return
 		}
