@@ -15,11 +15,11 @@ import (
 type attemptRun struct {
 	client          *Client
 	resource, token string
-	over            atomic.Bool     // failed: what was not sent yet need not be
-	reads           *fencingNumbers // of fencing; nil where none are wanted
-	unfenced        error           // why it was granted in vain: it got no fencing token
-	slept           time.Duration   // what the client's suspended said before the start
-	decided         chan struct{}   // has room for one
+	over            atomic.Bool   // failed: what was not sent yet need not be
+	reads           *replies      // the numbers of fencing; nil where none are wanted
+	unfenced        error         // why it was granted in vain: it got no fencing token
+	slept           time.Duration // what the client's suspended said before the start
+	decided         chan struct{} // has room for one
 
 	mu      sync.Mutex
 	machine *Attempt
@@ -49,7 +49,7 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 	case SendSet:
 		proto.op, proto.numbered = opSet, fenced
 		if fenced {
-			r.reads = newNumbers(len(c.nodes), c.Quorum())
+			r.reads = newReplies(len(c.nodes), len(c.nodes), c.Quorum())
 		}
 		c.send(proto)
 	case SendExtend:
@@ -282,13 +282,13 @@ func (r *attemptRun) failure(ctx context.Context, op string) *Error {
 
 // blame puts what nodes answered to the reading or writing of numbers in the
 // place of the yes that they gave to the lock.
-func (r *attemptRun) blame(f *fencingNumbers) {
-	f.mu.Lock()
-	answers := slices.Clone(f.results)
-	f.mu.Unlock()
+func (r *attemptRun) blame(numbers *replies) {
+	numbers.mu.Lock()
+	all := slices.Clone(numbers.byNode)
+	numbers.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, said := range answers {
+	for i, said := range all {
 		at := &r.results[i]
 		switch {
 		case at.Status != StatusOK || said.Status == StatusOK:
@@ -305,33 +305,31 @@ func (r *attemptRun) draw() (uint64, error) {
 	c := r.client
 	n, quorum := len(c.nodes), c.Quorum()
 	by := time.Now().Add(c.opt.wait(r.machine.terms.TTL))
-	ok, values := r.reads.wait(by)
-	if countTrue(ok) < quorum {
+	yes, token := 0, uint64(0)
+	for _, a := range r.reads.wait(by, nil) {
+		if a.Status == StatusOK {
+			yes, token = yes+1, max(token, a.number)
+		}
+	}
+	if yes < quorum {
 		r.blame(r.reads)
 		return 0, errFencing
-	}
-	var token uint64
-	for i, v := range values {
-		if ok[i] {
-			token = max(token, v)
-		}
 	}
 	// A node may know a higher number that none of these knew: of a grant that was
 	// never confirmed. Then the token is drawn above that.
 	for range 3 {
 		token++
-		writes := newNumbers(n, min(n, n-quorum+2))
+		writes := newReplies(n, n, min(n, n-quorum+2))
 		c.send(call{
 			op: opFence, key: r.resource, token: r.token, value: strconv.FormatUint(token, 10), ttl: fencingTTL,
 			notAfter: by, to: writes,
 		})
-		ok, values := writes.wait(by)
 		taken, highest := 0, token
-		for i, v := range values {
-			if ok[i] && v == token {
+		for _, a := range writes.wait(by, nil) {
+			if a.Status == StatusOK && a.number == token {
 				taken++
 			}
-			highest = max(highest, v)
+			highest = max(highest, a.number)
 		}
 		switch {
 		case !time.Now().Add(sleptSince(r.slept, c.suspended)).Before(r.machine.Until()):

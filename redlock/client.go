@@ -16,7 +16,7 @@ import (
 //	waitQueues.mu → waitQueue.mu → tracker.mu → redisTracking.mu
 //
 // All the others are leaves: while Client.mu, warmup.mu, admission.mu, servers.mu,
-// gather.mu, numbers.mu, stream.mu, life.mu or sleepClock.mu is held, no other mutex
+// gather.mu, replies.mu, stream.mu, life.mu or sleepClock.mu is held, no other mutex
 // is locked and no sink is called. A sink ([sink.answered]) is called with nothing
 // held, and locks its own alone.
 

@@ -16,64 +16,49 @@ const fencingTTL = 24 * time.Hour
 // errFencing is why an attempt failed that had its votes.
 var errFencing = errors.New("the fencing token could not be written to a quorum")
 
-// fencingNumbers collects what nodes answer to the reading or writing of fencing
-// numbers.
-type fencingNumbers struct {
+// replies collects what nodes answer to one question, until somebody has waited for it.
+type replies struct {
 	ready chan struct{} // has room for one
-	need  int           // numbers that are enough
+	need  int           // yes that are enough
 
-	mu      sync.Mutex // a leaf: see the package's order of locks in client.go
-	ok      []bool
-	values  []uint64
-	results []NodeResult
-	left    int
-	done    bool
+	mu        sync.Mutex // a leaf: see the package's order of locks in client.go
+	byNode    []answer   // at is zero: it was not heard of
+	yes, left int
+	over      bool
 }
 
-func newNumbers(n, need int) *fencingNumbers {
-	return &fencingNumbers{
-		ready: make(chan struct{}, 1), need: need, left: n,
-		ok: make([]bool, n), values: make([]uint64, n), results: make([]NodeResult, n),
-	}
+// newReplies is for n nodes, so many of which are asked.
+func newReplies(n, asked, need int) *replies {
+	return &replies{ready: make(chan struct{}, 1), need: need, byNode: make([]answer, n), left: asked}
 }
 
-func (f *fencingNumbers) answered(a answer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.left--
-	if !f.done {
-		f.results[a.node] = a.NodeResult
+func (s *replies) answered(a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
 	}
+	s.byNode[a.node] = a
+	s.left--
 	if a.Status == StatusOK {
-		f.ok[a.node], f.values[a.node] = true, a.number
+		s.yes++
 	}
-	if yes := countTrue(f.ok); !f.done && (yes >= f.need || f.left == 0) {
-		f.done = true
-		f.ready <- struct{}{}
+	if s.yes >= s.need || s.left == 0 {
+		poke(s.ready)
 	}
 }
 
-// wait waits until enough nodes have answered yes, all have answered, or by.
-// Of each node it reports whether it did, and its number.
-func (f *fencingNumbers) wait(by time.Time) (ok []bool, values []uint64) {
+// wait waits until enough nodes have said yes, all have answered, by, or stop is closed.
+func (s *replies) wait(by time.Time, stop <-chan struct{}) []answer {
 	timer := time.NewTimer(time.Until(by))
 	defer timer.Stop()
 	select {
-	case <-f.ready:
+	case <-s.ready:
 	case <-timer.C:
+	case <-stop:
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.done = true
-	return append([]bool(nil), f.ok...), append([]uint64(nil), f.values...)
-}
-
-func countTrue(b []bool) int {
-	n := 0
-	for _, x := range b {
-		if x {
-			n++
-		}
-	}
-	return n
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	return s.byNode
 }

@@ -277,7 +277,7 @@ func TestBlameWhileANumberComes(t *testing.T) {
 	machine, _ := Begin(Terms{N: 1, Start: time.Now(), TTL: time.Minute, Wait: time.Minute})
 	r := &attemptRun{machine: machine, results: make([]NodeResult, 1), copies: make([]leftCopy, 1), decided: make(chan struct{}, 1)}
 	r.client = &Client{nodes: []*Node{{}}, suspended: suspended}
-	r.reads = newNumbers(1, 1)
+	r.reads = newReplies(1, 1, 1)
 	waits := func(held, other *sync.Mutex, what func()) {
 		t.Helper()
 		done := make(chan struct{})
@@ -300,8 +300,8 @@ func TestBlameWhileANumberComes(t *testing.T) {
 		r.answered(answer{NodeResult: NodeResult{Status: StatusOK}, numbers: NodeResult{Status: StatusOK}, number: 1})
 	})
 	waits(&r.mu, &r.reads.mu, func() { r.blame(r.reads) })
-	if ok, values := r.reads.wait(time.Now()); !ok[0] || values[0] != 1 || r.verdict() != VerdictGranted {
-		t.Errorf("%v %v %s", ok, values, r.verdict())
+	if got := r.reads.wait(time.Now(), nil); got[0].Status != StatusOK || got[0].number != 1 || r.verdict() != VerdictGranted {
+		t.Errorf("%+v %s", got, r.verdict())
 	}
 }
 

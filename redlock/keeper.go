@@ -232,10 +232,7 @@ func (k *Keeper) update(step func(now time.Time)) {
 // missed is told that a copy is gone, or another's.
 func (k *Keeper) missed() {
 	k.update(k.machine.missed)
-	select {
-	case k.hint <- struct{}{}:
-	default:
-	}
+	poke(k.hint)
 }
 
 // run carries out what the machine decides, one thing after the other.
@@ -368,28 +365,21 @@ func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, unt
 		return false
 	}
 	p.copies.Confirmed(r.machine.terms.Start)
-	asked := &putBack{left: 1, answers: make([]answer, len(c.nodes)), done: make(chan struct{})}
 	var to []int
 	for i := range c.nodes {
 		if p.copies.Missing(i) {
 			to = append(to, i)
 		}
 	}
-	if len(to) > 0 && p.send(asked, to, r, until) {
-		timer.Reset(c.opt.NodeTimeout + c.opt.NodeTimeout/2)
-		select {
-		case <-asked.done:
-		case <-timer.C:
-		case <-halted.Done():
-		}
-		p.learn(asked, to, r)
+	if asked := p.send(to, r, until); asked != nil {
+		p.learn(asked.wait(time.Now().Add(c.opt.NodeTimeout+c.opt.NodeTimeout/2), halted.Done()), to, r)
 	}
 	return p.copies.Settling()
 }
 
 // send asks nodes to take the copy, where nothing stands in its place. It is queued
-// before a release that comes later, on the same stream.
-func (p *repairs) send(asked *putBack, to []int, r *attemptRun, until time.Time) bool {
+// before a release that comes later, on the same stream. It returns nil if it asks none.
+func (p *repairs) send(to []int, r *attemptRun, until time.Time) *replies {
 	l, c := p.lock, p.lock.client
 	by := time.Now().Add(c.opt.NodeTimeout)
 	if until.Before(by) {
@@ -397,10 +387,10 @@ func (p *repairs) send(asked *putBack, to []int, r *attemptRun, until time.Time)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.released || l.lost || !time.Now().Before(l.end()) {
-		return false
+	if len(to) == 0 || l.released || l.lost || !time.Now().Before(l.end()) {
+		return nil
 	}
-	asked.left = len(to)
+	asked := newReplies(len(c.nodes), len(to), len(to))
 	for _, i := range to {
 		l.copies[i].sent = true // a release has to go there
 		set := &call{op: opSet, node: i, key: l.resource, token: l.token, ttl: r.machine.terms.TTL, notAfter: by, to: asked}
@@ -412,18 +402,15 @@ func (p *repairs) send(asked *putBack, to []int, r *attemptRun, until time.Time)
 			})
 		}
 	}
-	return true
+	return asked
 }
 
 // learn takes in what became of it.
-func (p *repairs) learn(asked *putBack, to []int, r *attemptRun) {
-	asked.mu.Lock()
-	answers := append([]answer(nil), asked.answers...)
-	asked.mu.Unlock()
+func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 	var done []string
 	p.lock.mu.Lock()
 	for _, i := range to {
-		a := answers[i]
+		a := said[i]
 		if a.at.IsZero() { // not heard of
 			a.Status, a.sent, a.at = StatusSlow, true, time.Now()
 		}
@@ -436,24 +423,6 @@ func (p *repairs) learn(asked *putBack, to []int, r *attemptRun) {
 	p.lock.mu.Unlock()
 	if p.tell != nil && len(done) > 0 {
 		p.tell(done)
-	}
-}
-
-// putBack collects what nodes answer that were asked to take a copy.
-type putBack struct {
-	done chan struct{} // closed when all have answered
-
-	mu      sync.Mutex
-	answers []answer
-	left    int
-}
-
-func (p *putBack) answered(a answer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.answers[a.node] = a
-	if p.left--; p.left == 0 {
-		close(p.done)
 	}
 }
 

@@ -134,14 +134,14 @@ func waitsForRoom(s *stream, c *call, _ <-chan struct{}) {
 	for errors.Is(s.admit(c), errQueueFull) {
 		time.Sleep(time.Millisecond)
 	}
-	s.poke()
+	poke(s.wake)
 }
 
 func alwaysRoom(s *stream, c *call, _ <-chan struct{}) {
 	s.mu.Lock()
 	s.queue = append(s.queue, c)
 	s.mu.Unlock()
-	s.poke()
+	poke(s.wake)
 }
 
 func goroutineEach(s *stream, c *call, end <-chan struct{}) {

@@ -111,14 +111,14 @@ func (s *stream) enqueue(c *call) {
 		s.hand(c, answer{NodeResult: NodeResult{Status: StatusSkipped, Err: err}, at: time.Now()})
 		return
 	}
-	s.poke()
+	poke(s.wake)
 }
 
 // hand hands out the answer to a call that the stream has done with.
 func (s *stream) hand(c *call, a answer) {
 	s.window.give()
 	if s.owedCount.Load() > 0 && s.window.well.Load() {
-		s.poke() // there may be room for them
+		poke(s.wake) // there may be room for them
 	}
 	c.answerWith(a)
 	s.freed()
@@ -131,9 +131,10 @@ func (s *stream) freed() {
 	}
 }
 
-func (s *stream) poke() {
+// poke wakes who waits for wake, which has room for one, now or when it comes.
+func poke(wake chan<- struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
@@ -223,7 +224,7 @@ func (s *stream) close(grace time.Duration) {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.poke()
+	poke(s.wake)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -447,7 +448,7 @@ func (s *stream) again(c *call) {
 	s.mu.Lock()
 	s.queue = append(s.queue, c)
 	s.mu.Unlock()
-	s.poke()
+	poke(s.wake)
 }
 
 // idle reports whether nothing is under way.

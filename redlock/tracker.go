@@ -142,10 +142,7 @@ func (t *tracker) detach(l listener) {
 		t.idle = true
 		t.limit()
 	case trackerResting:
-		select {
-		case t.wake <- struct{}{}:
-		default:
-		}
+		poke(t.wake)
 	}
 }
 

@@ -333,10 +333,7 @@ func (q *waitQueue) step() (ask []int) {
 	do := q.plan.step(q.queues.slot(), time.Now())
 	if do.attempt || !do.at.Equal(q.at) {
 		q.at = do.at
-		select {
-		case q.wake <- struct{}{}:
-		default:
-		}
+		poke(q.wake)
 	}
 	return do.ask
 }
