@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -38,7 +39,7 @@ func (a announcer) run(ctx context.Context, refused func(error)) {
 		} else if answered(err) || errors.Is(err, redlock.ErrFull) {
 			pause = announceLater // the watch itself has told it
 		}
-		sleep(ctx, pause)
+		_ = sleep.For(ctx, pause)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/serverinfo"
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -228,7 +229,7 @@ func WaitServing(ctx context.Context, node *redlock.Node, method Method) error {
 		end, bounded := ctx.Deadline()
 		over := ctx.Err() != nil || bounded && !time.Now().Before(end)
 		if why = whyWaiting(why, o, err, over); !over {
-			sleep(ctx, 100*time.Millisecond)
+			_ = sleep.For(ctx, 100*time.Millisecond)
 			over = ctx.Err() != nil
 		}
 		if over {

@@ -448,17 +448,5 @@ type setResult struct {
 	blind         error // why after could not be read
 }
 
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
 // maxActions bounds what follows one look, whatever a server answers.
 const maxActions = 8

@@ -237,9 +237,6 @@ func Running(dir string) (bool, error) {
 	}
 }
 
-// Dir is the state directory.
-func (m *Memory) Dir() string { return m.dir }
-
 // Close gives the directory free. What was remembered stays.
 func (m *Memory) Close() error {
 	m.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -34,7 +35,7 @@ type watcher struct {
 func (w *watcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := w.live(ctx)
-		sleep(ctx, pause)
+		_ = sleep.For(ctx, pause)
 	}
 }
 
@@ -92,7 +93,7 @@ func (w *watcher) live(ctx context.Context) (pause time.Duration) {
 			}
 		}
 		if err != nil {
-			sleep(ctx, w.pause())
+			_ = sleep.For(ctx, w.pause())
 		} else if !w.inquire(ctx, &l, &reading) {
 			return min(reconnect, w.guard.cfg.Poll)
 		}
@@ -217,7 +218,7 @@ func (w *watcher) inquire(ctx context.Context, l *nodeConn, s *scan) bool {
 	for ctx.Err() == nil {
 		q, ok := w.guard.question(w.node.Name())
 		if !ok {
-			sleep(ctx, time.Until(until))
+			_ = sleep.For(ctx, time.Until(until))
 			return true
 		}
 		if !s.begun || s.Round != q.Round {
@@ -236,7 +237,7 @@ func (w *watcher) inquire(ctx context.Context, l *nodeConn, s *scan) bool {
 			s.begun = false
 			return true
 		}
-		sleep(ctx, (scanShares-1)*time.Since(began))
+		_ = sleep.For(ctx, (scanShares-1)*time.Since(began))
 		if !time.Now().Before(until) {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/sleep"
 	"redlockctl/monitor"
 	"redlockctl/monitor/finding"
 	"redlockctl/monitor/observe"
@@ -90,18 +91,13 @@ func BootSights(ctx context.Context, cfg *config.Config) map[string]finding.Boot
 func Examine(ctx context.Context, cfg *config.Config, span time.Duration, of Aim) (s *monitor.Snapshot, err error) {
 	err = Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
 		mon.Booted(BootSights(ctx, cfg))
-		t := time.NewTimer(span)
-		defer t.Stop()
+		began := time.Now()
 		if _, err := Decided(ctx, mon, of); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.C:
-		}
+		_ = sleep.For(ctx, span-time.Since(began))
 		s = mon.Snapshot()
-		return nil
+		return ctx.Err()
 	})
 	return s, err
 }

@@ -20,6 +20,7 @@ import (
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/sleep"
 )
 
 // Daemon is the restart guard without a screen: of one cluster, or of all that are
@@ -153,10 +154,8 @@ func (d *Daemon) keep(ctx context.Context, name string, of int) {
 		}
 		d.beaten(name, beat{sick: err, met: true, status: "not guarded"})
 		told.Show(metrics.Cluster{Name: name, Down: err})
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, pause) != nil {
 			return
-		case <-time.After(pause):
 		}
 	}
 }

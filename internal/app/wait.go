@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/sleep"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
@@ -84,13 +85,7 @@ func WaitBeforeStart(ctx context.Context, cfg *config.Config, name string, waits
 	if err := restartguard.Unused(ctx, node); err != nil {
 		return fmt.Errorf("%w: %w", operator.ErrRefused, err)
 	}
-	t := time.NewTimer(cfg.Guard.Delay)
-	defer t.Stop()
 	defer waits(cfg.Guard.Delay)()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
+	_ = sleep.For(ctx, cfg.Guard.Delay)
+	return ctx.Err()
 }

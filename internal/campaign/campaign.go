@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -118,13 +119,11 @@ func (r *campaign) killMasters(ctx context.Context) error {
 		var g grant
 		// Without a quorum there is no grant for the whole of D. Then any master will
 		// do, also a fenced one: a crash inside the fence.
-		timer := time.NewTimer(2 * r.delay())
 		select {
 		case g = <-r.granted:
-		case <-timer.C:
+		case <-time.After(2 * r.delay()):
 		case <-ctx.Done():
 		}
-		timer.Stop()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -146,7 +145,7 @@ func (r *campaign) killMasters(ctx context.Context) error {
 			continue
 		}
 		// Some follow at once, some when the first of them are about to rejoin.
-		sleep(ctx, time.Duration(r.rand.ExpFloat64()*float64(r.delay())/6))
+		_ = sleep.For(ctx, time.Duration(r.rand.ExpFloat64()*float64(r.delay())/6))
 	}
 	return nil
 }
@@ -208,7 +207,7 @@ func (r *campaign) awaitRejoins(ctx context.Context) error {
 	if r.Guarding == Nothing {
 		return nil
 	}
-	for end := time.Now().Add(rejoinTime); ; sleep(ctx, watchEvery) {
+	for end := time.Now().Add(rejoinTime); ; _ = sleep.For(ctx, watchEvery) {
 		out := r.record.out()
 		switch {
 		case out == "" || r.record.faulty():

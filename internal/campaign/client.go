@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -24,7 +25,7 @@ type client struct {
 func (c *client) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.round(ctx)
-		sleep(ctx, time.Duration(1+c.rand.IntN(6))*time.Millisecond)
+		_ = sleep.For(ctx, time.Duration(1+c.rand.IntN(6))*time.Millisecond)
 	}
 }
 
@@ -58,10 +59,10 @@ func (c *client) round(ctx context.Context) {
 	// vote that is given again hurts.
 	left := time.Until(l.Until())
 	if c.rand.IntN(10) < 7 {
-		sleep(ctx, left)
+		_ = sleep.For(ctx, left)
 		return
 	}
-	sleep(ctx, time.Duration(c.rand.Float64()*float64(left)/2))
+	_ = sleep.For(ctx, time.Duration(c.rand.Float64()*float64(left)/2))
 	end()
 	_, _ = l.Release(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"redlockctl/internal/sleep"
 	"redlockctl/restartguard"
 )
 
@@ -36,7 +37,7 @@ func (r *campaign) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop co
 		dice := rand.New(rand.NewPCG(r.Seed, uint64(i)+20))
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				sleep(ctx, time.Duration(dice.Int64N(3*int64(r.delay()))))
+				_ = sleep.For(ctx, time.Duration(dice.Int64N(3*int64(r.delay()))))
 				select {
 				case <-spare: // the last incarnation of a campaign, to let the masters in again
 					return

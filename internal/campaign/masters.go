@@ -15,6 +15,7 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/serverinfo"
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -139,7 +140,7 @@ func (cfg *Config) startSupervised(ctx context.Context, name string, i uint64) (
 		log: filepath.Join(cfg.Dir, name+".log"), mayEnd: true, // where what its predecessor started has not ended yet
 	}}
 	s.ended.Go(func() { _ = s.run(running) })
-	for end := time.Now().Add(10 * time.Second); s.pid(ctx) == 0; sleep(ctx, watchEvery) {
+	for end := time.Now().Add(10 * time.Second); s.pid(ctx) == 0; _ = sleep.For(ctx, watchEvery) {
 		if time.Now().After(end) {
 			s.end()
 			return nil, fmt.Errorf("%s does not start under its supervisor: see %s", name, s.log)
@@ -175,7 +176,7 @@ func (s *supervised) crash(ctx context.Context) (lost time.Time, err error) {
 		s.kill()
 	}
 	for pid > 0 && err == nil && s.pid(ctx) == pid {
-		sleep(ctx, watchEvery) // it is about to end
+		_ = sleep.For(ctx, watchEvery) // it is about to end
 	}
 	return lost, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlockctl/internal/child"
+	"redlockctl/internal/sleep"
 )
 
 // program is redlockctl with some arguments, which is started again whatever ends it,
@@ -33,7 +34,7 @@ func (p *program) run(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	for ; ctx.Err() == nil; sleep(ctx, 10*time.Millisecond) {
+	for ; ctx.Err() == nil; _ = sleep.For(ctx, 10*time.Millisecond) {
 		if p.before != nil {
 			if err := p.before(); err != nil {
 				return err
@@ -69,13 +70,4 @@ func (p *program) killed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.kills
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"redlockctl/internal/sleep"
 )
 
 // Rejoins is what was seen of masters between their start and their rejoining.
@@ -63,7 +65,7 @@ func (r *record) seen() Rejoins {
 func (r *record) watch(ctx context.Context, m master, start time.Time, delay time.Duration, early bool) {
 	ask, end := m.watch()
 	defer end()
-	for ; ctx.Err() == nil; sleep(ctx, watchEvery) {
+	for ; ctx.Err() == nil; _ = sleep.For(ctx, watchEvery) {
 		serves, sets, ok := ask(ctx)
 		if took := time.Since(start); !ok || r.saw(m.Node().Name(), serves, sets, took, delay, early) {
 			return

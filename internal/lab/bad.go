@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/serverinfo"
+	"redlockctl/internal/sleep"
 )
 
 // ErrNotFresh is returned by [UpBad] when there is a lab in dir already.
@@ -184,7 +185,7 @@ func until(ctx context.Context, done func() (bool, error)) error {
 		if ok, err := done(); ok || err != nil {
 			return err
 		}
-		if err := sleep(ctx, daemonPoll); err != nil {
+		if err := sleep.For(ctx, daemonPoll); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -123,7 +124,7 @@ func (w *worker) next() job {
 
 func (w *worker) run(ctx context.Context) {
 	// They do not all begin at once.
-	for pause := w.share(0, 0.05); sleep(ctx, pause) == nil; {
+	for pause := w.share(0, 0.05); sleep.For(ctx, pause) == nil; {
 		j := w.next()
 		lock, err := w.client.Acquire(ctx, w.Prefix+j.name, j.ttl)
 		switch {
@@ -150,7 +151,7 @@ func (w *worker) hold(ctx context.Context, lock *redlock.Lock, j job) {
 		if left <= 0 {
 			break
 		}
-		if sleep(ctx, min(left, j.ttl/3)) != nil {
+		if sleep.For(ctx, min(left, j.ttl/3)) != nil {
 			break
 		}
 		if time.Until(end) > 0 {
@@ -186,7 +187,7 @@ func (w *worker) extend(ctx context.Context, lock *redlock.Lock, ttl time.Durati
 		case !errors.Is(err, redlock.ErrNoQuorum), !time.Now().Before(lock.Until()):
 			return false
 		}
-		if sleep(ctx, ttl/20) != nil {
+		if sleep.For(ctx, ttl/20) != nil {
 			return true
 		}
 	}

@@ -70,7 +70,7 @@ func (s *Server) UseClock(shim string) error {
 	if err != nil {
 		return fmt.Errorf("map %s: %w", path, err)
 	}
-	s.clock = &ownClock{path: path, setting: (*clockSetting)(unsafe.Pointer(&page[0]))}
+	s.clock = (*clockSetting)(unsafe.Pointer(&page[0]))
 	s.env = append(s.env, "LD_PRELOAD="+shim, "REDLOCKCTL_CLOCK="+path)
 	return nil
 }
@@ -87,7 +87,7 @@ func (s *Server) SetClock(offset time.Duration, rate float64) error {
 	if !(rate > 0 && rate <= 10) {
 		return fmt.Errorf("clock rate %g is not in (0, 10]", rate)
 	}
-	c := s.clock.setting
+	c := s.clock
 	c.version.Add(1)
 	c.anchorNs = time.Now().UnixNano()
 	c.offsetNs = int64(offset)

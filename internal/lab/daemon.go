@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/serverinfo"
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -190,7 +191,7 @@ func (d *daemon) start(ctx context.Context, path string) error {
 			defer c.Close()
 			return d.checkFenced(ctx, c)
 		}
-		if err := sleep(ctx, daemonPoll); err != nil {
+		if err := sleep.For(ctx, daemonPoll); err != nil {
 			return fmt.Errorf("%w; its log ends: %s", err, lastLog(d.log(), logged))
 		}
 	}
@@ -304,7 +305,7 @@ func gone(ctx context.Context, proc *os.Process) bool {
 	ctx, cancel := context.WithTimeout(ctx, daemonEnds)
 	defer cancel()
 	for alive(proc) {
-		if sleep(ctx, daemonPoll) != nil {
+		if sleep.For(ctx, daemonPoll) != nil {
 			return false
 		}
 	}

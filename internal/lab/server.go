@@ -38,7 +38,7 @@ type Server struct {
 	starts int             // how often it was started
 	closed bool            // it is not started again
 	env    []string        // more of it for the process
-	clock  *ownClock       // nil: the one of the machine
+	clock  *clockSetting   // nil: it has that of the machine
 }
 
 // BootFence are the arguments that let a server start fenced.
@@ -250,12 +250,6 @@ type clockSetting struct {
 	anchorNs int64         // real time at which the rate began to count
 	offsetNs int64
 	ratePPB  int64
-}
-
-// ownClock is the wall clock of one server.
-type ownClock struct {
-	path    string
-	setting *clockSetting
 }
 
 // Pause stops the process (SIGSTOP): it stays connected and does not answer.

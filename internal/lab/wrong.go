@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -129,7 +130,7 @@ func (c *wrongClient) run(ctx context.Context) {
 	}()
 	for ctx.Err() == nil {
 		c.each(ctx, c.act)
-		if sleep(ctx, max(c.maxTTL/4, 100*time.Millisecond)) != nil {
+		if sleep.For(ctx, max(c.maxTTL/4, 100*time.Millisecond)) != nil {
 			break
 		}
 	}

@@ -29,6 +29,7 @@ import (
 
 	"redlockctl/internal/audit"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/sleep"
 	"redlockctl/monitor"
 )
 
@@ -125,10 +126,7 @@ func (e *Exporter) Run(ctx context.Context, from Source) {
 		if failing {
 			wait = e.retry
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = sleep.For(ctx, wait)
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()

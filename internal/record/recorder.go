@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
+
+	"redlockctl/internal/sleep"
 )
 
 const (
@@ -17,9 +18,7 @@ const (
 type Recorder struct {
 	opt Options
 	now func() time.Time
-
-	mu  sync.Mutex
-	err error // why nothing is recorded; nil: all is well
+	err error // why nothing is recorded, as Run knows; nil: all is well
 }
 
 // New makes a recorder; it opens nothing yet.
@@ -27,13 +26,6 @@ func New(opt Options) *Recorder {
 	opt.Keep = cmp.Or(opt.Keep, DefaultKeep)
 	opt.MaxSize = max(cmp.Or(opt.MaxSize, DefaultMaxSize), 1<<20)
 	return &Recorder{opt: opt, now: time.Now}
-}
-
-// Err is why nothing is recorded at the moment; nil while all is well.
-func (r *Recorder) Err() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err
 }
 
 // Run records until ctx ends. What it cannot write is lost, and tried again every half a
@@ -45,23 +37,18 @@ func (r *Recorder) Run(ctx context.Context, from Source) {
 			return
 		}
 		r.set(err)
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, retryEvery) != nil {
 			return
-		case <-time.After(retryEvery):
 		}
 	}
 }
 
 // set says how recording fares, when that has changed.
 func (r *Recorder) set(err error) {
-	r.mu.Lock()
-	was := r.err
-	r.err = err
-	r.mu.Unlock()
-	if r.opt.Tell != nil && (err == nil) != (was == nil) {
+	if r.opt.Tell != nil && (err == nil) != (r.err == nil) {
 		r.opt.Tell(err)
 	}
+	r.err = err
 }
 
 // record writes until ctx ends, and then once more, or until something fails.

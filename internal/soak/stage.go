@@ -19,6 +19,7 @@ import (
 
 	"redlockctl/internal/child"
 	"redlockctl/internal/lab"
+	"redlockctl/internal/sleep"
 )
 
 // stage is all that runs.
@@ -171,12 +172,7 @@ var keys = []string{"1", "2", "Down", "Enter", "Escape", "3", "4", "5", "2", "Do
 // flap has one master after the other crash, come back with its fence, and hang,
 // and somebody look at the console, until ctx ends; then all masters run.
 func (s *stage) flap(ctx context.Context) error {
-	pause := func(low, high time.Duration) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(low + rand.N(high-low)):
-		}
-	}
+	pause := func(low, high time.Duration) { _ = sleep.For(ctx, low+rand.N(high-low)) }
 	for round := 0; ctx.Err() == nil; round++ {
 		n := s.servers[round/20%len(s.servers)]
 		if round%2 == 0 {
@@ -290,10 +286,8 @@ func until(ctx context.Context, what string, met func() error) error {
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, 50*time.Millisecond) != nil {
 			return fmt.Errorf("waited for %s: %w", what, err)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

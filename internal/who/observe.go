@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/push"
 
 	"redlockctl/internal/serverinfo"
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -175,10 +176,8 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 		if !w.dirty.Load() {
 			quiet = now
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, pushEvery) != nil {
 			return nil
-		case <-time.After(pushEvery):
 		}
 	}
 }

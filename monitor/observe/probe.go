@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/sleep"
 	"redlockctl/monitor"
 	"redlockctl/monitor/wire"
 	"redlockctl/redlock"
@@ -43,7 +44,7 @@ func (m *Monitor) probe(ctx context.Context, i int) {
 		if worked && wire.StateOf(err) == monitor.NodeDown {
 			// Only that connection has ended, as when an operator ends it. Whether the node
 			// is down, or denies us from now on, the next one tells.
-			sleep(ctx, soonAgain, nil)
+			_ = sleep.For(ctx, soonAgain)
 			continue
 		}
 		m.failed(i, err)
@@ -51,7 +52,7 @@ func (m *Monitor) probe(ctx context.Context, i int) {
 		if wire.StateOf(err) == monitor.NodeDenied {
 			pause = max(pause, m.opt.InfoEvery) // a refusal is written down by the server each time
 		}
-		sleep(ctx, pause, nil)
+		_ = sleep.For(ctx, pause)
 	}
 }
 
@@ -84,7 +85,7 @@ func (m *Monitor) probeSession(ctx context.Context, i int) (worked bool, err err
 		if m.answered(i, v) {
 			pause = min(pause, soonAgain)
 		}
-		sleep(ctx, pause-time.Since(begun), nil)
+		_ = sleep.For(ctx, pause-time.Since(begun))
 		if ctx.Err() != nil {
 			return worked, ctx.Err()
 		}

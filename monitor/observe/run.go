@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"redlockctl/internal/sleep"
 	"redlockctl/monitor/clock"
 )
 
@@ -25,7 +26,7 @@ func (m *Monitor) Run(ctx context.Context) {
 // works on very many locks, and yet this process was not stopped. After a stop no sign of life
 // hides it: it is told first.
 func (m *Monitor) live(ctx context.Context) {
-	for last := time.Now(); ctx.Err() == nil; sleep(ctx, beatEvery, nil) {
+	for last := time.Now(); ctx.Err() == nil; _ = sleep.For(ctx, beatEvery) {
 		last = m.lives(last)
 	}
 }
@@ -138,16 +139,5 @@ func (m *Monitor) publish() {
 	if !m.isDecided && !m.world.undecided(now) {
 		m.isDecided = true
 		close(m.decided)
-	}
-}
-
-// sleep waits for d, or until wake or ctx.
-func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-wake:
-	case <-ctx.Done():
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/sleep"
 	"redlockctl/internal/words"
 	"redlockctl/monitor"
 	"redlockctl/monitor/table"
@@ -58,7 +59,7 @@ var errRetryFeed = errors.New("time to ask for changes again")
 func (m *Monitor) leave(ctx context.Context, i int, d time.Duration) {
 	epoch, _ := m.scanStarts(i, "")
 	for end := time.Now().Add(d); ctx.Err() == nil && time.Now().Before(end); {
-		sleep(ctx, time.Second, nil)
+		_ = sleep.For(ctx, time.Second)
 		if now, _ := m.scanStarts(i, ""); now != epoch {
 			return
 		}
@@ -72,7 +73,7 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 	var plan feedPlan
 	for ctx.Err() == nil {
 		if _, ok := m.scanStarts(i, ""); !ok {
-			sleep(ctx, time.Second, wake)
+			_ = sleep.Woken(ctx, time.Second, wake)
 			continue
 		}
 		err := m.readSession(ctx, i, &plan)
@@ -93,7 +94,7 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 			m.leave(ctx, i, plan.giveUp())
 			continue
 		}
-		sleep(ctx, pause, wake)
+		_ = sleep.Woken(ctx, pause, wake)
 	}
 }
 
@@ -285,7 +286,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 			}
 			continue
 		}
-		sleep(ctx, wait, queue.Wake)
+		_ = sleep.Woken(ctx, wait, queue.Wake)
 	}
 	return context.Cause(ctx)
 }

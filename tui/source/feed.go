@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/sleep"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 )
@@ -102,7 +103,7 @@ func (f Feed) Begin(last *monitor.Snapshot, seq uint64) tea.Cmd {
 // before it lets the snapshots of a busy cluster be skipped rather than queued.
 func (f Feed) Next(last *monitor.Snapshot, seq uint64, pause time.Duration) tea.Cmd {
 	return func() tea.Msg {
-		if !sleep(f.ctx, pause) {
+		if sleep.For(f.ctx, pause) != nil {
 			return nil
 		}
 		select {
@@ -125,20 +126,9 @@ func (f Feed) History(key string) tea.Cmd {
 // Tick brings the next second.
 func (f Feed) Tick() tea.Cmd {
 	return func() tea.Msg {
-		if !sleep(f.ctx, time.Second) {
+		if sleep.For(f.ctx, time.Second) != nil {
 			return nil
 		}
 		return TickMsg{f.Turn, f.Status()}
 	}
-}
-
-// sleep reports whether d passed before the end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-	return ctx.Err() == nil
 }

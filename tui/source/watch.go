@@ -5,6 +5,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/sleep"
 )
 
 // watchDuty is how many times longer than a look the pause after it is, at least.
@@ -41,7 +43,7 @@ func (w *Watch[T]) While(ctx context.Context, on bool, pace time.Duration, begin
 		look, pause := begin(ctx), time.Duration(0)
 		var next tea.Cmd
 		next = func() tea.Msg {
-			if !sleep(ctx, pause) {
+			if sleep.For(ctx, pause) != nil {
 				return nil
 			}
 			began := time.Now()

@@ -21,7 +21,6 @@ type master struct {
 
 	token   uint8         // whose copy is there; 0: nobody's
 	expires time.Duration // by its wall clock
-	made    uint8         // the operation that made the copy
 
 	minReplicas, maxLag, replicas int64
 	heldSince                     time.Duration

@@ -95,7 +95,7 @@ func (w *World) carryOut(m *master, e *event) redlock.Status {
 		if m.released>>e.tok&1 != 0 && g.release[node]&relInFlight == 0 {
 			w.breach(mutant.LeftBehind, "the SET of %s reaches %s after its own release, and blocks others for its whole TTL", tokenName(e.tok), nodeNames[node])
 		}
-		m.token, m.made = e.tok, e.op
+		m.token = e.tok
 		w.setExpiry(m, e, e.x)
 		if w.rules.Breaks("absolute-expiry") {
 			c := &w.clients[e.who]
@@ -124,7 +124,7 @@ func (w *World) carryOut(m *master, e *event) redlock.Status {
 func (w *World) carryExtension(m *master, e *event) redlock.Status {
 	switch {
 	case m.token == 0 && w.rules.Breaks("extension-creates") && !m.refuses():
-		m.token, m.made = e.tok, opExtend
+		m.token = e.tok
 		w.setExpiry(m, e, e.x)
 		if m.released>>e.tok&1 != 0 {
 			w.breach(mutant.LeftBehind, "an extension makes the copy of %s on %s anew after its release", tokenName(e.tok), nodeNames[e.node])
