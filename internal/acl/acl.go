@@ -13,6 +13,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
+	"redlockctl/restartguard"
 )
 
 // User is a user of a server with its rules.
@@ -117,10 +118,10 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 			"scan", "type", "pttl", "getrange", "multi", "exec",
 		}}
 		for _, n := range cfg.Nodes {
-			switch n.Fence {
-			case "acl":
+			switch n.Fence.Kind {
+			case restartguard.MethodACL:
 				g.commands = append(g.commands, "acl|getuser", "acl|setuser", "acl|cat", "acl|dryrun")
-			case "none":
+			case restartguard.MethodNone:
 			default:
 				g.commands = append(g.commands, "config|get", "config|set")
 			}

@@ -87,7 +87,7 @@ func Check(ctx context.Context, f Folder, getenv func(string) string) (*Progress
 	p := &Progress{Steps: []Step{loginStep(logins)}}
 	boots := make([]restartguard.BootVerdict, len(nodes))
 	for i, n := range nodes {
-		boots[i] = f.boot(ctx, n, guard.Nodes[i].Method())
+		boots[i] = f.boot(ctx, n, guard.Nodes[i].Fence)
 	}
 	var s *monitor.Snapshot
 	if slices.ContainsFunc(logins, func(l login) bool { return l.err == nil }) {

@@ -21,6 +21,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/serverinfo"
+	"redlockctl/internal/sleep"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
@@ -60,10 +61,8 @@ func Look(ctx context.Context, cfg *config.Config, span time.Duration) (*Facts, 
 				f.Snapshot = s
 				break
 			}
-			select {
-			case <-ctx.Done():
+			if sleep.For(ctx, lookEvery) != nil {
 				return ctx.Err()
-			case <-time.After(lookEvery):
 			}
 		}
 		f.Prefixes, f.Others, f.LongestTTL = sum.prefixes(), f.Snapshot.Counts[monitor.LockNotALock], sum.longest
@@ -128,7 +127,7 @@ func ask(ctx context.Context, cfg config.Node, node *redlock.Node) Server {
 	defer open.Close()
 	s.Password = redis.HasErrorPrefix(open.Ping(ctx).Err(), "NOAUTH")
 
-	boot, err := restartguard.CheckBoot(ctx, node, cfg.Method(), nil)
+	boot, err := restartguard.CheckBoot(ctx, node, cfg.Fence, nil)
 	if err != nil {
 		s.Err = err
 		return s

@@ -215,7 +215,7 @@ func usersOf(s Server, a Answers, libraries []lockform.Needs, secrets Secrets) [
 	var out []acl.User
 	cfg := &config.Config{}
 	cfg.Cluster.LockPatterns = a.Patterns
-	cfg.Nodes = []config.Node{{Name: s.Name, DB: s.DB, Fence: restartguard.MethodMinReplicas.String()}}
+	cfg.Nodes = []config.Node{{Name: s.Name, DB: s.DB}}
 	for _, u := range users {
 		out = append(out, acl.NewUser(u.name, u.roles, cfg, libraries, cmp.Or(s.ACL, acl.Servers[0]), acl.Hash(secrets[u.name])))
 	}

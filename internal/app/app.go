@@ -45,41 +45,21 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, ConfigError{err}
 	}
-	methods, fences := Methods(cfg), map[string]string{}
-	for name, m := range methods {
-		fences[name] = m.Kind.String()
-	}
 	s := Spec{
 		Nodes:    nodes,
 		Redlock:  cfg.Redlock,
+		Monitor:  cfg.Monitor,
+		Guard:    cfg.Guard.Config,
 		ReadOnly: cfg.Cluster.ReadOnly,
 		Audit:    cfg.Audit.Path,
 		Memory:   cfg.Guard.StateDir,
-		Record:   record.Options{Path: cfg.RecordPath(), Keep: cfg.Record.Keep, MaxSize: cfg.Record.MaxSize},
-		Monitor: observe.Options{
-			ClusterName:  cfg.Cluster.Name,
-			LockPatterns: cfg.Cluster.LockPatterns,
-			MaxTTL:       cfg.Cluster.MaxTTL,
-			Redlock:      cfg.Redlock,
-			Timeout:      cfg.Monitor.Timeout,
-			ProbeEvery:   cfg.Monitor.ProbeEvery,
-			InfoEvery:    cfg.Monitor.InfoEvery,
-			ScanEvery:    cfg.Monitor.ScanEvery,
-			ScanCount:    cfg.Monitor.ScanCount,
-			MaxMemory:    cfg.Monitor.MaxMemory,
-			Fences:       fences,
-		},
-		Guard: restartguard.Config{
-			Delay:        cfg.Guard.Delay,
-			Cluster:      cfg.Cluster.Name,
-			FirstContact: cfg.Guard.FirstContact,
-			Poll:         cfg.Guard.Poll,
-			Timeout:      cfg.Guard.Timeout,
-			Methods:      methods,
-			ClockStep:    cfg.Guard.ClockStep,
-			Early:        cfg.Guard.Early,
-			N:            len(nodes),
-		},
+		Record:   cfg.Record,
+	}
+	s.Guard.Cluster, s.Guard.N, s.Guard.Methods = cfg.Cluster.Name, len(nodes), Methods(cfg)
+	s.Monitor.ClusterName, s.Monitor.LockPatterns, s.Monitor.MaxTTL = cfg.Cluster.Name, cfg.Cluster.LockPatterns, cfg.Cluster.MaxTTL
+	s.Monitor.Redlock, s.Monitor.Fences = cfg.Redlock, map[string]string{}
+	for name, m := range s.Guard.Methods {
+		s.Monitor.Fences[name] = m.Kind.String()
 	}
 	if s.Audit != "" {
 		log := audit.Follow(s.Audit)
@@ -88,10 +68,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 			return monitor.Taking{Act: r.Act, Actor: r.Actor, Reason: r.Reason}, ok
 		}
 	}
-	if cfg.Guard.Counter {
-		s.Guard.CountEvery = restartguard.DefaultCount
-	}
-	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence != "none" }) && !s.ReadOnly && cfg.Guardable() == nil {
+	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence.Kind != restartguard.MethodNone }) && !s.ReadOnly && cfg.Guardable() == nil {
 		s.Guarded = nodes // one without a fence is only watched
 	}
 	return s, nil
@@ -101,7 +78,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 func Methods(cfg *config.Config) map[string]restartguard.Method {
 	methods := make(map[string]restartguard.Method, len(cfg.Nodes))
 	for _, n := range cfg.Nodes {
-		methods[n.Name] = n.Method()
+		methods[n.Name] = n.Fence
 	}
 	return methods
 }
@@ -136,7 +113,7 @@ func NodeOf(cfg *config.Config, name string) (*redlock.Node, restartguard.Method
 		return nil, restartguard.Method{}, ConfigError{err}
 	}
 	i := slices.Index(NodeNames(cfg), name)
-	return nodes[i], cfg.Nodes[i].Method(), nil
+	return nodes[i], cfg.Nodes[i].Fence, nil
 }
 
 // OpenOperator opens what an act needs: the audit log, if anything may be changed,

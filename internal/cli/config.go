@@ -126,7 +126,7 @@ func clusterConfigDoc(cfg *config.Config) configJSON {
 		StateDir: safetext.New(cfg.Guard.StateDir), LockPatterns: safetext.Texts(cfg.Cluster.LockPatterns), Warnings: safetext.Texts(cfg.Warnings),
 	}
 	for _, node := range cfg.Nodes {
-		doc.Nodes = append(doc.Nodes, configNodeJSON{safetext.New(node.Name), safetext.New(node.Addr), node.Fence})
+		doc.Nodes = append(doc.Nodes, configNodeJSON{safetext.New(node.Name), safetext.New(node.Addr), node.Fence.Kind.String()})
 	}
 	return doc
 }
@@ -155,7 +155,7 @@ func (a *commandLine) printConfig(set *config.Set) {
 			view.Plural(n, "node"), redlock.Quorum(n), cfg.Cluster.MaxTTL, cfg.Guard.Delay, more)
 		t := view.NewTable("NODE", "ADDR", "FENCE")
 		for _, node := range cfg.Nodes {
-			t.Add(printer.Plain(node.Name), printer.Plain(node.Addr), printer.Plain(node.Fence))
+			t.Add(printer.Plain(node.Name), printer.Plain(node.Addr), printer.Plain(node.Fence.Kind.String()))
 		}
 		a.Table(t)
 		for _, w := range cfg.Warnings {

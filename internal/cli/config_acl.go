@@ -14,6 +14,7 @@ import (
 	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/restartguard"
 )
 
 // aclJSON is the document of config acl.
@@ -201,7 +202,7 @@ func (a *commandLine) configACL(o aclOptions, again string) error {
 		fmt.Fprintln(a.Out, safetext.Printable(line.Raw()))
 	}
 	later := aclSave
-	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence == "acl" }) {
+	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence.Kind == restartguard.MethodACL }) {
 		later = again + aclNoSave
 	}
 	fmt.Fprintf(a.Err, "\n"+aclGuide, again, later)

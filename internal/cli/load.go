@@ -168,11 +168,10 @@ func (a *commandLine) openRecord(file string) (*record.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := cfg.RecordPath()
-	if path == "" {
+	if cfg.Record.Path == "" {
 		return nil, fmt.Errorf("%w: [record] is switched off", record.ErrNoRecord)
 	}
-	r, err := record.OpenReader(path, cfg.Cluster.Name)
+	r, err := record.OpenReader(cfg.Record.Path, cfg.Cluster.Name)
 	if errors.Is(err, record.ErrNoRecord) {
 		err = fmt.Errorf("%w; `redlockctl guard` and the console record what they see", err)
 	}

@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,11 +46,11 @@ type Config struct {
 	Cluster Cluster
 	Nodes   []Node
 	Redlock redlock.Options
-	Monitor Monitor
+	Monitor observe.Options // what is in [monitor]
 	Guard   Guard
 	TUI     TUI
 	Audit   Audit
-	Record  Record
+	Record  record.Options // no path: what is seen is not kept
 	// ConnName is how connections to the nodes are called, see [redlock.Node.Named];
 	// it is no setting. Default: not at all.
 	ConnName string
@@ -82,11 +81,7 @@ type Node struct {
 	Addr  string // host:port, or the absolute path of a unix socket
 	DB    int
 	TLS   bool
-	Fence string // method: "min-replicas", "acl" or "none"
-	// FenceUser is the user of the lock clients, and FenceAllow the rules that give
-	// it back its commands; both of "acl" alone.
-	FenceUser  string
-	FenceAllow []string
+	Fence restartguard.Method
 	// Line is where the node stands in the file.
 	Line int
 
@@ -96,25 +91,10 @@ type Node struct {
 	options func() *redis.Options
 }
 
-// Monitor is [monitor].
-type Monitor struct {
-	Timeout, ProbeEvery, InfoEvery, ScanEvery time.Duration
-	ScanCount                                 int
-	MaxMemory                                 int64 // bytes; 0: by the machine's memory
-}
-
 // Guard is [guard].
 type Guard struct {
-	FirstContact  restartguard.FirstContact
-	DelayMargin   time.Duration
-	Delay         time.Duration // D, computed or given; 0 where the max TTL is not known
-	Poll, Timeout time.Duration
-	// ClockStep is the least forward step of a node's clock that is a loss.
-	ClockStep time.Duration
-	Counter   bool // a counter key shows a restored snapshot
-	// Early is how nodes may rejoin before D; the zero value if early_rejoin is not
-	// set.
-	Early restartguard.EarlyRejoin
+	// Config is what is in [guard]. Its Delay is 0 where the max TTL is not known.
+	restartguard.Config
 	// StateDir is what the daemon remembers in; "" without a home.
 	StateDir string
 }
@@ -141,22 +121,6 @@ func Meanings() []string { return []string{"good", "info", "warn", "bad"} }
 
 // Audit is [audit].
 type Audit struct{ Path string }
-
-// Record is [record].
-type Record struct {
-	// Dir is where what was seen is kept, a file for each cluster; "": nowhere.
-	Dir     string
-	Keep    time.Duration
-	MaxSize int64 // bytes
-}
-
-// RecordPath is the file that keeps what was seen of the cluster; "": none.
-func (c *Config) RecordPath() string {
-	if c.Record.Dir == "" {
-		return ""
-	}
-	return filepath.Join(c.Record.Dir, url.PathEscape(c.Cluster.Name)+".db")
-}
 
 // PasswordVariable holds the password for nodes that are named by [Flags], and
 // URLPasswordVariable that of a guard that is asked by its URL.
@@ -341,14 +305,15 @@ func (f *configFile) monitor(c *Config, t *table) {
 
 func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 	g := &c.Guard
-	g.Counter, _ = t.boolean("counter", false)
+	if counter, _ := t.boolean("counter", false); counter {
+		g.CountEvery = restartguard.DefaultCount
+	}
 	step := t.duration("clock_step", defaultClockStep, leastDuration)
 	g.ClockStep = step.Duration
 	if t.choice("first_contact", "adopt", "adopt", "fence") == "fence" {
 		g.FirstContact = restartguard.Fence
 	}
 	margin := t.duration("delay_margin", restartguard.DefaultMargin, leastDuration)
-	g.DelayMargin = margin.Duration
 	// The default allowance is the least: locks are also taken by clients that do
 	// not read this file.
 	factor := max(c.Redlock.DriftFactor, restartguard.DefaultFactor)
@@ -423,7 +388,8 @@ func (f *configFile) audit(c *Config, t *table, getenv func(string) string) (mis
 	return setting{}
 }
 
-func (f *configFile) record(c *Config, t *table, getenv func(string) string) {
+// record reads [record]. The directory has a file for each cluster; "": nothing is kept.
+func (f *configFile) record(c *Config, t *table, getenv func(string) string) (dir string) {
 	on, _ := t.boolean("enabled", true)
 	dir, s := t.text("dir", "")
 	if s.set {
@@ -432,11 +398,12 @@ func (f *configFile) record(c *Config, t *table, getenv func(string) string) {
 		dir = StateDir(getenv, "record")
 	}
 	s.came(dir, "")
-	if on {
-		c.Record.Dir = dir
-	}
 	c.Record.Keep = t.duration("keep", record.DefaultKeep, time.Hour).Duration
 	c.Record.MaxSize = t.bytes("max_size", record.DefaultMaxSize, leastRecord)
+	if !on {
+		return ""
+	}
+	return dir
 }
 
 // resolve is a path of the configuration: absolute, below the home directory

@@ -24,6 +24,8 @@ import (
 	"time"
 	"unicode"
 
+	"redlockctl/internal/record"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -160,15 +162,15 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 		c, _ := load(t, "least")
 		want := &Config{
 			Cluster: Cluster{Name: "redlock", LockPatterns: []string{"*"}, MaxTTL: 30 * time.Second},
-			Nodes:   []Node{{Name: "n1", Addr: "127.0.0.1:7001", Fence: "min-replicas", Line: 4}},
+			Nodes:   []Node{{Name: "n1", Addr: "127.0.0.1:7001", Line: 4}},
 			Redlock: redlock.Options{NodeTimeout: 50 * time.Millisecond, ConnectTimeout: 500 * time.Millisecond, DriftFactor: 0.01, DriftMargin: 2 * time.Millisecond, Retries: 3, RetryDelay: 200 * time.Millisecond},
-			Monitor: Monitor{Timeout: 500 * time.Millisecond, ProbeEvery: 200 * time.Millisecond, InfoEvery: time.Second, ScanEvery: 250 * time.Millisecond, ScanCount: 250},
-			Guard: Guard{FirstContact: restartguard.Adopt, DelayMargin: 50 * time.Millisecond, Delay: 30350 * time.Millisecond,
-				Poll: 200 * time.Millisecond, Timeout: 500 * time.Millisecond, ClockStep: 5 * time.Millisecond,
+			Monitor: observe.Options{Timeout: 500 * time.Millisecond, ProbeEvery: 200 * time.Millisecond, InfoEvery: time.Second, ScanEvery: 250 * time.Millisecond, ScanCount: 250},
+			Guard: Guard{Config: restartguard.Config{FirstContact: restartguard.Adopt, Delay: 30350 * time.Millisecond,
+				Poll: 200 * time.Millisecond, Timeout: 500 * time.Millisecond, ClockStep: 5 * time.Millisecond},
 				StateDir: "/home/ops/.local/state/redlockctl/guard"},
 			TUI:      TUI{Color: true, FPS: 15},
 			Audit:    Audit{Path: "/home/ops/.local/state/redlockctl/audit.jsonl"},
-			Record:   Record{Dir: "/home/ops/.local/state/redlockctl/record", Keep: 7 * 24 * time.Hour, MaxSize: 512 << 20},
+			Record:   record.Options{Path: "/home/ops/.local/state/redlockctl/record/redlock.db", Keep: 7 * 24 * time.Hour, MaxSize: 512 << 20},
 			Warnings: c.Warnings,
 		}
 		if !reflect.DeepEqual(c, want) {
@@ -183,19 +185,19 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 		want := &Config{
 			Cluster: Cluster{Name: "prod: eu/west", LockPatterns: []string{"lock:*", "redlock:*"}, MaxTTL: 2 * time.Minute, ReadOnly: true},
 			Nodes: []Node{
-				{Name: "v4", Addr: "10.0.0.1:6379", DB: 2, Fence: "none", Line: 7},
-				{Name: "v6", Addr: "[2001:db8::1]:6379", TLS: true, Fence: "acl", FenceUser: "locks", FenceAllow: []string{"+set", "+pexpire", "+del"}, Line: 15},
-				{Name: "unix", Addr: "/run/redis.sock", Fence: "min-replicas", Line: 31},
+				{Name: "v4", Addr: "10.0.0.1:6379", DB: 2, Fence: restartguard.Method{Kind: restartguard.MethodNone}, Line: 7},
+				{Name: "v6", Addr: "[2001:db8::1]:6379", TLS: true, Fence: restartguard.Method{Kind: restartguard.MethodACL, User: "locks", Allow: []string{"+set", "+pexpire", "+del"}}, Line: 15},
+				{Name: "unix", Addr: "/run/redis.sock", Line: 31},
 			},
 			Redlock: redlock.Options{NodeTimeout: 80 * time.Millisecond, ConnectTimeout: time.Second, DriftFactor: 0.05, DriftMargin: 5 * time.Millisecond, Retries: -1, RetryDelay: time.Second},
-			Monitor: Monitor{Timeout: time.Second, ProbeEvery: 100 * time.Millisecond, InfoEvery: 2 * time.Second, ScanEvery: time.Second, ScanCount: 500, MaxMemory: 512 << 20},
-			Guard: Guard{FirstContact: restartguard.Fence, DelayMargin: 100 * time.Millisecond, Delay: 3 * time.Minute,
-				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, Counter: true, Early: restartguard.EarlyRejoin{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}},
+			Monitor: observe.Options{Timeout: time.Second, ProbeEvery: 100 * time.Millisecond, InfoEvery: 2 * time.Second, ScanEvery: time.Second, ScanCount: 500, MaxMemory: 512 << 20},
+			Guard: Guard{Config: restartguard.Config{FirstContact: restartguard.Fence, Delay: 3 * time.Minute,
+				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, CountEvery: restartguard.DefaultCount, Early: restartguard.EarlyRejoin{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}}},
 				StateDir: filepath.Join(dir, "state")},
 			TUI:         TUI{ASCII: true, FPS: 30, Theme: "color-blind", Colors: map[string]string{"warn": "#ffd75f", "bad": "210"}},
 			PasswordEnv: []string{"REDIS_PASSWORD"},
 			Audit:       Audit{Path: filepath.Join(dir, "etc", "audit.jsonl")},
-			Record:      Record{Dir: filepath.Join(dir, "etc", "record"), Keep: 48 * time.Hour, MaxSize: 64 << 20},
+			Record:      record.Options{Path: filepath.Join(dir, "etc", "record", "prod:%20eu%2Fwest.db"), Keep: 48 * time.Hour, MaxSize: 64 << 20},
 			Warnings:    c.Warnings,
 		}
 		if !reflect.DeepEqual(c, want) {
@@ -258,7 +260,7 @@ func TestTheMethodOfANode(t *testing.T) {
 		{"fence = \"acl\"\nfence_user = \"locks\"", restartguard.Method{Kind: restartguard.MethodACL, User: "locks", Allow: restartguard.DefaultAllow()}},
 	} {
 		c, err := loadText(t, least+tt.keys, env())
-		if err != nil || !reflect.DeepEqual(c.Nodes[0].Method(), tt.want) {
+		if err != nil || !reflect.DeepEqual(c.Nodes[0].Fence, tt.want) {
 			t.Errorf("%q: %+v, %v; want %+v", tt.keys, c, err, tt.want)
 		}
 	}

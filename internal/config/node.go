@@ -135,15 +135,14 @@ func (f *configFile) node(t *table, getenv func(string) string) (n Node, server 
 		t.overrides("db", addr)
 		n.DB = at.db
 	}
-	n.Fence = t.choice("fence", restartguard.MethodMinReplicas.String(), restartguard.MethodWords()...)
-	fenceUser := f.fence(t, &n)
+	fenceUser := f.fence(t, &n.Fence)
 	protocol := t.integer("protocol", 3, 2, 3)
 	username, usernameSetting := t.text("username", at.user)
 	if at.user != "" && username != at.user {
 		t.overrides("username", addr)
 		username = at.user
 	}
-	if n.Fence == "acl" && fenceUser.set && n.FenceUser == cmp.Or(username, "default") {
+	if n.Fence.Kind == restartguard.MethodACL && fenceUser.set && n.Fence.User == cmp.Or(username, "default") {
 		fenceUser.problem("is also the user as whom this program logs in: it would take its own rights away; give it a user of its own by username")
 	}
 	password := f.password(t, getenv)
@@ -191,38 +190,33 @@ func (t *table) overrides(key string, addr setting) {
 	}
 }
 
-func (f *configFile) fence(t *table, n *Node) (user setting) {
-	n.FenceUser, user = t.text("fence_user", "")
+func (f *configFile) fence(t *table, m *restartguard.Method) (user setting) {
+	m.Kind, _ = restartguard.MethodOf(t.choice("fence", restartguard.MethodMinReplicas.String(), restartguard.MethodWords()...))
+	m.User, user = t.text("fence_user", "")
 	allow := t.get("fence_allow")
-	n.FenceAllow = t.texts("fence_allow")
+	m.Allow = t.texts("fence_allow")
 	switch {
-	case n.Fence != "acl":
+	case m.Kind != restartguard.MethodACL:
 		for _, s := range []setting{user, allow} {
 			if s.set {
-				s.problem("goes with fence = \"acl\" alone, and fence is %q", n.Fence)
+				s.problem("goes with fence = \"acl\" alone, and fence is %q", m.Kind)
 			}
 		}
 		return user
 	case !user.set && t.values["fence_user"] == nil:
 		user.problem("is missing; fence = \"acl\" needs the ACL user as whom the lock clients log in, such as \"locks\"")
-	case strings.ContainsAny(n.FenceUser, " \t\r\n\x00"):
+	case strings.ContainsAny(m.User, " \t\r\n\x00"):
 		user.problem("has a space, which no ACL user has")
 	}
-	for _, r := range n.FenceAllow {
+	for _, r := range m.Allow {
 		if !restartguard.CommandRule(r) {
 			allow.problem("%q neither gives nor takes a command; write rules such as \"+@write\" or \"-flushall\"", r)
 		}
 	}
-	if n.FenceAllow == nil {
-		n.FenceAllow = restartguard.DefaultAllow()
+	if m.Allow == nil {
+		m.Allow = restartguard.DefaultAllow()
 	}
 	return user
-}
-
-// Method is how the guard fences the node.
-func (n Node) Method() restartguard.Method {
-	kind, _ := restartguard.MethodOf(n.Fence)
-	return restartguard.Method{Kind: kind, User: n.FenceUser, Allow: n.FenceAllow}
 }
 
 func quotedOr(s, def string) string {

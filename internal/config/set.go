@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -212,7 +214,7 @@ func (f *configFile) configs(values map[string]any, getenv func(string) string) 
 	shared.TUI.Colors = colors(tui.sub("colors", "[tui.colors]"))
 	auditTable := root.sub("audit", "[audit]")
 	audit := f.audit(shared, auditTable, getenv)
-	f.record(shared, root.sub("record", "[record]"), getenv)
+	recorded := f.record(shared, root.sub("record", "[record]"), getenv)
 	common := f.settings
 
 	var forms []form
@@ -226,6 +228,9 @@ func (f *configFile) configs(values map[string]any, getenv func(string) string) 
 		c := *shared
 		f.settings = nil
 		all = append(all, f.one(&c, of, readOnly, getenv))
+		if recorded != "" {
+			c.Record.Path = filepath.Join(recorded, url.PathEscape(c.Cluster.Name)+".db")
+		}
 		c.Settings = flat(f.settings, common)
 		all[len(all)-1].Config = &c
 	}

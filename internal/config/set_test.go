@@ -130,6 +130,8 @@ func TestSettingsSayFromWhere(t *testing.T) {
 		{prod, Setting{Key: "[clusters.prod.redlock] retries", Value: "5", Source: FromFile, Line: 15}},
 		{small, Setting{Key: "[clusters.test.redlock] retries", Value: "3", Source: FromDefault}},
 		{small, Setting{Key: "[clusters.test.guard] delay", Value: "10.15s", Source: FromDefault}},
+		{prod, Setting{Key: "[clusters.prod.guard] delay_margin", Value: "100ms", Source: FromFile, Line: 18}},
+		{prod, Setting{Key: "[clusters.prod.guard] delay", Value: "1m0.7s", Source: FromDefault}},
 		{small, Setting{Key: "[clusters.test.guard] state_dir", Value: small.Guard.StateDir, Source: FromDefault}},
 		{small, Setting{Key: "[clusters.test] read_only", Value: "true", Source: "REDLOCKCTL_READ_ONLY"}},
 		{small, Setting{Key: "[tui] color", Value: "never", Source: "NO_COLOR"}},
