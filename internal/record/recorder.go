@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"redlockctl/internal/sleep"
@@ -18,7 +19,9 @@ const (
 type Recorder struct {
 	opt Options
 	now func() time.Time
-	err error // why nothing is recorded, as Run knows; nil: all is well
+
+	mu  sync.Mutex
+	err error // why nothing is recorded; nil: all is well
 }
 
 // New makes a recorder; it opens nothing yet.
@@ -26,6 +29,13 @@ func New(opt Options) *Recorder {
 	opt.Keep = cmp.Or(opt.Keep, DefaultKeep)
 	opt.MaxSize = max(cmp.Or(opt.MaxSize, DefaultMaxSize), 1<<20)
 	return &Recorder{opt: opt, now: time.Now}
+}
+
+// Err is why nothing is recorded at the moment; nil while all is well.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
 }
 
 // Run records until ctx ends. What it cannot write is lost, and tried again every half a
@@ -45,10 +55,13 @@ func (r *Recorder) Run(ctx context.Context, from Source) {
 
 // set says how recording fares, when that has changed.
 func (r *Recorder) set(err error) {
-	if r.opt.Tell != nil && (err == nil) != (r.err == nil) {
+	r.mu.Lock()
+	was := r.err
+	r.err = err
+	r.mu.Unlock()
+	if r.opt.Tell != nil && (err == nil) != (was == nil) {
 		r.opt.Tell(err)
 	}
-	r.err = err
 }
 
 // record writes until ctx ends, and then once more, or until something fails.
