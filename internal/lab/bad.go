@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/lab/embedded"
 	"redlockctl/internal/serverinfo"
 	"redlockctl/internal/sleep"
 )
@@ -152,7 +153,7 @@ func (b *badLab) unfence(ctx context.Context, c *redis.Client, d *daemon) error 
 	if err := os.WriteFile(d.fence(), []byte(open), 0o600); err != nil {
 		return err
 	}
-	return c.ConfigSet(ctx, paramLag, "0").Err()
+	return c.ConfigSet(ctx, embedded.ParamLag, "0").Err()
 }
 
 func (b *badLab) replicate(ctx context.Context, bin string, master *redis.Client) error {

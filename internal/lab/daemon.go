@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/lab/embedded"
 	"redlockctl/internal/serverinfo"
 	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
@@ -203,8 +204,8 @@ func (d *daemon) checkFenced(ctx context.Context, c *redis.Client) error {
 	if err != nil {
 		return err
 	}
-	if set[paramFence] != "2147483647" || set[paramLag] != "10" {
-		return fmt.Errorf("it started unfenced: %s %q, %s %q", paramFence, set[paramFence], paramLag, set[paramLag])
+	if set[embedded.ParamFence] != "2147483647" || set[embedded.ParamLag] != "10" {
+		return fmt.Errorf("it started unfenced: %s %q, %s %q", embedded.ParamFence, set[embedded.ParamFence], embedded.ParamLag, set[embedded.ParamLag])
 	}
 	return nil
 }
@@ -219,7 +220,7 @@ func (d *daemon) removeFence(ctx context.Context) error {
 	if pid != d.pid {
 		return fmt.Errorf("%w: process %d has followed on %d", ErrNotFirstIncarnation, pid, d.pid)
 	}
-	return c.ConfigSet(ctx, paramFence, "0").Err()
+	return c.ConfigSet(ctx, embedded.ParamFence, "0").Err()
 }
 
 // stop ends the server and reports whether there was one to end.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/lab/embedded"
 	"redlockctl/redlock"
 )
 
@@ -35,7 +36,7 @@ func Embedded(n int) (Cluster, error) {
 	c := &EmbeddedCluster{}
 	now := time.Now()
 	for i := range n {
-		m := &master{name: "n" + strconv.Itoa(i+1), clock: newClock(i, now)}
+		m := &master{name: "n" + strconv.Itoa(i+1), clock: embedded.NewClock(i, now)}
 		if err := m.startFirst(); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -82,14 +83,14 @@ func (c *EmbeddedCluster) incarnation(i int) int {
 // before) that of this process; it keeps its rate. A step forward expires copies
 // early, as on a real server.
 func (c *EmbeddedCluster) Skew(i int, offset time.Duration) {
-	c.masters[i].clock.adjust(time.Now(), offset)
+	c.masters[i].clock.Adjust(time.Now(), offset)
 }
 
 // Shift moves the wall clock of master i by this much; it keeps its rate.
 func (c *EmbeddedCluster) Shift(i int, by time.Duration) error {
 	now := time.Now()
 	clock := c.masters[i].clock
-	clock.adjust(now, clock.at(now).Sub(now.Round(0))+by)
+	clock.Adjust(now, clock.At(now).Sub(now.Round(0))+by)
 	return nil
 }
 
@@ -111,10 +112,10 @@ func (c *EmbeddedCluster) Close() error {
 type master struct {
 	name  string
 	addr  string
-	clock *clock
+	clock *embedded.Clock
 
 	mu     sync.Mutex
-	inst   *instance // nil while down
+	inst   *embedded.Instance // nil while down
 	starts int
 	closed bool
 }
@@ -143,7 +144,7 @@ func (m *master) restart() error {
 	case m.inst != nil:
 		return fmt.Errorf("start %s: it runs already", m.name)
 	}
-	inst, err := startInstance(m.addr, m.clock, ownCommands)
+	inst, err := embedded.Start(m.addr, m.clock)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", m.name, err)
 	}
@@ -158,7 +159,7 @@ func (m *master) stand(still bool) error {
 	if m.inst == nil {
 		return fmt.Errorf("%s is down", m.name)
 	}
-	m.inst.hang(still)
+	m.inst.Hang(still)
 	return nil
 }
 
@@ -167,7 +168,7 @@ func (m *master) crash(last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.inst != nil {
-		m.inst.end()
+		m.inst.End()
 		m.inst = nil
 	}
 	m.closed = m.closed || last

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"time"
 
+	"redlockctl/internal/lab/embedded"
 	"redlockctl/redlock"
 )
 
@@ -56,12 +57,6 @@ var ErrNotFirstIncarnation = errors.New("not in its first incarnation")
 // ErrClosed is returned by a cluster after its Close.
 var ErrClosed = errors.New("the lab is closed")
 
-// The parameters of the fence.
-const (
-	paramFence = "min-replicas-to-write"
-	paramLag   = "min-replicas-max-lag"
-)
-
 // MostNodes is how many masters a lab or a demo has at most: it is there to be watched.
 const MostNodes = 15
 
@@ -93,7 +88,7 @@ func unfenceFirst(ctx context.Context, c Cluster, i int, node *redlock.Node) err
 	if c.incarnation(i) != 1 {
 		return ErrNotFirstIncarnation
 	}
-	return client.ConfigSet(ctx, "min-replicas-to-write", "0").Err()
+	return client.ConfigSet(ctx, embedded.ParamFence, "0").Err()
 }
 
 // ErrNoServer is returned when there is no redis-server to run.

@@ -36,21 +36,21 @@ func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, 
 		}
 		return strings.Compare(a.Key.Raw(), b.Key.Raw())
 	}}
-	var rows []row
+	var rows []keyedLock
 	if f.Empty() && ctx.Err() == nil {
-		rows = make([]row, 0, set.Len())
+		rows = make([]keyedLock, 0, set.Len())
 	}
 	work := portions{ctx: ctx}
 	for l := range work.chosen(set.All(), f, nodes) {
-		r := row{lock: l}
+		r := keyedLock{lock: l}
 		if key != nil {
 			r.key = key(l)
 		}
 		rows = append(rows, r)
 	}
-	by := func(a, b row) int { return cmp.Compare(a.key, b.key) }
+	by := func(a, b keyedLock) int { return cmp.Compare(a.key, b.key) }
 	if key == nil {
-		by = func(a, b row) int { return compare(a.lock, b.lock) }
+		by = func(a, b keyedLock) int { return compare(a.lock, b.lock) }
 	}
 	if !work.sort(rows, by) {
 		return nil
@@ -68,8 +68,8 @@ func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, 
 	return x
 }
 
-// row is a lock that is being sorted, and the number to sort it by, if one says the order.
-type row struct {
+// keyedLock is a lock that is being sorted, and the number to sort it by, if one says the order.
+type keyedLock struct {
 	key  int64
 	lock *monitor.Lock
 }
@@ -161,14 +161,14 @@ func (p *portions) chosen(locks iter.Seq[*monitor.Lock], f monitor.Filter, nodes
 
 // sort sorts rows, and leaves those that are equal in their order: portions of them, and then two
 // neighbours at a time into one. It reports whether it got to the end.
-func (p *portions) sort(rows []row, compare func(a, b row) int) bool {
+func (p *portions) sort(rows []keyedLock, compare func(a, b keyedLock) int) bool {
 	for some := range slices.Chunk(rows, portion) {
 		slices.SortStableFunc(some, compare)
 		if p.done += portion - 1; !p.goOn() {
 			return false
 		}
 	}
-	var spare []row
+	var spare []keyedLock
 	for n := portion; n < len(rows); n *= 2 {
 		for from := 0; from+n < len(rows); from += 2 * n {
 			both := rows[from:min(from+2*n, len(rows))]
@@ -186,7 +186,7 @@ func (p *portions) sort(rows []row, compare func(a, b row) int) bool {
 
 // merge puts the rows of a and b, which are sorted, into both in their order; b is the end of
 // both. It reports whether it got to the end.
-func (p *portions) merge(both, a, b []row, compare func(a, b row) int) bool {
+func (p *portions) merge(both, a, b []keyedLock, compare func(a, b keyedLock) int) bool {
 	for i := 0; len(a) > 0; i++ {
 		if !p.goOn() {
 			return false

@@ -96,14 +96,14 @@ func TestManyLocksAreSortedWhenTheyAreRead(t *testing.T) {
 func TestManyLocksAreSorted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, n := range []int{0, 1, portion - 1, portion, portion + 1, 3*portion + 17, 8 * portion} {
-		var rows []row
+		var rows []keyedLock
 		for i := range n {
-			rows = append(rows, row{int64(rng.IntN(50)), &monitor.Lock{Held: i}})
+			rows = append(rows, keyedLock{int64(rng.IntN(50)), &monitor.Lock{Held: i}})
 		}
 		work := portions{ctx: t.Context()}
 		// Those that are equal stay in their order.
-		compare := func(a, b row) int { return cmp.Or(cmp.Compare(a.key, b.key), a.lock.Held-b.lock.Held) }
-		if !work.sort(rows, func(a, b row) int { return cmp.Compare(a.key, b.key) }) || len(rows) != n || !slices.IsSortedFunc(rows, compare) {
+		compare := func(a, b keyedLock) int { return cmp.Or(cmp.Compare(a.key, b.key), a.lock.Held-b.lock.Held) }
+		if !work.sort(rows, func(a, b keyedLock) int { return cmp.Compare(a.key, b.key) }) || len(rows) != n || !slices.IsSortedFunc(rows, compare) {
 			t.Errorf("%d are not sorted", n)
 		}
 		seen := map[*monitor.Lock]bool{}

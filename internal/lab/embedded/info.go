@@ -1,4 +1,4 @@
-package lab
+package embedded
 
 import (
 	"fmt"
@@ -16,22 +16,22 @@ import (
 var sections = []struct {
 	name   string
 	always bool
-	text   func(in *instance, b *strings.Builder)
+	text   func(in *Instance, b *strings.Builder)
 }{
 
-	{"server", true, (*instance).infoServer},
-	{"clients", true, (*instance).infoClients},
-	{"memory", true, (*instance).infoMemory},
-	{"persistence", true, (*instance).infoPersistence},
-	{"stats", true, (*instance).infoStats},
-	{"replication", true, (*instance).infoReplication},
-	{"commandstats", false, (*instance).infoCommandstats},
-	{"cluster", true, (*instance).infoCluster},
-	{"keyspace", true, (*instance).infoKeyspace},
+	{"server", true, (*Instance).infoServer},
+	{"clients", true, (*Instance).infoClients},
+	{"memory", true, (*Instance).infoMemory},
+	{"persistence", true, (*Instance).infoPersistence},
+	{"stats", true, (*Instance).infoStats},
+	{"replication", true, (*Instance).infoReplication},
+	{"commandstats", false, (*Instance).infoCommandstats},
+	{"cluster", true, (*Instance).infoCluster},
+	{"keyspace", true, (*Instance).infoKeyspace},
 }
 
 // info answers INFO [section …].
-func (in *instance) info(_ *peer, c *server.Peer, args []string) bool {
+func (in *Instance) info(_ *peer, c *server.Peer, args []string) bool {
 	var b strings.Builder
 	asked := wordSet(args...)
 	for _, s := range sections {
@@ -68,8 +68,8 @@ func lines(b *strings.Builder, pairs ...any) {
 	}
 }
 
-func (in *instance) infoServer(b *strings.Builder) {
-	now := in.clock.at(time.Now())
+func (in *Instance) infoServer(b *strings.Builder) {
+	now := in.clock.At(time.Now())
 	// Whole seconds of the wall clock, as a real server computes it: a clock that
 	// was set back makes it negative.
 	up := now.Unix() - in.stats.started.Unix()
@@ -80,13 +80,13 @@ func (in *instance) infoServer(b *strings.Builder) {
 		"hz", 10, "configured_hz", 10, "executable", "", "config_file", "", "io_threads_active", 0)
 }
 
-func (in *instance) infoClients(b *strings.Builder) {
+func (in *Instance) infoClients(b *strings.Builder) {
 	lines(b, "connected_clients", in.srv.ClientsLen(), "cluster_connections", 0, "maxclients", in.config["maxclients"],
 		"blocked_clients", 0, "tracking_clients", 0)
 }
 
 // keyCount is the number of keys, and of those with a TTL, in a database.
-func (in *instance) keyCount(db int) (keys, expires int) {
+func (in *Instance) keyCount(db int) (keys, expires int) {
 	d := in.redis.DB(db)
 	for _, k := range d.Keys() {
 		keys++
@@ -100,7 +100,7 @@ func (in *instance) keyCount(db int) (keys, expires int) {
 // databases is how many a server has by default.
 const databases = 16
 
-func (in *instance) infoMemory(b *strings.Builder) {
+func (in *Instance) infoMemory(b *strings.Builder) {
 	used := 876432 // what an empty server uses
 	for db := range databases {
 		keys, _ := in.keyCount(db)
@@ -112,21 +112,21 @@ func (in *instance) infoMemory(b *strings.Builder) {
 		"active_defrag_running", 0, "lazyfree_pending_objects", 0)
 }
 
-func (in *instance) infoPersistence(b *strings.Builder) {
+func (in *Instance) infoPersistence(b *strings.Builder) {
 	lines(b, "loading", 0, "async_loading", 0, "rdb_changes_since_last_save", 0, "rdb_bgsave_in_progress", 0,
 		"rdb_last_save_time", in.stats.started.Unix(), "rdb_last_bgsave_status", "ok", "rdb_saves", 0,
 		"aof_enabled", 0, "aof_rewrite_in_progress", 0, "aof_rewrite_scheduled", 0, "aof_last_bgrewrite_status", "ok",
 		"aof_last_write_status", "ok")
 }
 
-func (in *instance) infoStats(b *strings.Builder) {
+func (in *Instance) infoStats(b *strings.Builder) {
 	lines(b, "total_connections_received", in.srv.TotalConnections(), "total_commands_processed", in.srv.TotalCommands(),
 		"instantaneous_ops_per_sec", 0, "rejected_connections", 0, "sync_full", 0, "sync_partial_ok", 0, "sync_partial_err", 0,
 		"expired_keys", 0, "evicted_keys", 0, "evicted_clients", 0, "keyspace_hits", 0, "keyspace_misses", 0,
 		"pubsub_channels", 0, "pubsub_patterns", 0, "latest_fork_usec", 0, "total_forks", 0, "tracking_total_keys", 0)
 }
 
-func (in *instance) infoReplication(b *strings.Builder) {
+func (in *Instance) infoReplication(b *strings.Builder) {
 	lines(b, "role", "master", "connected_slaves", 0)
 	if in.config.fenced() {
 		lines(b, "min_slaves_good_slaves", 0)
@@ -136,7 +136,7 @@ func (in *instance) infoReplication(b *strings.Builder) {
 		"repl_backlog_active", 0, "repl_backlog_size", 1048576, "repl_backlog_first_byte_offset", 0, "repl_backlog_histlen", 0)
 }
 
-func (in *instance) infoCommandstats(b *strings.Builder) {
+func (in *Instance) infoCommandstats(b *strings.Builder) {
 	for _, name := range slices.Sorted(maps.Keys(in.stats.calls)) {
 		n := in.stats.calls[name]
 		fmt.Fprintf(b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%d.00,rejected_calls=%d,failed_calls=0\r\n",
@@ -144,9 +144,9 @@ func (in *instance) infoCommandstats(b *strings.Builder) {
 	}
 }
 
-func (in *instance) infoCluster(b *strings.Builder) { lines(b, "cluster_enabled", 0) }
+func (in *Instance) infoCluster(b *strings.Builder) { lines(b, "cluster_enabled", 0) }
 
-func (in *instance) infoKeyspace(b *strings.Builder) {
+func (in *Instance) infoKeyspace(b *strings.Builder) {
 	for db := range databases {
 		if keys, expires := in.keyCount(db); keys > 0 {
 			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=0\r\n", db, keys, expires)

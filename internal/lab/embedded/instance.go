@@ -1,4 +1,6 @@
-package lab
+// Package embedded is a master in this process: a miniredis, with what a console, a guard and lock
+// clients need of a real server and miniredis lacks.
+package embedded
 
 import (
 	"bufio"
@@ -16,13 +18,13 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// instance is one incarnation of an embedded master: a miniredis behind a listener of
+// Instance is one incarnation of an embedded master: a miniredis behind a listener of
 // our own, with a hook before each command that adds what miniredis lacks.
 // Nothing of it survives into the next incarnation.
-type instance struct {
+type Instance struct {
 	redis    *miniredis.Miniredis
 	srv      *server.Server
-	clock    *clock
+	clock    *Clock
 	listener *net.TCPListener
 	accepted chan struct{} // closed when the accept loop has ended
 	own      map[string]command
@@ -47,7 +49,7 @@ type instance struct {
 }
 
 // command is one that is answered here. One that returns false leaves it to miniredis.
-type command func(in *instance, p *peer, c *server.Peer, args []string) bool
+type command func(in *Instance, p *peer, c *server.Peer, args []string) bool
 
 // peer is what the hook knows of a connection.
 type peer struct {
@@ -59,77 +61,12 @@ type peer struct {
 	wrote bool // a write was queued
 }
 
-// conn is a connection that knows where it is listed. As a real server does, it sends the replies
-// to commands that came together in one piece: when there is nothing more to read.
-type conn struct {
-	*net.TCPConn
-	in *instance
-
-	mu      sync.Mutex
-	reads   bool   // nothing is left of what was read: a reply goes out at once
-	replies []byte // not sent yet
-}
-
-func (c *conn) Read(b []byte) (int, error) {
-	if err := c.send(); err != nil {
-		return 0, err
-	}
-	n, err := c.TCPConn.Read(b)
-	c.mu.Lock()
-	c.reads = false
-	c.mu.Unlock()
-	return n, err
-}
-
-// send sends all replies, and those to come without a wait until the next commands are there.
-func (c *conn) send() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reads = true
-	return c.flush()
-}
-
-func (c *conn) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.replies = append(c.replies, b...)
-	if !c.reads && len(c.replies) < mostReplies {
-		return len(b), nil
-	}
-	return len(b), c.flush()
-}
-
-const (
-	mostReplies = 64 << 10 // bytes that are kept
-	deafAfter   = time.Second
-)
-
-// flush sends the replies. A client that reads none is let go: miniredis serves nobody while it writes.
-func (c *conn) flush() error {
-	if len(c.replies) == 0 {
-		return nil
-	}
-	_ = c.SetWriteDeadline(time.Now().Add(deafAfter))
-	_, err := c.TCPConn.Write(c.replies)
-	c.replies = c.replies[:0]
-	if err != nil {
-		_ = c.TCPConn.Close()
-	}
-	return err
-}
-
-func (c *conn) Close() error {
-	c.in.connMu.Lock()
-	delete(c.in.conns, c)
-	c.in.connMu.Unlock()
-	return errors.Join(c.send(), c.TCPConn.Close())
-}
-
-func startInstance(addr string, clock *clock, own map[string]command) (*instance, error) {
-	in := &instance{
+// Start starts an instance at host:port, which begins fenced; [Instance.End] ends it.
+func Start(addr string, clock *Clock) (*Instance, error) {
+	in := &Instance{
 		redis:    miniredis.NewMiniRedis(),
 		clock:    clock,
-		own:      own,
+		own:      ownCommands,
 		accepted: make(chan struct{}),
 		conns:    map[*conn]struct{}{},
 		peers:    map[*server.Peer]*peer{},
@@ -143,7 +80,7 @@ func startInstance(addr string, clock *clock, own map[string]command) (*instance
 	in.srv = in.redis.Server()
 	in.srv.SetPreHook(in.hook)
 	_ = pipe.Close()
-	in.redis.SetTime(clock.at(time.Now()))
+	in.redis.SetTime(clock.At(time.Now()))
 	in.redis.ClockTTL(true)
 
 	l, err := net.Listen("tcp", addr)
@@ -154,12 +91,12 @@ func startInstance(addr string, clock *clock, own map[string]command) (*instance
 	in.listener = l.(*net.TCPListener)
 	port := in.listener.Addr().(*net.TCPAddr).Port
 	in.config = bootSettings(port)
-	in.stats = newStats(clock.at(time.Now()), port)
+	in.stats = newStats(clock.At(time.Now()), port)
 	go in.accept()
 	return in, nil
 }
 
-func (in *instance) accept() {
+func (in *Instance) accept() {
 	defer close(in.accepted)
 	for {
 		tcp, err := in.listener.AcceptTCP()
@@ -178,8 +115,8 @@ func (in *instance) accept() {
 	}
 }
 
-// hang has the instance answer nothing, or go on.
-func (in *instance) hang(still bool) {
+// Hang has the instance answer nothing, or go on.
+func (in *Instance) Hang(still bool) {
 	in.stillMu.Lock()
 	defer in.stillMu.Unlock()
 	switch {
@@ -192,7 +129,7 @@ func (in *instance) hang(still bool) {
 }
 
 // standing waits while the instance stands still.
-func (in *instance) standing() {
+func (in *Instance) standing() {
 	in.stillMu.Lock()
 	still := in.still
 	in.stillMu.Unlock()
@@ -201,8 +138,8 @@ func (in *instance) standing() {
 	}
 }
 
-// end ends the incarnation and waits for its goroutines.
-func (in *instance) end() {
+// End ends the incarnation and waits for its goroutines.
+func (in *Instance) End() {
 	_ = in.listener.Close()
 	<-in.accepted
 	in.connMu.Lock()
@@ -210,13 +147,13 @@ func (in *instance) end() {
 		_ = c.SetLinger(0) // closing sends a reset
 	}
 	in.connMu.Unlock()
-	in.hang(false) // what waits for an answer gets none: its connection is gone
+	in.Hang(false) // what waits for an answer gets none: its connection is gone
 	in.redis.Close()
 }
 
 // hook runs before each command, also before those that a script calls, which
 // run while miniredis holds its lock. It reports whether the command has been answered.
-func (in *instance) hook(c *server.Peer, cmd string, args ...string) bool {
+func (in *Instance) hook(c *server.Peer, cmd string, args ...string) bool {
 	p := in.peer(c)
 	if p == nil || p.inside {
 		return in.called(c, cmd, args, p == nil)
@@ -224,7 +161,7 @@ func (in *instance) hook(c *server.Peer, cmd string, args ...string) bool {
 	in.standing()
 	in.gate.Lock()
 	defer in.gate.Unlock()
-	in.redis.SetTime(in.clock.at(time.Now()))
+	in.redis.SetTime(in.clock.At(time.Now()))
 	refusal := ""
 	if in.config.fenced() && in.writes(cmd) {
 		refusal = msgNoReplicas
@@ -270,7 +207,7 @@ func (in *instance) hook(c *server.Peer, cmd string, args ...string) bool {
 }
 
 // dispatch runs a command in miniredis, through the hook.
-func (in *instance) dispatch(c *server.Peer, p *peer, cmd string, args []string) {
+func (in *Instance) dispatch(c *server.Peer, p *peer, cmd string, args []string) {
 	p.inside = true
 	in.srv.Dispatch(c, append([]string{cmd}, args...))
 	p.inside = false
@@ -279,7 +216,7 @@ func (in *instance) dispatch(c *server.Peer, p *peer, cmd string, args []string)
 // peer is the state of the connection c; nil for one that is not a connection,
 // but made by miniredis for a command in a script. Such a one is told by having
 // a context before its first command.
-func (in *instance) peer(c *server.Peer) *peer {
+func (in *Instance) peer(c *server.Peer) *peer {
 	in.peerMu.Lock()
 	defer in.peerMu.Unlock()
 	if p := in.peers[c]; p != nil {
@@ -295,7 +232,7 @@ func (in *instance) peer(c *server.Peer) *peer {
 	return p
 }
 
-func (in *instance) forget(c *server.Peer) {
+func (in *Instance) forget(c *server.Peer) {
 	in.peerMu.Lock()
 	defer in.peerMu.Unlock()
 	delete(in.peers, c)
@@ -303,7 +240,7 @@ func (in *instance) forget(c *server.Peer) {
 
 // called is the hook of a command that is already inside: one that a script
 // calls, where the fence holds for each write, or one that dispatch repeats.
-func (in *instance) called(c *server.Peer, cmd string, args []string, byScript bool) bool {
+func (in *Instance) called(c *server.Peer, cmd string, args []string, byScript bool) bool {
 	if !byScript {
 		return false
 	}
@@ -329,7 +266,7 @@ func (in *instance) called(c *server.Peer, cmd string, args []string, byScript b
 const msgNoReplicas = "NOREPLICAS Not enough good replicas to write."
 
 // abort ends a transaction that must not run, and reports whether it did.
-func (in *instance) abort(p *peer, c *server.Peer) bool {
+func (in *Instance) abort(p *peer, c *server.Peer) bool {
 	var why string
 	switch {
 	case p.dirty:
@@ -346,7 +283,7 @@ func (in *instance) abort(p *peer, c *server.Peer) bool {
 }
 
 // capture runs a command for the connection c and returns its raw reply.
-func (in *instance) capture(c *server.Peer, cmd string, args []string) string {
+func (in *Instance) capture(c *server.Peer, cmd string, args []string) string {
 	var buf bytes.Buffer
 	inner := server.NewPeer(bufio.NewWriter(&buf))
 	inner.Ctx, inner.Resp3 = c.Ctx, c.Resp3
@@ -365,7 +302,7 @@ func (in *instance) capture(c *server.Peer, cmd string, args []string) string {
 var scriptError = regexp.MustCompile(`^-ERR Error compiling script \(new function\): (?:<string>)?:(\d+): ?(.*?) +stack traceback:`)
 
 // script runs a script and words its errors as a real server does.
-func (in *instance) script(c *server.Peer, cmd string, args []string) {
+func (in *Instance) script(c *server.Peer, cmd string, args []string) {
 	if name, ok := strings.CutSuffix(cmd, "_RO"); ok {
 		// The read-only mode of miniredis refuses TIME and others too.
 		cmd, in.readOnly = name, true
@@ -392,7 +329,7 @@ func (in *instance) script(c *server.Peer, cmd string, args []string) {
 }
 
 // writes reports whether a real server counts cmd as a write.
-func (in *instance) writes(cmd string) bool {
+func (in *Instance) writes(cmd string) bool {
 	return !harmless[cmd] && in.srv.IsRegisteredCommand(cmd) && !in.srv.IsReadOnlyCommand(cmd)
 }
 

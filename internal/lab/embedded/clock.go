@@ -1,32 +1,32 @@
-package lab
+package embedded
 
 import (
 	"sync"
 	"time"
 )
 
-// clock is the wall clock of one embedded master: it has an offset to the clock
+// Clock is the wall clock of one embedded master: it has an offset to the clock
 // of this process and runs at a rate of its own. It goes on through a crash, as
 // the clock of a machine does.
-type clock struct {
+type Clock struct {
 	mu     sync.Mutex
 	anchor time.Time     // a moment of the local clock, with its monotonic reading
 	offset time.Duration // to the local clock at the anchor
 	ppm    float64       // by how much it is faster
 }
 
-// newClock is the clock of master i: for each i < 71 a different offset within
+// NewClock is the clock of master i: for each i < 71 a different offset within
 // ±3.5 ms, and a rate within ±10 ppm.
-func newClock(i int, now time.Time) *clock {
-	return &clock{
+func NewClock(i int, now time.Time) *Clock {
+	return &Clock{
 		anchor: now,
 		offset: time.Duration(i*37%71-35) * 100 * time.Microsecond,
 		ppm:    float64(i*29%41-20) / 2,
 	}
 }
 
-// at is what the clock shows at the local moment now.
-func (c *clock) at(now time.Time) time.Time {
+// At is what the clock shows at the local moment now.
+func (c *Clock) At(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	elapsed := now.Sub(c.anchor)
@@ -34,8 +34,8 @@ func (c *clock) at(now time.Time) time.Time {
 	return c.anchor.Round(0).Add(elapsed + drift + c.offset)
 }
 
-// adjust makes the clock show now + offset at the local moment now; the rate stays.
-func (c *clock) adjust(now time.Time, offset time.Duration) {
+// Adjust makes the clock show now + offset at the local moment now; the rate stays.
+func (c *Clock) Adjust(now time.Time, offset time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.anchor, c.offset = now, offset

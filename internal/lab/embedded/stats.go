@@ -1,4 +1,4 @@
-package lab
+package embedded
 
 import (
 	"crypto/rand"

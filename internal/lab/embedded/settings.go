@@ -1,4 +1,4 @@
-package lab
+package embedded
 
 import (
 	"maps"
@@ -11,10 +11,16 @@ import (
 // settings are the parameters that CONFIG of an embedded master knows.
 type settings map[string]string
 
+// The parameters of the fence.
+const (
+	ParamFence = "min-replicas-to-write"
+	ParamLag   = "min-replicas-max-lag"
+)
+
 // bootSettings are those of a fresh process: closed, without persistence.
 func bootSettings(port int) settings {
 	return settings{
-		paramFence: "2147483647", paramLag: "10",
+		ParamFence: "2147483647", ParamLag: "10",
 		"maxmemory": "0", "maxmemory-policy": "noeviction",
 		"appendonly": "no", "appendfsync": "everysec", "save": "", "dir": "/",
 		"port": strconv.Itoa(port), "bind": "127.0.0.1", "databases": "16", "cluster-enabled": "no",
@@ -24,10 +30,10 @@ func bootSettings(port int) settings {
 
 // fenced reports whether writes are refused. There are never replicas, so any value
 // above 0 closes; a lag of 0 switches the check off.
-func (s settings) fenced() bool { return s[paramFence] != "0" && s[paramLag] != "0" }
+func (s settings) fenced() bool { return s[ParamFence] != "0" && s[ParamLag] != "0" }
 
 // aliases are the older names of parameters.
-var aliases = map[string]string{"min-slaves-to-write": paramFence, "min-slaves-max-lag": paramLag}
+var aliases = map[string]string{"min-slaves-to-write": ParamFence, "min-slaves-max-lag": ParamLag}
 
 // fixed are the parameters of a real server that cannot be changed here.
 var fixed = wordSet("appendonly", "appendfsync", "bind", "cluster-enabled", "databases", "dir", "port", "save")

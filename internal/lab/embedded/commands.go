@@ -1,4 +1,4 @@
-package lab
+package embedded
 
 import (
 	"strconv"
@@ -9,15 +9,15 @@ import (
 
 // ownCommands are those that miniredis lacks, or answers in another way than a server.
 var ownCommands = map[string]command{
-	"CLIENT":  (*instance).client,
-	"CLUSTER": (*instance).cluster,
-	"CONFIG":  (*instance).configure,
-	"HELLO":   (*instance).hello,
-	"INFO":    (*instance).info,
-	"ROLE":    (*instance).role,
+	"CLIENT":  (*Instance).client,
+	"CLUSTER": (*Instance).cluster,
+	"CONFIG":  (*Instance).configure,
+	"HELLO":   (*Instance).hello,
+	"INFO":    (*Instance).info,
+	"ROLE":    (*Instance).role,
 }
 
-func (in *instance) client(p *peer, c *server.Peer, args []string) bool {
+func (in *Instance) client(p *peer, c *server.Peer, args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
@@ -32,13 +32,13 @@ func (in *instance) client(p *peer, c *server.Peer, args []string) bool {
 	return true
 }
 
-func (in *instance) cluster(_ *peer, c *server.Peer, _ []string) bool {
+func (in *Instance) cluster(_ *peer, c *server.Peer, _ []string) bool {
 	c.WriteError("ERR This instance has cluster support disabled")
 	return true
 }
 
 // role is that of a master without replicas, at replication offset 0.
-func (in *instance) role(_ *peer, c *server.Peer, _ []string) bool {
+func (in *Instance) role(_ *peer, c *server.Peer, _ []string) bool {
 	c.Block(func(w *server.Writer) {
 		w.WriteLen(3)
 		w.WriteBulk("master")
@@ -50,7 +50,7 @@ func (in *instance) role(_ *peer, c *server.Peer, _ []string) bool {
 
 // hello switches the protocol as miniredis does, and says what a server of the
 // version in INFO says.
-func (in *instance) hello(p *peer, c *server.Peer, args []string) bool {
+func (in *Instance) hello(p *peer, c *server.Peer, args []string) bool {
 	proto := 2
 	if c.Resp3 {
 		proto = 3
@@ -77,7 +77,7 @@ func (in *instance) hello(p *peer, c *server.Peer, args []string) bool {
 }
 
 // configure answers CONFIG.
-func (in *instance) configure(_ *peer, c *server.Peer, args []string) bool {
+func (in *Instance) configure(_ *peer, c *server.Peer, args []string) bool {
 	if len(args) == 0 {
 		c.WriteError("ERR wrong number of arguments for 'config' command")
 		return true

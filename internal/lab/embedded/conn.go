@@ -1,0 +1,74 @@
+package embedded
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// conn is a connection that knows where it is listed. As a real server does, it sends the replies
+// to commands that came together in one piece: when there is nothing more to read.
+type conn struct {
+	*net.TCPConn
+	in *Instance
+
+	mu      sync.Mutex
+	reads   bool   // nothing is left of what was read: a reply goes out at once
+	replies []byte // not sent yet
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	if err := c.send(); err != nil {
+		return 0, err
+	}
+	n, err := c.TCPConn.Read(b)
+	c.mu.Lock()
+	c.reads = false
+	c.mu.Unlock()
+	return n, err
+}
+
+// send sends all replies, and those to come without a wait until the next commands are there.
+func (c *conn) send() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads = true
+	return c.flush()
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replies = append(c.replies, b...)
+	if !c.reads && len(c.replies) < mostReplies {
+		return len(b), nil
+	}
+	return len(b), c.flush()
+}
+
+const (
+	mostReplies = 64 << 10 // bytes that are kept
+	deafAfter   = time.Second
+)
+
+// flush sends the replies. A client that reads none is let go: miniredis serves nobody while it writes.
+func (c *conn) flush() error {
+	if len(c.replies) == 0 {
+		return nil
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(deafAfter))
+	_, err := c.TCPConn.Write(c.replies)
+	c.replies = c.replies[:0]
+	if err != nil {
+		_ = c.TCPConn.Close()
+	}
+	return err
+}
+
+func (c *conn) Close() error {
+	c.in.connMu.Lock()
+	delete(c.in.conns, c)
+	c.in.connMu.Unlock()
+	return errors.Join(c.send(), c.TCPConn.Close())
+}
