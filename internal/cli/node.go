@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
@@ -146,7 +145,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 				if f.Label != "" {
 					f.Text = strings.ToLower(f.Label) + ": " + f.Text
 				}
-				fmt.Fprintln(w, ansi.Wordwrap(f.Text, 88, ""))
+				fmt.Fprintln(w, wrapped(f.Text))
 			}
 			return nil
 		})

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
@@ -167,7 +166,7 @@ func (t *remover) tellHolder(ctx context.Context, w io.Writer, name string, plan
 		return
 	}
 	if a := t.op.WhoNow(ctx, name); a != nil {
-		fmt.Fprintln(w, ansi.Wordwrap(strings.TrimSuffix(view.WhoHeadline(a)+"; "+view.WhoLiveness(a, 0), "; "), 88, ""))
+		fmt.Fprintln(w, wrapped(strings.TrimSuffix(view.WhoHeadline(a)+"; "+view.WhoLiveness(a, 0), "; ")))
 	}
 }
 
@@ -195,7 +194,7 @@ func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator
 		fmt.Fprintln(w)
 		t.tellHolder(ctx, w, name, plan)
 		for _, said := range append([]string{"effect: " + plan.Effect, "risk: " + plan.Risk}, plan.Known...) {
-			fmt.Fprintln(w, ansi.Wordwrap(said, 88, ""))
+			fmt.Fprintln(w, wrapped(said))
 		}
 		if len(plan.Tokens) > 1 {
 			fmt.Fprintf(w, "THERE ARE %d TOKENS, so several clients may believe that they hold it. It is done to\nthe copies of all of them; with --token to those of one:\n", len(plan.Tokens))

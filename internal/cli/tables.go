@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/cli/exit"
@@ -17,6 +15,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/tui/styles"
 )
 
 func (a *commandLine) printLocks(s *monitor.Snapshot, locks []*monitor.Lock) {
@@ -81,13 +80,16 @@ func (a *commandLine) printFindings(s *monitor.Snapshot, findings []*monitor.Fin
 		fmt.Fprintf(a.Out, "\n%s  %s  %s\n", a.Paint(strings.ToUpper(c.Text), c.Tone), view.FindingTitle(ctx, f), a.Paint("["+f.ID+"]", view.Dim))
 		for _, fact := range view.FindingFacts(ctx, f) {
 			label := fact.Label
-			for line := range strings.SplitSeq(ansi.Wordwrap(a.Clip(fact.Text, 400), 78, ""), "\n") {
+			for _, line := range styles.Wrap(a.Clip(fact.Text, 400), 78, 0) {
 				fmt.Fprintf(a.Out, "  %-11s %s\n", label, line)
 				label = ""
 			}
 		}
 	}
 }
+
+// wrapped breaks a text into lines that are copied without harm: no command is cut at a hyphen.
+func wrapped(s string) string { return strings.Join(styles.Wrap(s, 88, 0), "\n") }
 
 // unavailable is the error of a cluster without a quorum; what it would say is
 // on the screen already.
