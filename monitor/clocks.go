@@ -5,20 +5,6 @@ import (
 	"time"
 )
 
-// Estimate is a clock offset with the bound that the round trip leaves.
-type Estimate struct {
-	Valid  bool
-	Offset time.Duration
-	Bound  time.Duration // ±
-}
-
-// Drift is the rate of a node's clock to ours.
-type Drift struct {
-	Valid bool
-	PPM   float64
-	Bound float64 // ± ppm
-}
-
 // Spread is how much the rates of clocks differ.
 type Spread struct {
 	Fastest, Slowest string // names of nodes; "this machine" for our own

@@ -256,3 +256,17 @@ type Finding struct {
 	Consequence string        // why it matters
 	Remedy      string        // what to do
 }
+
+// Estimate is a clock offset with the bound that the round trip leaves.
+type Estimate struct {
+	Valid  bool
+	Offset time.Duration
+	Bound  time.Duration // ±
+}
+
+// Drift is the rate of a node's clock to ours.
+type Drift struct {
+	Valid bool
+	PPM   float64
+	Bound float64 // ± ppm
+}

@@ -205,12 +205,5 @@ func (d *Daemon) beaten(name string, b beat) {
 	}
 }
 
-func beatEvery() time.Duration {
-	if watchdog, err := daemon.SdWatchdogEnabled(false); err == nil && watchdog > 0 {
-		return min(time.Second, watchdog/3)
-	}
-	return time.Second
-}
-
 // notify tells systemd, if that is what started us.
 func notify(state string) { _, _ = daemon.SdNotify(false, state) }

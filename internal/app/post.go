@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
@@ -293,4 +295,11 @@ func guardStatus(g *restartguard.Guard) string {
 		line += ": " + o.Text(time.Now())
 	}
 	return line
+}
+
+func beatEvery() time.Duration {
+	if watchdog, err := daemon.SdWatchdogEnabled(false); err == nil && watchdog > 0 {
+		return min(time.Second, watchdog/3)
+	}
+	return time.Second
 }

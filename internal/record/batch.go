@@ -60,6 +60,13 @@ type writer struct {
 	trimmed  time.Time
 }
 
+// openFinding is the row of a finding that holds, and what it says there.
+type openFinding struct {
+	id       int64
+	title    string
+	severity monitor.Severity
+}
+
 // batch is one transaction of a writer, on a connection that it has to itself: a [sql.Tx] starts a
 // goroutine for each query, and there are thousands a second. After the first error it does nothing more.
 type batch struct {

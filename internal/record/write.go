@@ -171,13 +171,6 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 	}
 }
 
-// openFinding is the row of a finding that holds, and what it says there.
-type openFinding struct {
-	id       int64
-	title    string
-	severity monitor.Severity
-}
-
 // open records the findings that hold. One that is called otherwise by now, or is of another
 // severity, is another row: of each moment it is known what was found then.
 func (b *batch) open(found []monitor.Finding) {

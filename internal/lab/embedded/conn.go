@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// conn is a connection that knows where it is listed. As a real server does, it sends the replies
+// conn is a connection of a client. As a real server does, it sends the replies
 // to commands that came together in one piece: when there is nothing more to read.
 type conn struct {
 	*net.TCPConn
-	in *Instance
+	gone func(*conn) // it is closed
 
 	mu      sync.Mutex
 	reads   bool   // nothing is left of what was read: a reply goes out at once
@@ -67,8 +67,6 @@ func (c *conn) flush() error {
 }
 
 func (c *conn) Close() error {
-	c.in.connMu.Lock()
-	delete(c.in.conns, c)
-	c.in.connMu.Unlock()
+	c.gone(c)
 	return errors.Join(c.send(), c.TCPConn.Close())
 }

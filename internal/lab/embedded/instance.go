@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
-	"errors"
 	"net"
 	"regexp"
 	"strings"
@@ -59,60 +58,6 @@ type peer struct {
 	multi bool
 	dirty bool // a command was refused
 	wrote bool // a write was queued
-}
-
-// Start starts an instance at host:port, which begins fenced; [Instance.End] ends it.
-func Start(addr string, clock *Clock) (*Instance, error) {
-	in := &Instance{
-		redis:    miniredis.NewMiniRedis(),
-		clock:    clock,
-		own:      ownCommands,
-		accepted: make(chan struct{}),
-		conns:    map[*conn]struct{}{},
-		peers:    map[*server.Peer]*peer{},
-	}
-	// Dialling in memory is the way to start a miniredis without a listener: the
-	// hook, and with it the fence, must stand before the first connection.
-	pipe, err := in.redis.Dial()
-	if err != nil {
-		return nil, err
-	}
-	in.srv = in.redis.Server()
-	in.srv.SetPreHook(in.hook)
-	_ = pipe.Close()
-	in.redis.SetTime(clock.At(time.Now()))
-	in.redis.ClockTTL(true)
-
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		in.redis.Close()
-		return nil, err
-	}
-	in.listener = l.(*net.TCPListener)
-	port := in.listener.Addr().(*net.TCPAddr).Port
-	in.config = bootSettings(port)
-	in.stats = newStats(clock.At(time.Now()), port)
-	go in.accept()
-	return in, nil
-}
-
-func (in *Instance) accept() {
-	defer close(in.accepted)
-	for {
-		tcp, err := in.listener.AcceptTCP()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // out of file descriptors, or the client has gone again
-			time.Sleep(5 * time.Millisecond)
-			continue
-		}
-		c := &conn{TCPConn: tcp, in: in}
-		in.connMu.Lock()
-		in.conns[c] = struct{}{}
-		in.connMu.Unlock()
-		in.srv.ServeConn(c)
-	}
 }
 
 // Hang has the instance answer nothing, or go on.
