@@ -316,6 +316,25 @@ func TestForceReleaseOfASplitLock(t *testing.T) {
 	}
 }
 
+// The copies of a split lock that are no majority are not those of its holder, who stays.
+func TestTheRiskWhereAnotherHolds(t *testing.T) {
+	l := monitortest.LockOf(monitortest.Epoch, "job", monitor.LockSplit, "aaaa", "9 9 9 - -")
+	monitortest.Change(&l, func(c *monitor.Copy) {
+		*c = monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("bbbb"), Len: 4, Expires: monitortest.Epoch.Add(9e9)}
+	}, 3, 4)
+	l.Tokens = 2
+	for key, risk := range map[string]string{
+		"X": "these copies have no quorum; those of the holder stay", "R": "these copies have no quorum; the holder has other ones, and is not told to stop",
+	} {
+		r := only(t, l)
+		r.press(key)
+		r.settle()
+		r.press("enter", "space", "space", "space")
+		r.sees("bbbb", risk)
+		r.seesNot("nobody holds")
+	}
+}
+
 // An orphaned copy has no holder that works on, and a library that unlocks by a
 // bare DEL is a risk that is named.
 func TestTheRiskFitsTheState(t *testing.T) {

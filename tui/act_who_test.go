@@ -38,6 +38,24 @@ func TestWhoHoldsIt(t *testing.T) {
 	r.sees("Held by", "its last connection was seen closed")
 }
 
+// That a holder was alive when it was asked does not say that it is.
+func TestAnAnswerAges(t *testing.T) {
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "90 90 90 90 90"))
+	r.acts.answer = &who.Answer{
+		At: monitortest.Epoch, Key: "job:1", Held: 5, N: 5, Token: safetext.New(monitortest.TokenA), Method: who.Inferred, P: 0.9991, Events: 7,
+		Group: &who.Group{Name: "billing"}, Liveness: who.Alive, Extends: 6, Extended: time.Second, Usually: 2 * time.Second,
+		Conns: []who.NodeConn{{Node: "n1", Conn: who.Conn{ID: 1, Addr: safetext.New("10.0.0.7:4711")}}},
+	}
+	r.press("w")
+	r.run()
+	r.press("X")
+	r.sees("alive; last extended 1s ago")
+	r.press("esc")
+	r.wait(26 * time.Second)
+	r.press("X")
+	r.sees("when asked, 26s ago: alive; last extended 1s ago")
+}
+
 // The command that finds the holder's process is on one line of the lock's page and of the
 // dialog, on a small screen too: it can be copied.
 func TestHowToFindTheProcess(t *testing.T) {

@@ -28,6 +28,9 @@ func TestCommands(t *testing.T) {
 		{"force-release orders:42", func(r *rig) { r.sees("Force-release orders:42 ?") }},
 		{"force-release", func(r *rig) { r.sees("Force-release stuck ?") }},
 		{"node cordon n3", func(r *rig) { r.sees("Cordon n3 ?") }},
+		{"findings --since 1h", func(r *rig) {
+			r.sees("findings takes nothing here, not «--since 1h»; flags are for the CLI")
+		}},
 		{"cordon n9", func(r *rig) { r.sees("there is no command cordon n9: it is node cordon") }},
 		{"node cord n9", func(r *rig) { r.sees("node cordon: there is no node n9"); nothingSent(r.t, r) }},
 		{"node rejoin n1", func(r *rig) { r.sees("n1 is serving already") }},

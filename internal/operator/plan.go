@@ -234,9 +234,10 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 	}
 	majority := most >= a.Quorum
 	perhaps := !majority && most+len(p.Silent) >= a.Quorum
-	staying := 0
+	staying, another := 0, false
 	for _, t := range p.Stay {
 		staying += len(t.Nodes)
+		another = another || len(t.Nodes) >= a.Quorum
 	}
 	name := cmp.Or(a.Name, safetext.Escape(a.Keys[0]))
 	switch p.Way {
@@ -264,6 +265,8 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 			p.Risk = "a holder that still works is not told: two clients will work on " + name + ". Safer: revoke"
 		case perhaps:
 			p.Risk = "if the nodes that do not answer have the missing copies, somebody holds it and is not told: two clients will work on " + name
+		case another:
+			p.Risk = "these copies have no quorum; those of the holder stay. An attempt that is still under way loses its votes"
 		default:
 			p.Risk = "nobody holds " + name + " by these copies: no token has a quorum. An attempt that is still under way loses its votes"
 		}
@@ -281,6 +284,9 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 		default:
 			p.Effect = fmt.Sprintf("tombstones on %d of %d nodes, which keep others out of those until they expire; the lock can be had on the rest", most, len(a.Copies))
 			p.Risk = "nobody holds " + name + " by these copies, so there is no holder to protect or to stop"
+			if another {
+				p.Risk = "these copies have no quorum; the holder has other ones, and is not told to stop"
+			}
 		}
 		if endless {
 			p.Effect += "; a copy without TTL gets the cluster's max TTL"

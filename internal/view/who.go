@@ -49,9 +49,16 @@ func WhoRefused(w *who.Answer) string {
 	return fmt.Sprintf("%d of %d nodes can be watched: %s: %s", can, w.N, safetext.Escape(first), w.Unusable[first])
 }
 
+// whoFresh is for how long an answer is as good as now.
+const whoFresh = 2 * time.Second
+
 // WhoLiveness says whether the holder is there still, and what tells so; empty where
-// nothing does. later is for how long the answer has been known.
+// nothing does. later is for how long the answer has been known: of a holder that was alive it
+// says nothing about now.
 func WhoLiveness(w *who.Answer, later time.Duration) string {
+	if w.Liveness == who.Alive && later >= whoFresh {
+		return "when asked, " + Age(later) + " ago: " + WhoLiveness(w, 0)
+	}
 	var parts []string
 	if w.Liveness != "" {
 		parts = append(parts, string(w.Liveness))

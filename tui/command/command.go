@@ -65,6 +65,8 @@ func Find(all []Command, line string) (found Command, rest, why string) {
 	}
 	word := safetext.Escape(strings.TrimSpace(line))
 	switch {
+	case len(names) == 1 && found.Takes == "" && rest != "":
+		return Command{}, "", found.Name + " takes nothing here, not «" + safetext.Escape(strings.TrimSpace(rest)) + "»; flags are for the CLI"
 	case len(names) == 1:
 		return found, rest, ""
 	case len(names) > 1:
