@@ -19,7 +19,7 @@ func (a *commandLine) extendCommand() *cobra.Command {
 	var tok flags.Token
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "extend NAME",
-		Short: "Set the TTL of a lock anew, by its token",
+		Short: "Extend a lock by its token: set its TTL again",
 		Long: `Sets the TTL of the lock NAME anew on every node that still holds the token. A
 copy that is missing is not made again.
 

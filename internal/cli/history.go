@@ -50,7 +50,7 @@ func (a *commandLine) historyCommand() *cobra.Command {
 	var o historyOptions
 	cmd := o.as.Add(flags.Outputs(&cobra.Command{
 		Use:   "history [LOCK]",
-		Short: "What happened: to a lock, a node, or the cluster",
+		Short: "What happened to a lock, a node, or the cluster",
 		Long: `Reads what the guard's daemon or the console has recorded; no master is contacted.
 
 With a LOCK, each holder that it had: from when to when, how often it was extended, how

@@ -44,7 +44,7 @@ func (a *commandLine) replayCommand() *cobra.Command {
 	var at, file string
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "replay",
-		Short: "The console at a moment of the past, out of the record",
+		Short: "The console at a moment of the past, from the record",
 		Long: `Reads what the guard's daemon or the console has recorded, and shows a moment of it on the
 pages of the console: the verdict, the nodes, the locks that were held and by whom, the
 findings. No master is contacted, and no action is possible.
