@@ -95,7 +95,7 @@ func (m *machine) again(step time.Duration) int {
 
 // ahead tells of a step forward, which is a loss.
 func (m *machine) ahead(step, within time.Duration) {
-	m.Cause = "its clock stepped forward"
+	m.Cause = "clock stepped"
 	switch m.again(step) {
 	case 1:
 		m.tell("clock", "its wall clock stepped forward by %s in %s: its locks end too early", round(step), round(within))
@@ -105,7 +105,7 @@ func (m *machine) ahead(step, within time.Duration) {
 	default:
 		m.announced = m.Deadline // nor is the new deadline told each time
 	}
-	m.Cause = "its clock runs ahead"
+	m.Cause = "clock runs ahead"
 }
 
 // behind tells of a step back, which is none.

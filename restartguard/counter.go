@@ -44,5 +44,5 @@ func (m *machine) restored(before, now int64) {
 	} else {
 		m.tell("restored", "the guard's counter went back from %d to %d: its data are those of an earlier time", before, now)
 	}
-	m.Cause = "its data went back in time"
+	m.Cause = "data went back in time"
 }

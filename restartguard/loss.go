@@ -20,10 +20,10 @@ const (
 // losses are how each is told: the kind of the event, its text, and the cause of waiting.
 var losses = [...]struct{ kind, text, cause string }{
 	lossRestart:  {"restart", "", "restarted"},
-	lossRole:     {"role", "", "its role changed"},
-	lossReplaced: {"role", "was a replica of another server meanwhile, which replaced its data", "its role changed"},
-	lossWipe:     {"wiped", "its data were wiped, by FLUSHALL, FLUSHDB, SWAPDB or DEBUG", "its data were wiped"},
-	lossEviction: {"evicted", "it evicted keys for lack of memory; set maxmemory-policy noeviction", "it evicted keys"},
+	lossRole:     {"role", "", "role changed"},
+	lossReplaced: {"role", "was a replica of another server meanwhile, which replaced its data", "role changed"},
+	lossWipe:     {"wiped", "its data were wiped, by FLUSHALL, FLUSHDB, SWAPDB or DEBUG", "data wiped"},
+	lossEviction: {"evicted", "it evicted keys for lack of memory; set maxmemory-policy noeviction", "evicted keys"},
 }
 
 // lossBy is what happened between two readings.
@@ -56,7 +56,7 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 		m.Verified = m.Known && fenced
 		m.AtStart, m.BootExposed, m.Rivals = true, 0, false
 		if !o.Blind && !fenced {
-			tell = m.alarm
+			tell, told.cause = m.alarm, "started unfenced"
 		}
 		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.howStarted(o))
 	case lossRole:

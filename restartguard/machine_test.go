@@ -353,6 +353,13 @@ func TestOthers(t *testing.T) {
 	t.Run("a node that another opened between look and canary is not closed again", func(t *testing.T) {
 		newScript(t).sees("a", fenced).does(proveIt("a")).canary(CanaryAccepted, servingParams).phase(PhaseServing).does()
 	})
+	t.Run("the cause tells an unfenced start from a fenced one", func(t *testing.T) {
+		for params, want := range map[Params]string{servingParams: "started unfenced", fenced: "restarted"} {
+			if s := newScript(t).sees("a", servingParams).after(tick).sees("b", params); s.state.Reason != want || s.state.Cause != want {
+				t.Errorf("reason %q, cause %q; want %q", s.state.Reason, s.state.Cause, want)
+			}
+		}
+	})
 	t.Run("an outcome of an earlier life says nothing of this one", func(t *testing.T) {
 		s := newScript(t).sees("a", servingParams).after(tick).sees("b", servingParams).does(raiseIt("b"))
 		s.step(Observation{About: Raising, RunID: "a", Params: fenced}).does().phase(PhaseExposed)

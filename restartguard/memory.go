@@ -430,6 +430,7 @@ type Remembered struct {
 	Served       bool          // it was open once
 	Cordoned     bool          // an operator holds it
 	Wait         time.Duration // how long it still waits, from now; 0 if it need not
+	Cause        string        // why it waits, or waited last, in a few words
 }
 
 // ReadMemory reads what a guard remembers, without disturbing it: by the name
@@ -444,7 +445,7 @@ func ReadMemory(dir string) (map[string]Remembered, error) {
 	out := make(map[string]Remembered, len(doc.Nodes))
 	for name, r := range doc.Nodes {
 		s := r.state(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot)
-		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Served: r.Served, Cordoned: r.Cordoned}
+		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Served: r.Served, Cordoned: r.Cordoned, Cause: r.Cause}
 		if !s.Deadline.IsZero() {
 			known.Wait = max(0, s.Deadline.Sub(now))
 		}

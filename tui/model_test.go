@@ -319,9 +319,9 @@ func TestWhichGuardWatches(t *testing.T) {
 
 func TestCountdown(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
-	r.sees("n2 fenced, rejoins in 18s", "18s restarted")
+	r.sees("n2 fenced, rejoins in 18s", "18s, restarted")
 	r.wait(10 * time.Second)
-	r.sees("n2 fenced, rejoins in 8s", "8s restarted")
+	r.sees("n2 fenced, rejoins in 8s", "8s, restarted")
 	r.wait(20 * time.Second)
 	r.sees("rejoining")
 }

@@ -59,7 +59,7 @@ func TestALongReasonLeavesRTTItsRoom(t *testing.T) {
 		if head := lineWith(r.screen(), "STATE"); !strings.Contains(head, "RTT") || !strings.Contains(head, "LOCKS") {
 			t.Errorf("page %s: %s", page, head)
 		}
-		if line := lineWith(r.screen(), "█"); !strings.HasSuffix(strings.TrimSpace(line), "18s  restarted") {
+		if line := lineWith(r.screen(), "█"); !strings.HasSuffix(strings.TrimSpace(line), "18s, restarted") {
 			t.Errorf("page %s: %s", page, line)
 		}
 	}

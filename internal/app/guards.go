@@ -140,8 +140,14 @@ func (g Guards) Lines() (lines []string) {
 	return lines
 }
 
+// wait is for how long a fenced node still waits, and why, where that is known.
+type wait struct {
+	left  time.Duration
+	cause string
+}
+
 // waits is for how long fenced nodes still wait for the guard on this machine.
-func (g Guards) waits() map[string]time.Duration {
+func (g Guards) waits() map[string]wait {
 	if g.here == nil || !*g.here {
 		return nil
 	}
@@ -150,11 +156,11 @@ func (g Guards) waits() map[string]time.Duration {
 
 // waitsIn is for how long fenced nodes still wait for the guard with this memory. What it
 // remembers of another incarnation or another server says nothing.
-func waitsIn(memory map[string]restartguard.Remembered, s *monitor.Snapshot) map[string]time.Duration {
-	waits := map[string]time.Duration{}
+func waitsIn(memory map[string]restartguard.Remembered, s *monitor.Snapshot) map[string]wait {
+	waits := map[string]wait{}
 	for _, n := range s.Nodes {
 		if m := memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 && n.State == monitor.NodeFenced {
-			waits[n.Name] = m.Wait
+			waits[n.Name] = wait{m.Wait, m.Cause}
 		}
 	}
 	return waits
@@ -166,7 +172,7 @@ func waitsIn(memory map[string]restartguard.Remembered, s *monitor.Snapshot) map
 func (g Guards) Outlook() (restartguard.Outlook, bool) { return g.outlook(g.waits()) }
 
 // outlook is what the fences mean, where it is known how long some nodes wait.
-func (g Guards) outlook(waits map[string]time.Duration) (restartguard.Outlook, bool) {
+func (g Guards) outlook(waits map[string]wait) (restartguard.Outlook, bool) {
 	n := len(g.s.Nodes)
 	return restartguard.OutlookOf(statusBy(g.s, waits), n, redlock.Quorum(n)), len(waits) > 0
 }
@@ -174,7 +180,7 @@ func (g Guards) outlook(waits map[string]time.Duration) (restartguard.Outlook, b
 // statusBy is what can be told of the fences by one who runs no guard, where it is known
 // how long some nodes wait. A node that is fenced and of which that is not known comes
 // back nobody knows when.
-func statusBy(s *monitor.Snapshot, waits map[string]time.Duration) []restartguard.NodeStatus {
+func statusBy(s *monitor.Snapshot, waits map[string]wait) []restartguard.NodeStatus {
 	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
 		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
@@ -185,8 +191,8 @@ func statusBy(s *monitor.Snapshot, waits map[string]time.Duration) []restartguar
 			st.Phase = restartguard.PhaseCordoned
 		case monitor.NodeFenced:
 			st.Phase = restartguard.PhaseFenced
-			if wait, ok := waits[n.Name]; ok {
-				st.Until = s.At.Add(wait)
+			if w, ok := waits[n.Name]; ok {
+				st.Until, st.Reason = s.At.Add(w.left), w.cause
 			}
 		}
 		status = append(status, st)
@@ -249,11 +255,11 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 	}
 	waits, boots := g.waits(), map[string]string{}
 	if told != nil {
-		doc.Running, waits = new(true), map[string]time.Duration{}
+		doc.Running, waits = new(true), map[string]wait{}
 		for _, n := range told.Nodes {
 			boots[n.Name] = n.Boot
 			if m := g.s.Node(n.Name); m != nil && n.Wait >= 0 && m.State == monitor.NodeFenced {
-				waits[n.Name] = n.Wait
+				waits[n.Name] = wait{left: n.Wait}
 			}
 		}
 	}
@@ -276,8 +282,8 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 				announce.BootFenced.String(): "verified", announce.BootUnfenced.String(): "not verified",
 			}[boot], "unknown")
 		}
-		if wait, ok := waits[n.Name]; ok {
-			one.RejoinMs = new(wait.Milliseconds())
+		if w, ok := waits[n.Name]; ok {
+			one.RejoinMs, one.Cause = new(w.left.Milliseconds()), w.cause
 		}
 		doc.Nodes = append(doc.Nodes, one)
 	}

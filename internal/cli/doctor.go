@@ -134,7 +134,7 @@ func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding,
 		apart = append(apart, safetext.Escape(c.Node)+" "+words.Signed(c.By.Round(100*time.Millisecond)))
 	}
 	if apart != nil {
-		fmt.Fprintf(a.Out, "clocks: %s off most others: harmless as long as that does not change; if it is new, the clock was stepped: redlockctl history --filter clock\n", strings.Join(apart, ", "))
+		fmt.Fprintf(a.Out, "clocks: %s off most others: an old offset is harmless; a new one means that the clock was stepped: redlockctl history --filter clock\n", strings.Join(apart, ", "))
 	}
 	a.printFindings(s, found)
 }

@@ -115,7 +115,7 @@ func countdownText(c *Context, s restartguard.NodeStatus) string {
 		}
 	}
 	if s.Reason != "" {
-		text += "  " + c.Whole(s.Reason)
+		text += ", " + c.Whole(s.Reason)
 	}
 	return text
 }
@@ -145,6 +145,7 @@ type GuardDoc struct {
 	Incarnations int           `json:"incarnations,omitempty"`
 	Cordoned     bool          `json:"cordoned,omitempty"`
 	RejoinMs     *int64        `json:"rejoin_ms,omitempty"`
+	Cause        string        `json:"-"` // why it waits
 }
 
 // GuardColumns are the columns of what a guard knows of nodes; stopped: none runs.
@@ -222,6 +223,7 @@ func (g GuardsDoc) Guard(s *monitor.Snapshot) Guard {
 		status := restartguard.NodeStatus{Node: s.Nodes[i].Name, Known: one.BootFence != "unknown", Verified: one.BootFence == "verified", Phase: restartguard.PhaseServing}
 		if one.RejoinMs != nil {
 			status.Phase, status.Until = restartguard.PhaseFenced, s.At.Add(time.Duration(*one.RejoinMs)*time.Millisecond)
+			status.Reason = one.Cause
 		}
 		if status.Known || one.RejoinMs != nil {
 			list = append(list, status)

@@ -16,9 +16,10 @@ type Headline struct {
 }
 
 // HeadlinePart is a reason in a headline, in full and where there is little room.
-type HeadlinePart struct{ Text, Brief string }
+// Why is said besides where there is room for all.
+type HeadlinePart struct{ Text, Brief, Why string }
 
-func partOf(text string) HeadlinePart { return HeadlinePart{text, text} }
+func partOf(text string) HeadlinePart { return HeadlinePart{Text: text, Brief: text} }
 
 // Headlines are the state of a cluster, the worst first: what may give one lock to two
 // clients, then what the nodes say. The screen and status print them.
@@ -73,13 +74,13 @@ func nodesHeadline(c *Context) Headline {
 	add := func(p ...HeadlinePart) { h.Parts = append(h.Parts, p...) }
 	missing := func(brief string) {
 		if cl.Missing != "" {
-			add(HeadlinePart{c.Whole(cl.Missing), brief})
+			add(HeadlinePart{Text: c.Whole(cl.Missing), Brief: brief})
 		}
 	}
 	switch verdict {
 	case monitor.VerdictUnavailable:
 		nothing := nothingText(c)
-		add(HeadlinePart{nothing, strings.Replace(nothing, "nothing can be locked", "no locks", 1)})
+		add(HeadlinePart{Text: nothing, Brief: strings.Replace(nothing, "nothing can be locked", "no locks", 1)})
 		add(absentNodes(c)...)
 		add(partOf(fmt.Sprintf("%d of %d nodes serve, a quorum is %d", cl.Serving, cl.N, cl.Quorum)))
 	case monitor.VerdictUnknown:
@@ -138,6 +139,7 @@ func absentNodes(c *Context) (parts []HeadlinePart) {
 		p := partOf(name + " " + n.State.String())
 		if left, ok := c.Guard.Countdown(n, c.Now); ok {
 			p.Text += ", rejoins in " + Remaining(left)
+			p.Why = c.Whole(c.Guard.Status[n.Name].Reason)
 			p.Brief = name + " " + n.State.String() + " " + Remaining(left)
 		} else if at, ok := c.Guard.NotBefore(n, c.Now); ok {
 			p.Text += ", rejoins " + notBefore(at, c.Now)
@@ -177,7 +179,9 @@ func (h Headline) Line(g *Glyphs, w int) string {
 func (h Headline) Text() string {
 	texts := make([]string, len(h.Parts))
 	for i := range texts {
-		texts[i] = h.Parts[i].Text
+		if texts[i] = h.Parts[i].Text; h.Parts[i].Why != "" {
+			texts[i] += " (" + h.Parts[i].Why + ")"
+		}
 	}
 	return strings.Join(texts, "; ")
 }
