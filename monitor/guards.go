@@ -74,9 +74,11 @@ type GuardView struct {
 
 // GuardedNode is one node as its guard sees it.
 type GuardedNode struct {
-	Known    bool // a start of it was seen, so that Verified means something
-	Verified bool // its last start started fenced
-	Exposed  bool // it accepts writes though it should be fenced
+	Known    bool      // a start of it was seen, so that Verified means something
+	Verified bool      // its last start started fenced
+	Exposed  bool      // it accepts writes though it should be fenced
+	AtStart  bool      // because it started unfenced, not because of a wipe or a step of its clock
+	Since    time.Time // of Exposed
 	// OpenFor is how long its last incarnation was open before it was closed.
 	OpenFor time.Duration
 	Err     string // why it could not be closed or opened, or talked to

@@ -114,6 +114,9 @@ func TestExposureOfAStartIsKeptApart(t *testing.T) {
 	s.after(testDelay).sees("b", fenced).lifted(fenced, servingParams).phase(PhaseServing)
 	s.after(time.Second).step(Observation{About: Seen, RunID: "b", Role: "master", Params: servingParams, Wipes: 1}).phase(PhaseExposed)
 	s.after(time.Second).closed(servingParams, fenced).canary(CanaryFenced, fenced).phase(PhaseFenced)
+	if s.state.AtStart {
+		t.Error("a wipe is no start")
+	}
 	if s.state.BootExposed != 120*time.Millisecond || s.state.Exposed <= s.state.BootExposed {
 		t.Errorf("the start was open for %s, the last loss for %s", s.state.BootExposed, s.state.Exposed)
 	}

@@ -285,7 +285,7 @@ func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
 	st := NodeStatus{
 		Node: w.node.Name(), Phase: s.Phase, Verified: s.Verified, Known: s.Known, Proven: s.Proven,
 		RunID: s.RunID, Since: s.Since, Exposed: s.Exposed, Reason: s.Reason, Err: s.Failing,
-		Out: s.Out, Method: w.method, Lacking: s.Lacking, Delay: max(delay, s.Heard), BootExposed: s.BootExposed,
+		Out: s.Out, Method: w.method, Lacking: s.Lacking, Delay: max(delay, s.Heard), BootExposed: s.BootExposed, AtStart: s.AtStart,
 		Denied: s.Phase == PhaseUnreachable && s.Denied, Nobody: s.Phase == PhaseUnreachable && s.Nobody,
 		Same: same,
 	}

@@ -176,6 +176,8 @@ type NodeStatus struct {
 	// BootExposed is how long it was open after its last start, at most; 0: it was
 	// not, or that is not known. Other than Exposed, it is not of a later loss.
 	BootExposed time.Duration
+	// AtStart: what it lost last it lost by a start, not by a wipe or a step of its clock.
+	AtStart bool
 	// Denied and Nobody, of a node that is unreachable: its server answers and
 	// refuses the guard; nobody listens there. Neither: silence.
 	Denied, Nobody bool

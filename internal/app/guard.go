@@ -60,7 +60,8 @@ func sightOf(g *restartguard.Guard) monitor.GuardView {
 			continue // it fences nothing
 		}
 		sight.Nodes[s.Node] = monitor.GuardedNode{
-			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, OpenFor: restartguard.AtMost(s.BootExposed), Err: s.Err,
+			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, AtStart: s.AtStart && !s.Verified, Since: s.Since,
+			OpenFor: restartguard.AtMost(s.BootExposed), Err: s.Err,
 		}
 	}
 	if o := g.Outlook(); !o.Possible() && g.Met() {

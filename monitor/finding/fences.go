@@ -23,7 +23,7 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 	}
 	if g, ok := k.guardOf(n.Name); ok {
 		switch {
-		case g.Exposed:
+		case g.Exposed && g.AtStart:
 			f.Severity = monitor.SeverityDanger
 			return f.seen("it accepts writes though it should be fenced; %s", cmp.Or(g.Err, "the guard is fencing it"))
 		case g.Known && !g.Verified && g.OpenFor > 0:
@@ -150,6 +150,10 @@ func rewriteMatters(k known, n *monitor.Node) bool {
 // fenceDenied: without CONFIG nobody can fence by min-replicas-to-write or let the node
 // rejoin.
 func fenceDenied(k known, n *monitor.Node, f *found) bool {
+	if g, ok := k.guardOf(n.Name); ok && g.Exposed && !g.AtStart && g.Err != "" && k.At.Sub(g.Since) > fencesWithin {
+		f.Severity = monitor.SeverityDanger
+		return f.seen("it accepts writes though it should be fenced; %s", g.Err)
+	}
 	if method := k.opt.Fences[n.Name]; n.Facts.ConfigError == "" || method == fenceByUser || method == fenceByNone {
 		return false
 	}
@@ -162,6 +166,9 @@ func fenceDenied(k known, n *monitor.Node, f *found) bool {
 	saw := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot != announce.BootUnknown })
 	return (n.Facts.ConfigMissing || guarded && !saw) && f.seen("CONFIG GET min-replicas-to-write: %s", n.Facts.ConfigError)
 }
+
+// fencesWithin is the time in which a guard fences a node that it can fence.
+const fencesWithin = 2 * time.Second
 
 // calls says how often a command was called on a node, as seen or by the server's own count;
 // empty if never.

@@ -173,8 +173,14 @@ func TestFindings(t *testing.T) {
 			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, OpenFor: 180 * time.Millisecond}
 		}, []string{"warning boot-fence n2"}, "for at most 180ms"},
 		"open though it should be closed": {func(s *scene, _ time.Duration) {
-			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Exposed: true, Err: "CONFIG denied"}
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Exposed: true, AtStart: true, Err: "CONFIG denied"}
 		}, []string{"danger boot-fence n2"}, "CONFIG denied"},
+		"the guard fences it after a step of its clock": {func(s *scene, _ time.Duration) {
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Verified: true, Exposed: true, Since: findingEpoch}
+		}, nil, ""},
+		"the guard cannot fence it after a wipe": {func(s *scene, _ time.Duration) {
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Verified: true, Exposed: true, Since: findingEpoch, Err: "CONFIG denied"}
+		}, []string{"danger fence-denied n2"}, "CONFIG denied"},
 		"open right after a restart, seen without a guard": {func(s *scene, at time.Duration) {
 			s.guard.Nodes = map[string]monitor.GuardedNode{"n1": {Known: true, Verified: true}}
 			for i := range s.Nodes {
