@@ -27,20 +27,35 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 			f.Severity = monitor.SeverityDanger
 			return f.seen("it accepts writes though it should be fenced; %s", cmp.Or(g.Err, "the guard is fencing it"))
 		case g.Known && !g.Verified && g.OpenFor > 0:
+			lostByStart(k, n, f)
 			return f.seen("its last start was unfenced, for at most %s", g.OpenFor)
 		case g.Known && !g.Verified:
+			lostByStart(k, n, f)
 			return f.seen("its last start was unfenced; the exposure is not known")
 		}
 		return bootFinding(k, n, f)
 	}
 	seen := !n.Facts.OpenAt.IsZero() && !n.Persistent
-	if seen && k.At.Sub(n.Facts.OpenAt) < max(k.Cluster.MaxTTL, time.Second) {
-		f.Severity = monitor.SeverityDanger // while a lock that it forgot may still be believed in
+	if seen && k.believed(n.Facts.OpenAt) {
+		f.Severity = monitor.SeverityDanger
 	} else if found := *f; bootFinding(k, n, &found) {
 		*f = found
 		return true
 	}
 	return seen && f.seen("it accepted writes right after its restart, %s", words.Ago(n.Facts.OpenAt, k.At))
+}
+
+// believed reports whether a client may still rely on a lock that a node forgot at that time.
+func (k known) believed(at time.Time) bool {
+	return k.At.Sub(at) < max(k.Cluster.MaxTTL, time.Second)
+}
+
+// lostByStart makes an unfenced start a danger for as long as one that was seen by this
+// program, so that all who know of it have the same verdict.
+func lostByStart(k known, n *monitor.Node, f *found) {
+	if !n.Persistent && k.believed(n.StartedAfter) {
+		f.Severity = monitor.SeverityDanger
+	}
 }
 
 // bootFenceUnverified: a guard watches the nodes and has seen none of their starts.
@@ -113,6 +128,7 @@ func bootFinding(k known, n *monitor.Node, f *found) bool {
 		if g.Boot != announce.BootUnfenced {
 			continue
 		}
+		lostByStart(k, n, f)
 		text := "its last start was unfenced, as the guard on " + g.Host.Raw() + " saw"
 		if g.Exposed > 0 {
 			text += fmt.Sprintf(", for at most %s", g.Exposed.Round(time.Millisecond))
@@ -120,6 +136,7 @@ func bootFinding(k known, n *monitor.Node, f *found) bool {
 		return f.seen("%s", text)
 	}
 	if boot.StartedUnfenced {
+		lostByStart(k, n, f)
 		return f.seen("its last start was unfenced, according to the memory of a guard on this host")
 	}
 	f.Title = "its boot fence does not last"

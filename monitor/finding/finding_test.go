@@ -181,6 +181,15 @@ func TestFindings(t *testing.T) {
 		"the guard cannot fence it after a wipe": {func(s *scene, _ time.Duration) {
 			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Verified: true, Exposed: true, Since: findingEpoch, Err: "CONFIG denied"}
 		}, []string{"danger fence-denied n2"}, "CONFIG denied"},
+		"a guard here has just seen it start unfenced": {func(s *scene, _ time.Duration) {
+			s.Nodes[1].StartedAfter = findingEpoch
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, OpenFor: 180 * time.Millisecond}
+		}, []string{"danger boot-fence n2"}, "for at most 180ms"},
+		"a guard elsewhere has just seen it start unfenced": {func(s *scene, _ time.Duration) {
+			delete(s.guard.Nodes, "n2")
+			s.Nodes[1].StartedAfter = findingEpoch
+			s.Nodes[1].Guards = []announce.Guard{{ID: "B", Host: safetext.New("ops1"), Boot: announce.BootUnfenced, Exposed: 12 * time.Millisecond}}
+		}, []string{"danger boot-fence n2"}, "the guard on ops1 saw, for at most 12ms"},
 		"open right after a restart, seen without a guard": {func(s *scene, at time.Duration) {
 			s.guard.Nodes = map[string]monitor.GuardedNode{"n1": {Known: true, Verified: true}}
 			for i := range s.Nodes {
