@@ -159,6 +159,7 @@ func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 // Band is the holders of a lock over a time, oldest first.
 type Band struct {
 	From, To time.Time
+	Recorded time.Time // since when; zero: all of it is recorded
 	Grants   []GrantDoc
 }
 
@@ -187,14 +188,16 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 		return int(float64(w) * float64(max(0, t.Sub(b.From))) / float64(length))
 	}
 	at := 0
-	free := func(to int) {
+	nobody := func(why string, to int) {
 		if n := to - at; n > 0 {
-			parts = append(parts, Cell{Text: c.Cut(padded("free", n), n), Tone: Dim})
-			if n < 6 {
-				parts[len(parts)-1].Text = padded("", n)
+			if n < Width(why)+2 {
+				why = ""
 			}
-			at = to
+			parts, at = append(parts, Cell{Text: padded(why, n), Tone: Dim}), to
 		}
+	}
+	if known := cmp.Or(b.Recorded, b.From); len(b.Grants) == 0 || known.Before(b.Grants[0].Began) {
+		nobody("not recorded", cell(known))
 	}
 	for i := range b.Grants {
 		g := &b.Grants[i]
@@ -202,7 +205,7 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 		if to = min(w, max(to, from+1)); from >= w {
 			break
 		}
-		free(from)
+		nobody("free", from)
 		n := to - from
 		text := c.Edge + c.Whole(g.Who()) + " " + Age(g.held(b.To))
 		if Width(text) > n {
@@ -220,7 +223,7 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 		}
 		parts, at = append(parts, Cell{Text: c.Cut(padded(text, n), n), Tone: tone}), to
 	}
-	free(w)
+	nobody("free", w)
 	return parts
 }
 

@@ -44,6 +44,10 @@ func TestBandOfHolders(t *testing.T) {
 	if len(lines) != 2 || lines[0].Label != "Holders" || !strings.Contains(lines[0].Text, "still, OVERLAP") || !strings.Contains(lines[1].Text, "web-3\\x1b, 30s, expired") {
 		t.Errorf("%+v", lines)
 	}
+	late := Band{From: at(0), To: at(100), Recorded: at(20), Grants: grants[1:]}
+	if parts := late.Line(&Context{Glyphs: &Unicode, Now: at(100)}, 100); parts[0].Text != "not recorded        " || parts[1].Text != "free      " {
+		t.Errorf("what is not recorded was not free: %q", parts)
+	}
 	if got := BandLength(grants, at(-1000), at(100)); got != 5*time.Minute {
 		t.Errorf("the band is %s long", got)
 	}

@@ -52,7 +52,7 @@ func (h *heldBy) lines(p *Screen, key string, w int) []string {
 		return nil
 	}
 	length := view.BandLength(h.grants, h.from, p.Now)
-	band := view.Band{From: p.Now.Add(-length), To: p.Now, Grants: h.grants}
+	band := view.Band{From: p.Now.Add(-length), To: p.Now, Recorded: h.from, Grants: h.grants}
 	said := "  last " + view.Age(length)
 	line := ""
 	for _, part := range band.Line(p.context(), w-styles.FactIndent-view.Width(said)-2) {
