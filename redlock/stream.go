@@ -131,14 +131,6 @@ func (s *stream) freed() {
 	}
 }
 
-// poke wakes who waits for wake, which has room for one, now or when it comes.
-func poke(wake chan<- struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
-	}
-}
-
 func (s *stream) admit(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -70,13 +70,10 @@ func (m *model) commandsNow() []command.Command {
 func (m *model) doBinding(b *keys.Binding, what string) tea.Cmd {
 	if what != "" {
 		var why string
-		switch {
-		case b.Takes&page.ModeOnLock != 0:
+		if b.Takes&page.ModeOnLock != 0 {
 			why = m.pickLock(what)
-		case b.Takes&page.ModeOnNode != 0:
+		} else {
 			why = m.pickNode(what)
-		default:
-			why = "it takes no name"
 		}
 		if why != "" {
 			m.say(m.St.Bad, b.Name+": "+why)

@@ -26,9 +26,9 @@ func RejoinFacts(g *Guard, node string, now time.Time) []Fact {
 	effect := Fact{Label: "Effect", Text: "it accepts writes and votes at once"}
 	s, ok := g.Status[node]
 	if ok && s.Phase == restartguard.PhaseFenced && s.Until.After(now) {
-		return []Fact{effect, {"Risk", "it restarted, and is safe only in " + Remaining(s.Until.Sub(now)) + ": a lock that it forgot can be granted a second time: TWO HOLDERS", Bad}}
+		return []Fact{effect, {"Risk", "it is safe only in " + Remaining(s.Until.Sub(now)) + ": before that a lock that it lost can be granted a second time: TWO HOLDERS", Bad}}
 	}
-	risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time: TWO HOLDERS"
+	risk := "if it restarted or lost locks less than D ago, such a lock can be granted a second time: TWO HOLDERS"
 	if g.Delay > 0 {
 		risk += " (D = " + Span(g.Delay) + ")"
 	}

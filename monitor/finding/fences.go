@@ -25,7 +25,7 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 		switch {
 		case g.Exposed && g.AtStart:
 			f.Severity = monitor.SeverityDanger
-			return f.seen("it accepts writes though it should be fenced; %s", cmp.Or(g.Err, "the guard is fencing it"))
+			return stillOpen(f, g)
 		case g.Known && !g.Verified && g.OpenFor > 0:
 			lostByStart(k, n, f)
 			return f.seen("its last start was unfenced, for at most %s", g.OpenFor)
@@ -43,6 +43,11 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 		return true
 	}
 	return seen && f.seen("it accepted writes right after its restart, %s", words.Ago(n.Facts.OpenAt, k.At))
+}
+
+// stillOpen is what is seen of a node that its guard has not fenced yet.
+func stillOpen(f *found, g monitor.GuardedNode) bool {
+	return f.seen("it accepts writes though it should be fenced; %s", cmp.Or(g.Err, "the guard is fencing it"))
 }
 
 // believed reports whether a client may still rely on a lock that a node forgot at that time.
@@ -167,9 +172,9 @@ func rewriteMatters(k known, n *monitor.Node) bool {
 // fenceDenied: without CONFIG nobody can fence by min-replicas-to-write or let the node
 // rejoin.
 func fenceDenied(k known, n *monitor.Node, f *found) bool {
-	if g, ok := k.guardOf(n.Name); ok && g.Exposed && !g.AtStart && g.Err != "" && k.At.Sub(g.Since) > fencesWithin {
+	if g, ok := k.guardOf(n.Name); ok && g.Exposed && !g.AtStart && k.At.Sub(g.Since) > fencesWithin {
 		f.Severity = monitor.SeverityDanger
-		return f.seen("it accepts writes though it should be fenced; %s", g.Err)
+		return stillOpen(f, g)
 	}
 	if method := k.opt.Fences[n.Name]; n.Facts.ConfigError == "" || method == fenceByUser || method == fenceByNone {
 		return false

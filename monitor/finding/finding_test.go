@@ -175,9 +175,12 @@ func TestFindings(t *testing.T) {
 		"open though it should be closed": {func(s *scene, _ time.Duration) {
 			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Exposed: true, AtStart: true, Err: "CONFIG denied"}
 		}, []string{"danger boot-fence n2"}, "CONFIG denied"},
-		"the guard fences it after a step of its clock": {func(s *scene, _ time.Duration) {
-			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Verified: true, Exposed: true, Since: findingEpoch}
+		"the guard fences it after a step of its clock": {func(s *scene, at time.Duration) {
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Verified: true, Exposed: at < 2*time.Second, Since: findingEpoch}
 		}, nil, ""},
+		"the guard does not get to fence it": {func(s *scene, _ time.Duration) {
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Verified: true, Exposed: true, Since: findingEpoch}
+		}, []string{"danger fence-denied n2"}, "the guard is fencing it"},
 		"the guard cannot fence it after a wipe": {func(s *scene, _ time.Duration) {
 			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Verified: true, Exposed: true, Since: findingEpoch, Err: "CONFIG denied"}
 		}, []string{"danger fence-denied n2"}, "CONFIG denied"},
