@@ -17,7 +17,23 @@ const (
 	CopyUnknown                  // the node does not answer: the last sight is kept in Token and Expires
 	CopyUnread                   // the node answers, but was not read to the end yet: a last sight is kept too
 	CopySeen                     // it was there, and when it expires is not known: of a snapshot out of a record
+	CopyLost                     // it was lost before its TTL expired, without a release: its holder may still rely on it
 )
+
+// LossCause is why a copy was lost.
+type LossCause uint8
+
+const (
+	LostByRestart  LossCause = iota // the node restarted
+	LostByWipe                      // FLUSHALL, FLUSHDB, SWAPDB, or a replica that became a master
+	LostByDeletion                  // deleted or evicted by somebody who did not release the lock
+	numLossCauses
+)
+
+// String is the cause as the screen and JSON show it.
+func (c LossCause) String() string {
+	return [...]string{"restart", "data wiped", "deleted"}[min(c, numLossCauses-1)]
+}
 
 // Copy is a key on one node.
 type Copy struct {
@@ -28,6 +44,9 @@ type Copy struct {
 	// Expires is computed from PTTL on the local monotonic clock; zero: the copy
 	// has no TTL.
 	Expires time.Time
+	// LostAt and Cause are when the loss of a [CopyLost] was seen, and why it was lost.
+	LostAt time.Time
+	Cause  LossCause
 }
 
 // ofLock reports whether a copy is there and counts as one of a lock.
@@ -48,6 +67,11 @@ func PackCopies(copies ...Copy) Copies {
 	set := packed.NewSet(o, len(copies))
 	for i, c := range copies {
 		set.Copies[i].State = c.State
+		if c.State == CopyLost {
+			set.Tokens = append(set.Tokens, packed.Token{Prefix: c.Token.Raw(), Length: c.Len})
+			set.Copies[i] = packed.Copy{State: CopyLost, Kind: packed.LostVote, Type: uint8(c.Cause), Token: uint8(len(set.Tokens) - 1), Expires: o.Moment(c.Expires), Sent: o.Moment(c.LostAt)}
+			continue
+		}
 		if c.Type == "" && c.Token.Empty() && c.Len == 0 && c.Expires.IsZero() {
 			continue
 		}
@@ -86,6 +110,11 @@ func (c Copies) time(m packed.Moment) time.Time {
 // At is the copy on node i.
 func (c Copies) At(i int) Copy {
 	p := &c.set.Copies[i]
+	if p.Lost() && p.State == CopyLost {
+		o := c.set.Origin
+		return Copy{State: CopyLost, Type: "string", Token: safetext.New(c.set.Tokens[p.Token].Prefix), Len: c.set.Tokens[p.Token].Length,
+			Expires: o.Time(p.Expires), LostAt: o.Time(p.Sent), Cause: LossCause(p.Type)}
+	}
 	if !p.Have() {
 		return Copy{State: p.State}
 	}

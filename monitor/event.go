@@ -25,7 +25,7 @@ type Event struct {
 	At    time.Time
 	Level Level
 	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
-	// "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step",
+	// "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step", "data wiped",
 	// "own clock". Of locks: "acquired", "extended", "released", "expired",
 	// "force-released", "revoked", "lost copy" (of many at once the node tells), "lost majority", and
 	// the states "orphaned", "over max TTL", "split", "no TTL". Of findings: "finding
@@ -46,13 +46,25 @@ type Event struct {
 	Cost *RestartCost // of a restart; nil: of anything else
 }
 
-// RestartCost is what a restart of a node cost.
+// RestartCost is what a restart of a node, or a wipe of its data, cost.
 type RestartCost struct {
-	Lost  int             // locks that lost a copy
-	Bare  int             // of them, those that have a bare majority now
-	Locks []safetext.Text // their names, those with a bare majority first; no more than are read
+	Cause        LossCause
+	Lost         int             // locks that lost a copy
+	Bare         int             // of them, those that have a bare majority now
+	LostMajority int             // of them, those that lost their majority
+	HeldUntil    time.Time       // until when the last of those may be relied on; zero: none, or without end
+	Loaded       Loaded          // copies that the node loaded from its disk
+	Locks        []safetext.Text // names of the locks that lost a copy, the worst first; at most 50
 	// Rejoins is when a guard lets the node rejoin; zero where none is known.
 	Rejoins time.Time
+}
+
+// Loaded counts the copies of locks that a restarted node loaded from its disk, by what is
+// known of their tokens.
+type Loaded struct {
+	Held     int // of a grant that runs: the holder's copy as before
+	LeftOver int // of a grant that was released, removed or has expired
+	Unknown  int // of tokens never seen before: they may be held until their TTL expires
 }
 
 // NodeEvent is an event that concerns a node, or none where node is empty.

@@ -31,6 +31,8 @@ type Facts struct {
 
 	// How often each was called since the server's start.
 	Saves, BackgroundSaves, Rewrites, ConfigRewrites, ACLSaves int64
+	// Wipes is how often FLUSHALL, FLUSHDB and SWAPDB were called since the server's start.
+	Wipes int64
 
 	// ConfigError is why CONFIG GET failed, empty if it did not; ConfigMissing: the
 	// server has no such command, for nobody.
@@ -51,7 +53,7 @@ type Facts struct {
 
 // UnknownFacts are those of a server that has not said anything.
 func UnknownFacts() Facts {
-	return Facts{MaxMemory: -1, MaxLag: -1, Evicted: -1, MaxClients: -1, Refused: -1, Saves: -1, BackgroundSaves: -1, Rewrites: -1, ConfigRewrites: -1, ACLSaves: -1}
+	return Facts{MaxMemory: -1, MaxLag: -1, Evicted: -1, MaxClients: -1, Refused: -1, Saves: -1, BackgroundSaves: -1, Rewrites: -1, ConfigRewrites: -1, ACLSaves: -1, Wipes: -1}
 }
 
 // ReadInfo takes in the fields of INFO, where it was not refused.
@@ -79,6 +81,12 @@ func (f *Facts) ReadInfo(info map[string]string) {
 	// A command that was never called is not listed, so the section is known by any
 	// other: this one was called just now.
 	_, listed := info["cmdstat_info"]
+	if listed {
+		f.Wipes = 0
+		for _, field := range []string{"cmdstat_flushall", "cmdstat_flushdb", "cmdstat_swapdb"} {
+			f.Wipes += max(0, callsOf(info[field]))
+		}
+	}
 	for field, to := range map[string]*int64{
 		"cmdstat_save": &f.Saves, "cmdstat_bgsave": &f.BackgroundSaves, "cmdstat_bgrewriteaof": &f.Rewrites,
 		"cmdstat_config|rewrite": &f.ConfigRewrites, "cmdstat_acl|save": &f.ACLSaves,

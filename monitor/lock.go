@@ -18,11 +18,13 @@ type LockState uint8
 const (
 	LockHeld         LockState = iota // a token has a quorum and copies to lose
 	LockExpiring                      // held, ends within a second
-	LockBareMajority                  // held with crash margin 0: one restart lets another in
-	LockRevoked                       // taken from its holder: kept until the TTL ends
-	LockPartial                       // copies, and no majority is seen: younger than an attempt takes, or nodes that do not answer may have the rest
+	LockBareMajority                  // held with the last copies that make a majority
+	LockRevoked                       // its holder cannot extend it; tombstones keep others out until the TTL expires
+	LockPartial                       // copies, and no majority yet: an attempt, a release or a read is under way
 	LockNotALock                      // a key under the pattern that cannot be a lock
-	LockOrphaned                      // a minority that nobody completed
+	LockMayBeHeld                     // no majority is seen, and nodes that are silent or may have forgotten a vote could complete one
+	LockLostMajority                  // granted and not released; copies were lost, and its holder may still rely on it
+	LockOrphaned                      // a minority of a token that was never granted, or whose grant was released or has ended
 	LockOverTTL                       // held for longer than the cluster's max TTL allows
 	LockSplit                         // several tokens
 	LockNoTTL                         // a copy without TTL
@@ -40,7 +42,7 @@ func LockStates() iter.Seq[LockState] {
 	}
 }
 
-var lockStateNames = [...]string{"held", "expiring", "bare majority", "revoked", "partial", "not a lock", "orphaned", "over max TTL", "split", "no TTL"}
+var lockStateNames = [...]string{"held", "expiring", "bare majority", "revoked", "partial", "not a lock", "may be held", "lost majority", "orphaned", "over max TTL", "split", "no TTL"}
 
 // String is the state as the screen and JSON show it.
 func (s LockState) String() string { return lockStateNames[s] }
@@ -57,12 +59,18 @@ type Lock struct {
 	// not know it.
 	Holder safetext.Text
 	Held   int
-	Tokens int // different tokens
+	Tokens int // different tokens that have copies
+	// Lost is how many votes of Holder were lost that would still be unexpired.
+	Lost int
+	// Earlier is a client that may still rely on the lock beside Holder; nil: none is known.
+	Earlier *Reliance
 	// Form is what the form of the lock tells; nil: nobody knows it.
 	Form *lockform.Form
 
-	// Span is from Since to MajorityEnd, packed as Copies are.
-	Span packed.Span
+	// Span is from Since to MajorityEnd, packed as Copies are. Relied is HeldUntil; only
+	// of a lock without a majority.
+	Span   packed.Span
+	Relied packed.Moment
 
 	keys *[]safetext.Text
 }
@@ -72,6 +80,22 @@ func (l *Lock) Since() time.Time { return l.Copies.time(l.Span.Begin) }
 
 // MajorityEnd is when Holder falls below a quorum; zero without a majority.
 func (l *Lock) MajorityEnd() time.Time { return l.Copies.time(l.Span.End) }
+
+// HeldUntil is until when a client may rely on the lock, as far as is known: the end of the
+// majority, of a majority that was lost, or of one that may exist unseen. Zero: nobody can, or
+// without end.
+func (l *Lock) HeldUntil() time.Time {
+	if l.Relied != 0 {
+		return l.Copies.time(l.Relied)
+	}
+	return l.MajorityEnd()
+}
+
+// Reliance is a client that may rely on a lock until a moment; zero: without end.
+type Reliance struct {
+	Token safetext.Text
+	Until time.Time
+}
 
 // Keys are all keys of a lock that is several keys, Key being the first of them;
 // nil: it is Key alone.
@@ -85,6 +109,12 @@ func (l *Lock) Keys() []safetext.Text {
 // Timed is the lock with these times, for one that no monitor has seen.
 func (l Lock) Timed(since, majorityEnd time.Time) Lock {
 	l.Span = packed.Span{Begin: byHand.Moment(since), End: byHand.Moment(majorityEnd)}
+	return l
+}
+
+// Until is the lock with this HeldUntil, for one without a majority that no monitor has seen.
+func (l Lock) Until(relied time.Time) Lock {
+	l.Relied = byHand.Moment(relied)
 	return l
 }
 
@@ -148,11 +178,11 @@ func (l Locks) From(key string) iter.Seq[*Lock] {
 
 func lockAt(key string) *Lock { return &Lock{Key: safetext.New(key)} }
 
-// End is when the lock ends: its majority or, without one, its last known copy;
-// zero where no copy is known. forever: a copy of it never ends.
+// End is when the lock ends: when nobody can rely on it any more or, where nobody can now, with
+// its last known copy; zero where no copy is known. forever: a copy of it has no TTL.
 func (l *Lock) End() (end time.Time, forever bool) {
-	if !l.MajorityEnd().IsZero() {
-		return l.MajorityEnd(), false
+	if end = l.HeldUntil(); !end.IsZero() {
+		return end, false
 	}
 	for _, c := range l.Copies.All() {
 		switch {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/words"
@@ -33,6 +34,81 @@ func CrashMargin(n, quorum, own int) int { return own - (n - quorum + 1) }
 func (l *Lock) Margin() int {
 	n := l.Copies.Len()
 	return CrashMargin(n, redlock.Quorum(n), l.Held)
+}
+
+// Access is who else can get a lock before its holder's end, and how long the holder can extend
+// it. It follows from the copies, from the nodes' states and from how they start: a node that
+// refuses writes gives no vote, and one that starts fenced under a guard refuses them until the
+// votes that it lost have expired.
+type Access struct {
+	// Now: another client can reach a quorum now. Perhaps: that cannot be excluded, as nodes
+	// are not seen from here, or have copies of another client that may be getting in.
+	Now, Perhaps bool
+	// From is when another client can at the earliest, because fenced nodes rejoin before the
+	// holder's end; zero: not before that end.
+	From time.Time
+	// Restarts is how many more nodes must restart for another client to get in; −1: no number
+	// of restarts lets one in. Meaningful unless Now or Perhaps.
+	Restarts int
+	// Spare is how many more nodes with a copy may be lost, and the holder can still extend the
+	// lock; negative: it cannot.
+	Spare int
+}
+
+// Access is who else can get the lock before HeldUntil, with the guard of this process, if any.
+func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
+	end := l.HeldUntil()
+	a := Access{Restarts: -1, Spare: -s.Cluster.Quorum}
+	free, maybe, fragile := 0, 0, 0
+	var rejoins []time.Time // of nodes that rejoin before the end
+	for i := range s.Nodes {
+		n, c := &s.Nodes[i], l.Copies.At(i)
+		p := ProtectionOf(n, guard)
+		fences := p == protectionVerified || p == protectionDurable
+		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
+			if c.State == CopyPresent && n.State == NodeServing || c.State == CopySeen {
+				a.Spare++
+			}
+			if !fences && n.State != NodeFenced && n.State != NodeCordoned {
+				fragile++
+			}
+			continue
+		}
+		switch n.State {
+		case NodeServing:
+			if c.State == CopyAbsent || c.State == CopyLost {
+				free++
+			} else {
+				maybe++
+			}
+		case NodeFenced:
+			switch at := n.RejoinsAfter; {
+			case !at.IsZero() && (end.IsZero() || at.Before(end)):
+				rejoins = append(rejoins, at)
+			case at.IsZero() && l.State == LockOverTTL:
+				maybe++ // its wait is shorter than the lock
+			}
+		case NodeCordoned:
+		case NodeDown:
+			if !fences {
+				maybe++
+			}
+		default:
+			maybe++
+		}
+	}
+	quorum := s.Cluster.Quorum
+	a.Now, a.Perhaps = free >= quorum, free < quorum && free+maybe >= quorum
+	if need := quorum - free - maybe; need > 0 {
+		if need <= len(rejoins) {
+			slices.SortFunc(rejoins, time.Time.Compare)
+			a.From = rejoins[need-1]
+		}
+		if need <= fragile {
+			a.Restarts = need
+		}
+	}
+	return a
 }
 
 // Share is the copies that one token has of a lock.

@@ -154,6 +154,7 @@ type Node struct {
 	Uptime             time.Duration // as the server says, whole seconds
 	Restarts           int           // changes of RunID seen since the start
 	StartedAfter       time.Time     // this incarnation of the server did not start before; zero: not known
+	RejoinsAfter       time.Time     // no guard lets it rejoin before, while it is fenced; zero: not known
 	Role               string        // "master", "slave"
 	Persistent         bool          // appendonly with appendfsync always
 	Eviction           string        // maxmemory-policy

@@ -20,6 +20,16 @@ func Ago(at, now time.Time) string {
 	return now.Sub(at).Round(time.Second).String() + " ago"
 }
 
+// Moment is a time of day, with its date if that is not the one of now.
+func Moment(at, now time.Time) string {
+	if y, m, d := at.Date(); at.IsZero() {
+		return "–"
+	} else if ny, nm, nd := now.Date(); y == ny && m == nm && d == nd {
+		return at.Format("15:04:05")
+	}
+	return at.Format("2006-01-02 15:04:05")
+}
+
 // Signed is a duration with its sign, in whole milliseconds.
 func Signed(d time.Duration) string {
 	s := d.Round(time.Millisecond).String()

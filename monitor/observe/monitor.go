@@ -220,6 +220,13 @@ func (m *Monitor) answered(i int, v sight) (again bool) {
 	return again
 }
 
+func (m *Monitor) wiped(i int, runID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.wiped(i, runID, time.Now())
+	m.table()
+}
+
 func (m *Monitor) failed(i int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

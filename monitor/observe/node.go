@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
+	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
 )
 
@@ -64,9 +65,12 @@ type watch struct {
 	ops     int64 // commands a second, ours among them
 	loading bool
 	foreign string
-	notes   map[string]monitor.Limit
-	minute  monitor.Minute // the present one
-	rtts    time.Duration  // of its answers, together
+	// wipesTold is how many wipes of its data the node has told of since its counters were
+	// last read.
+	wipesTold int64
+	notes     map[string]monitor.Limit
+	minute    monitor.Minute // the present one
+	rtts      time.Duration  // of its answers, together
 }
 
 func newWatch(name, addr string, now time.Time) *watch {
@@ -111,6 +115,16 @@ func (w *watch) answered(s sight) (restarted bool) {
 		noteBirth(&w.Facts, w.base, w.Uptime, s.received)
 	}
 	return restarted
+}
+
+// incarnation is what the first answer of a server tells of it.
+func (w *watch) incarnation(at time.Time) table.Incarnation {
+	return table.Incarnation{
+		Started: at.Add(-max(0, w.Uptime)),
+		Fenced:  w.base == monitor.NodeFenced,
+		Keys:    w.Keys != 0,
+		Durable: w.Persistent,
+	}
 }
 
 // failed takes in a probe that brought nothing.
@@ -309,6 +323,9 @@ const scanTries = 3
 func (w *watch) snapshot(at time.Duration, locks int) monitor.Node {
 	n := w.Node
 	n.Locks = locks
+	if n.State == monitor.NodeFenced && n.Restarts > 0 && len(n.Guards) > 0 {
+		n.RejoinsAfter = n.StartedAfter.Add(n.Guards[0].Delay)
+	}
 	n.LocksHidden = w.State == monitor.NodeDenied && w.base == monitor.NodeServing && w.Role == "master" && w.notes["info"].Text == ""
 	n.Notes, n.Limits = nil, nil
 	for _, topic := range slices.Sorted(maps.Keys(w.notes)) {

@@ -179,12 +179,15 @@ func TestARestartedNodeHasLostItsCopies(t *testing.T) {
 	s := until(t, m, "n1 back", func(s *monitor.Snapshot) bool {
 		l := lock(s, "whole")
 		return s.Nodes[0].Restarts == 1 && s.Nodes[0].State == monitor.NodeFenced && l != nil &&
-			l.Copies.At(0).State == monitor.CopyAbsent && event(s, "lost majority") != nil
+			l.Copies.At(0).State == monitor.CopyLost && event(s, "lost majority") != nil
 	})
-	if e := event(s, "restart"); e == nil || e.Node != "n1" || e.Text.String() != "n1 restarted: 3 locks lost a copy, 1 has a bare majority now" {
+	if e := event(s, "restart"); e == nil || e.Node != "n1" || e.Text.String() != "n1 restarted: 3 locks lost a copy, 1 has a bare majority now, 1 lost its majority: held to "+lock(s, "narrow").HeldUntil().Format("15:04:05") {
 		t.Error(describe(s))
 	}
-	if e := event(s, "lost majority"); e.Key.Raw() != "narrow" {
+	if e := event(s, "lost majority"); e.Key.Raw() != "narrow" || !e.Part {
+		t.Error(describe(s))
+	}
+	if l := lock(s, "narrow"); l.State != monitor.LockLostMajority || l.Held != 2 || l.Lost != 1 {
 		t.Error(describe(s))
 	}
 	if l := lock(s, "whole"); l.Held != 4 || l.State != monitor.LockHeld || l.Margin() != 1 {

@@ -248,6 +248,9 @@ func (l *follower) run(ctx context.Context) (err error) {
 		} else if l.full == nil && now.Sub(l.began) >= feedRetry && now.After(l.plan.next) {
 			return errRetryFeed
 		}
+		if queue.Wiped() {
+			l.monitor.wiped(l.node, l.runID)
+		}
 		// What has changed goes first.
 		if left := l.readAgain.Sub(now); left <= 0 {
 			keys, until := queue.Take(wire.BatchKeys, wire.BatchBytes)

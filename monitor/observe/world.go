@@ -71,10 +71,24 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	w.awake(now)
 	n := w.nodes[i]
+	known, role, wipes := n.RunID != "", n.base, n.Facts.Wipes
 	restarted := n.answered(s)
-	if restarted {
-		w.restarted(i, now)
+	switch {
+	case restarted:
+		n.tried, n.Read, n.wipesTold = false, 0, 0
+		w.table.Restarted(i, n.incarnation(s.received), now)
 		changed = true
+	case !known && n.RunID != "":
+		w.table.Met(i, n.incarnation(s.received), now)
+	case role == monitor.NodeWrongRole && n.base.Readable():
+		w.table.Wiped(i, now) // what another master had
+	case wipes >= 0 && n.Facts.Wipes > wipes:
+		if n.Facts.Wipes-wipes > n.wipesTold {
+			w.table.Wiped(i, now)
+			w.table.Doubt(i) // it told of no key
+			n.Read = 0
+		}
+		n.wipesTold = 0
 	}
 	if !s.server.IsZero() {
 		by, stepped, suspect := n.clock.Observe(clock.NewSample(w.base, w.wall, s.sent, s.received, s.server))
@@ -96,33 +110,63 @@ func (w *world) failed(i int, err error, now time.Time) (changed bool) {
 	return w.restate(i, now)
 }
 
-func (w *world) restarted(i int, now time.Time) {
-	n := w.nodes[i]
-	n.tried, n.Read = false, 0
-	w.table.Restarted(i, now)
+// wiped takes in that all keys of node i may be gone while its server runs on, as it said
+// itself.
+func (w *world) wiped(i int, runID string, now time.Time) {
+	if w.inSight(i, runID) {
+		w.nodes[i].wipesTold++
+		w.table.Wiped(i, now)
+	}
 }
 
-// toldRestart tells what a restart of node i cost: all of it in one event.
+// toldRestart tells what a restart of node i, or a wipe of its data, cost: all of it in one
+// event.
 func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
 	n := w.nodes[i]
-	have := map[bool]string{true: "has", false: "have"}
-	text := "no lock lost a copy"
-	switch {
-	case n.Persistent:
-		text = words.Count(cost.Lost, "copy", "copies") + " to be read again from its files"
-	case cost.Lost > 0:
-		text = words.Count(cost.Lost, "lock", "locks") + " lost a copy"
-		if cost.Bare > 0 {
-			text += fmt.Sprintf(", %d %s a bare majority now", cost.Bare, have[cost.Bare == 1])
+	kind, what, level := "restart", "restarted", monitor.LevelAlarm
+	if cost.Cause == monitor.LostByWipe {
+		kind, what = "data wiped", "data wiped (FLUSHALL, FLUSHDB, SWAPDB or a change of role)"
+		if cost.Lost == 0 {
+			level = monitor.LevelNotice
 		}
 	}
-	if d := w.rejoinDelay(); d > 0 && !n.Persistent {
+	text := costText(cost, now)
+	if d := w.rejoinDelay(); d > 0 && !n.Persistent && (kind == "restart" || cost.Lost > 0) {
 		cost.Rejoins = now.Add(d)
 		text += " · rejoins " + cost.Rejoins.Format("15:04:05")
 	}
-	e := monitor.NodeEvent(now, monitor.LevelAlarm, "restart", n.Name, "%s restarted: %s", n.Name, text)
+	e := monitor.NodeEvent(now, level, kind, n.Name, "%s %s: %s", n.Name, what, text)
 	e.Cost = &cost
 	w.events.add(e)
+}
+
+// costText says what a loss cost: "12 locks lost a copy, 4 have a bare majority now, 3 lost their
+// majority: held to 22:17:43".
+func costText(cost monitor.RestartCost, now time.Time) string {
+	text := "no lock lost a copy"
+	if cost.Lost > 0 {
+		text = words.Count(cost.Lost, "lock", "locks") + " lost a copy"
+	}
+	if cost.Bare > 0 {
+		text += fmt.Sprintf(", %d %s a bare majority now", cost.Bare, map[bool]string{true: "has", false: "have"}[cost.Bare == 1])
+	}
+	if cost.LostMajority > 0 {
+		text += fmt.Sprintf(", %d lost %s majority: held to %s", cost.LostMajority, map[bool]string{true: "its", false: "their"}[cost.LostMajority == 1], words.Moment(cost.HeldUntil, now))
+	}
+	l := cost.Loaded
+	var loaded []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{l.Held, "of held locks"}, {l.LeftOver, "left over"}, {l.Unknown, "of unknown tokens, which may be held"}} {
+		if part.n > 0 {
+			loaded = append(loaded, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	if loaded != nil {
+		text += "; loaded from disk: " + strings.Join(loaded, ", ")
+	}
+	return text
 }
 
 // rejoinDelay is for how long guards keep a node out after a restart: the greatest D
@@ -201,6 +245,9 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 	if n.State = n.shown(); n.State != was {
 		n.Since = now
 		changed = true
+		if was == monitor.NodeServing && n.State == monitor.NodeFenced && !w.table.JustLost(i, now) {
+			w.table.Suspected(i, now)
+		}
 		if e, ok := n.stateEvent(was, now); ok {
 			// That a node is fenced after its restart is told with that.
 			e.Part = n.State == monitor.NodeFenced && w.table.JustRestarted(i, now)

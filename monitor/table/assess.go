@@ -19,6 +19,7 @@ type assessment struct {
 	wake packed.Moment // when to look again at the latest; zero: no need
 
 	locks, others int            // copies of a lock, and those that are none
+	rivals        int            // tokens with a copy on a node that takes writes, or may
 	confirmed     bool           // every node that answers was read since the last change
 	endless       bool           // a copy has no TTL
 	over          bool           // a TTL is longer than the cluster's maximum
@@ -34,14 +35,24 @@ type assessment struct {
 	end           packed.Moment  // of the majority; zero: there is none, or never
 	never         bool           // the majority has no end
 	majority      bool
-	perhaps       bool // a majority, if the nodes that do not answer kept their copies
+	granted       bool // holder was granted the lock, and that has neither ended nor been released
+	perhaps       bool // without a majority: one may exist all the same
 }
 
 // tally is how many copies a token has.
 type tally struct {
-	present int // known to be there
-	last    int // at last sight, of nodes that do not answer
+	present int           // known to be there
+	unread  int           // when last read, of nodes that are being read again
+	silent  int           // when last read, of nodes that do not answer
+	lost    int           // lost votes that would still be unexpired
+	end     packed.Moment // the latest expiry of its copies; never: one has none
+	never   bool
+	written bool // a copy of it was not loaded from disk
+	open    int  // copies on nodes that take writes
 }
+
+// known is how many copies there are, if nodes that cannot be read now kept theirs.
+func (v *tally) known() int { return v.present + v.unread + v.silent }
 
 // wakeAt asks for another look then, if that time is to come.
 func (a *assessment) wakeAt(at packed.Moment) {
@@ -60,11 +71,11 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		tallies = make([]tally, len(r.Tokens))
 	}
 	t.countCopies(r, &a, tallies)
-	if a.locks+a.others == 0 {
+	t.chooseHolder(r, &a, tallies)
+	if a.locks+a.others == 0 && a.holder < 0 {
 		return a
 	}
-	a.chooseHolder(r, tallies)
-	if a.locks == 0 {
+	if a.locks == 0 && a.others > 0 {
 		a.form = t.recognizeForeign(r, now)
 	}
 	if a.holder >= 0 && (a.holder != r.holder || a.since == 0) {
@@ -83,21 +94,19 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		deadline = t.Moment(a.form.Deadline)
 		a.wakeAt(deadline)
 	}
-	if a.majority = a.best.present >= t.quorum; a.majority {
-		a.end, a.never = t.majorityEnd(r, a.holder, deadline)
+	if a.majority = a.best.present >= t.quorum && (a.best.written || a.granted); a.majority {
+		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false)
 	}
-	// A node that does not answer may have kept its copy, and the holder counts
-	// on it.
-	a.perhaps = !a.majority && a.best.present+a.best.last >= t.quorum
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
+	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier
 	a.lock.Span = packed.Span{Begin: a.since, End: a.end}
 	if a.holder >= 0 {
 		a.lock.Holder = safetext.New(r.Tokens[a.holder].Prefix)
 	}
 	a.lock.State = t.lockState(r, &a, deadline)
-	a.lock.Nobody = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.perhaps
+	a.lock.Nobody = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.perhaps && !a.granted && r.earlier == nil
 	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
-		a.lock.Nobody = tallies[k].present+t.possible(r, &a, int8(k)) < t.quorum
+		a.lock.Nobody = tallies[k].present+tallies[k].lost+t.possible(r, &a, int8(k), &tallies[k]) < t.quorum
 	}
 	return a
 }
@@ -106,9 +115,17 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 	a.confirmed = true
 	for i := range r.Copies {
-		c := &r.Copies[i]
-		if t.nodes[i].reachable && !t.confirmed(r, i) {
+		c, n := &r.Copies[i], &t.nodes[i]
+		if n.reachable && !t.confirmed(r, i) {
 			a.confirmed = false
+		}
+		if c.Lost() {
+			a.wakeAt(c.Expires)
+			if t.voteLost(r, i) {
+				tallies[c.Token].lost++
+			} else if n.loads {
+				tallies[c.Token].unread++
+			}
 		}
 		if !c.Have() {
 			continue
@@ -119,9 +136,9 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			continue
 		}
 		a.locks++
-		tok := &r.Tokens[c.Token]
+		tok, v := &r.Tokens[c.Token], &tallies[c.Token]
 		if c.Expires == 0 {
-			a.endless = true
+			a.endless, v.never = true, true
 			if c.Type == packed.StringType && lockform.IsNumber(tok.Prefix, tok.Length) {
 				a.numbers++
 			}
@@ -129,39 +146,73 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			a.over = true
 			a.wakeAt(c.Expires - packed.Moment(t.maxTTL))
 		}
-		if c.State == monitor.CopyPresent {
-			tallies[c.Token].present++
-		} else {
-			tallies[c.Token].last++
+		switch {
+		case c.State == monitor.CopyPresent:
+			v.present++
+		case n.reachable:
+			v.unread++
+		default:
+			v.silent++
+		}
+		v.end = max(v.end, c.Expires)
+		v.written = v.written || i >= 64 || r.loaded&(1<<i) == 0
+		if n.reachable && !n.closed {
+			v.open++
 		}
 	}
 }
 
-// chooseHolder takes the token with most copies for the holder; among equals the one
-// that was it, so that the screen does not swap them. What a revocation left holds
-// nothing.
-func (a *assessment) chooseHolder(r *record, tallies []tally) {
+// chooseHolder takes the token with a majority for the holder, then the one that was granted
+// the lock and may rely on it still, then the one with most copies; among equals the one that
+// was it, so that the screen does not swap them. What a revocation left holds nothing.
+func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
+	rank := func(k int) (copies, granted, present, known int) {
+		v := &tallies[k]
+		if v.present >= t.quorum && (v.written || t.granted(r, int8(k), v)) {
+			copies = v.present
+		}
+		if t.granted(r, int8(k), v) {
+			granted = 1
+		}
+		return copies, granted, v.present, v.known()
+	}
+	best := -1
 	for k := range r.Tokens {
-		v := tallies[k]
-		if v.present+v.last == 0 {
+		v := &tallies[k]
+		if v.known() > 0 {
+			a.lock.Tokens++
+			if redlock.IsTombstone(r.Tokens[k].Prefix) {
+				a.revoked = true
+			} else if a.holders++; v.open+v.silent > 0 {
+				a.rivals++
+			}
+		} else if !t.granted(r, int8(k), v) {
 			continue
 		}
-		a.lock.Tokens++
-		if redlock.IsTombstone(r.Tokens[k].Prefix) {
-			a.revoked = true
-		} else {
-			a.holders++
+		if best < 0 {
+			best = k
+			continue
 		}
-		if d := cmp.Or(cmp.Compare(v.present, a.best.present), cmp.Compare(v.last, a.best.last)); d > 0 ||
-			(d == 0 && int8(k) == r.holder) {
-			a.best, a.holder = v, int8(k)
+		c, g, p, n := rank(k)
+		bc, bg, bp, bn := rank(best)
+		if d := cmp.Or(cmp.Compare(c, bc), cmp.Compare(g, bg), cmp.Compare(p, bp), cmp.Compare(n, bn)); d > 0 || d == 0 && int8(k) == r.holder {
+			best = k
 		}
 	}
+	if best >= 0 {
+		a.holder, a.best, a.granted = int8(best), tallies[best], t.granted(r, int8(best), &tallies[best])
+	}
+}
+
+// granted reports whether token k of r was granted the lock, and the grant has neither been
+// released nor ended: it had a majority, or its copies and lost votes make one.
+func (t *Table) granted(r *record, k int8, v *tally) bool {
+	return k == r.grant.token || v.lost > 0 && v.present+v.unread+v.lost >= t.quorum && v.written && !redlock.IsTombstone(r.Tokens[k].Prefix)
 }
 
 // lockState is the state of the lock, the worst of those that it is in.
 func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) monitor.LockState {
-	if f := a.lock.Form; a.locks == 0 || f != nil && f.Companion {
+	if f := a.lock.Form; a.locks == 0 && a.others > 0 || f != nil && f.Companion {
 		return monitor.LockNotALock
 	}
 	state := t.holderState(r, a)
@@ -170,74 +221,139 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 	case deadline == 0:
 		state = max(state, monitor.LockNoTTL)
 	case deadline <= a.now:
-		state = max(state, monitor.LockOrphaned) // nobody holds it, and it stays until somebody takes it
+		state = max(state, monitor.LockOrphaned) // nobody holds it, and it stays until somebody removes it
 	}
 	if a.over {
 		state = max(state, monitor.LockOverTTL)
 	}
-	if (a.holders > 1 || a.holders == 1 && a.others > 0) && a.confirmed {
+	// Copies on nodes that refuse writes are left-overs: none of them completes an attempt.
+	if (a.rivals > 1 || a.rivals == 1 && a.others > 0) && a.confirmed || a.majority && r.earlier != nil {
 		state = max(state, monitor.LockSplit)
 	}
 	return state
 }
 
 // holderState is the state of the lock as far as it follows from what its holder
-// has.
+// has, and may have.
 func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
-	if a.revoked && (redlock.IsTombstone(r.Tokens[a.holder].Prefix) || (!a.majority && !a.perhaps)) {
+	if a.revoked && t.tombstonesHold(r) && (redlock.IsTombstone(r.Tokens[a.holder].Prefix) || !a.majority && a.best.known() < t.quorum) {
 		a.minority = 0
 		return monitor.LockRevoked
 	}
-	if a.majority || a.perhaps {
+	if a.majority {
 		a.minority = 0
-	}
-	if a.majority && !a.never {
-		a.wakeAt(a.end - packed.Moment(time.Second))
-	}
-	margin := monitor.CrashMargin(len(t.nodes), t.quorum, a.best.present)
-	switch {
-	case a.perhaps:
-		return monitor.LockPartial // its majority is not seen, and nobody left it behind
-	case a.majority && margin <= 0 && margin+t.possibleNews(r, a.holder) <= 0:
-		return monitor.LockBareMajority
-	case a.majority && !a.never && time.Duration(a.end-a.now) <= time.Second:
-		return monitor.LockExpiring
-	case a.majority:
+		if !a.never {
+			a.wakeAt(a.end - packed.Moment(time.Second))
+		}
+		margin := monitor.CrashMargin(len(t.nodes), t.quorum, a.best.present)
+		switch {
+		case margin <= 0 && margin+t.possibleNews(r, a.holder) <= 0:
+			return monitor.LockBareMajority
+		case !a.never && time.Duration(a.end-a.now) <= time.Second:
+			return monitor.LockExpiring
+		}
 		return monitor.LockHeld
+	}
+	if redlock.IsTombstone(r.Tokens[a.holder].Prefix) {
+		return monitor.LockOrphaned // too few tombstones keep nobody out
 	}
 	if a.minority == 0 {
 		a.minority = a.now
 	}
 	ripe := a.minority + packed.Moment(t.Attempt)
 	a.wakeAt(ripe)
-	if ripe <= a.now && a.confirmed && a.best.present+t.possible(r, a, a.holder) < t.quorum {
-		return monitor.LockOrphaned
+	known := a.best.known()
+	switch {
+	case a.best.present+a.best.unread >= t.quorum && (a.best.written || a.granted):
+		a.perhaps = true
+		return monitor.LockPartial // being read again
+	case !a.granted && t.hasEnded(r, a.holder) && (a.best.open == 0 || ripe <= a.now):
+		return monitor.LockOrphaned // left behind, maybe where a release is refused
+	case known >= t.quorum || a.granted && r.grant.parted:
+		return t.mayBeHeld(r, a)
+	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
+		a.perhaps = true
+		a.wakeAt(r.changed + packed.Moment(t.Attempt))
+		return monitor.LockPartial // a release is under way, or ends in vain
+	case a.granted:
+		a.minority = 0
+		t.relyUntil(r, a)
+		return monitor.LockLostMajority
+	case ripe > a.now:
+		return monitor.LockPartial
+	case !a.best.written, known+a.best.lost+t.possible(r, a, a.holder, &a.best) >= t.quorum:
+		return t.mayBeHeld(r, a)
+	case !a.confirmed:
+		return monitor.LockPartial
 	}
-	return monitor.LockPartial
+	return monitor.LockOrphaned
 }
 
-// possible is how many more copies of tok there may be on nodes that do not
-// answer: where it was last seen there, or where nobody looked between its
-// first sight and the node's silence.
-func (t *Table) possible(r *record, a *assessment, tok int8) int {
+// mayBeHeld is the state of a lock whose holder may have a majority that cannot be seen: until
+// the end of its last known grant or, where none is known, of its last copy.
+func (t *Table) mayBeHeld(r *record, a *assessment) monitor.LockState {
+	a.perhaps = true
+	if a.granted {
+		t.relyUntil(r, a)
+	} else if !a.best.never {
+		a.lock.Relied = a.best.end
+	}
+	return monitor.LockMayBeHeld
+}
+
+// relyUntil sets until when the holder may rely on a lock that it was granted and that has no
+// majority now: the end of its last majority, or the one that its copies and lost votes make.
+func (t *Table) relyUntil(r *record, a *assessment) {
+	if a.holder == r.grant.token && r.grant.end == 0 {
+		return // without end
+	}
+	if a.holder == r.grant.token {
+		a.lock.Relied = r.grant.end
+	}
+	if a.best.known()+a.best.lost >= t.quorum {
+		end, never := t.majorityEnd(r, a.holder, 0, true)
+		if a.lock.Relied = max(a.lock.Relied, end); never {
+			a.lock.Relied = 0
+		}
+	}
+	a.wakeAt(a.lock.Relied)
+}
+
+// tombstonesHold reports whether the tombstones of a revocation keep everybody else from a
+// quorum: they are on at least N − Q + 1 nodes, or were lost on nodes that refuse writes.
+func (t *Table) tombstonesHold(r *record) bool {
 	k := 0
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		if (c.Kind == packed.LockCopy || c.Lost() && t.nodes[i].closed) && redlock.IsTombstone(r.Tokens[c.Token].Prefix) {
+			k++
+		}
+	}
+	return k >= len(t.nodes)-t.quorum+1
+}
+
+// possible is how many more votes of a token there may be than are known: on nodes that do not
+// answer, and on those that may have forgotten one.
+func (t *Table) possible(r *record, a *assessment, tok int8, v *tally) int {
+	k := 0
+	early := !t.settled || a.since <= t.settledAt || tok != a.holder
 	for i := range t.nodes {
-		n := &t.nodes[i]
-		switch c := &r.Copies[i]; {
-		case n.reachable:
-		case c.Have():
-			if c.Kind == packed.LockCopy && int8(c.Token) == tok {
-				k++
-			}
-		case n.lostSight == 0: // never seen at all
-			if a.early {
-				k++
-			}
-		case a.since < n.lostSight && n.looked() < a.since:
+		n, c := &t.nodes[i], &r.Copies[i]
+		switch own := (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == tok; {
+		case own:
+		case !n.reachable, t.mayHaveForgotten(i, a.since, v.endOrNever(), early):
 			k++
 		}
 	}
 	return k
+}
+
+// endOrNever is the latest expiry of the copies; zero: one has none.
+func (v *tally) endOrNever() packed.Moment {
+	if v.never {
+		return 0
+	}
+	return v.end
 }
 
 // possibleNews is how many more copies of tok there may be on nodes that answer
@@ -253,16 +369,16 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 }
 
 // majorityEnd is the quorum-th latest expiry of the copies of tok, which has a
-// quorum. never: a quorum of them has no TTL. A copy without TTL whose value
-// tells its deadline ends then.
-func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment) (end packed.Moment, never bool) {
+// quorum; lost: with its lost votes. never: a quorum of them has no TTL. A copy without
+// TTL whose value tells its deadline ends then.
+func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, lost bool) (end packed.Moment, never bool) {
 	var few [8]packed.Moment
 	ends := few[:0]
 	forever := 0
 	for i := range r.Copies {
 		c := &r.Copies[i]
 		switch {
-		case c.Kind != packed.LockCopy || int8(c.Token) != tok:
+		case c.Kind != packed.LockCopy && !(lost && c.Lost()) || int8(c.Token) != tok:
 		case c.Expires != 0:
 			ends = append(ends, c.Expires)
 		case deadline != 0:

@@ -11,14 +11,16 @@ import (
 	"redlockctl/redlock"
 )
 
-// trackGrant makes events of what became of the grant of r since the last look.
+// trackGrant makes events of what happened to the grant of r since it was last assessed.
 func (t *Table) trackGrant(r *record, a *assessment) {
 	g, holds := &r.grant, a.majority && a.locks > 0
 	if f := a.lock.Form; f != nil && f.Companion || holds && redlock.IsTombstone(r.Tokens[a.holder].Prefix) {
 		holds = false
 	}
-	if g.token >= 0 && (!holds || a.holder != g.token) {
-		t.endGrant(r, a.now, a.confirmed)
+	if holds && g.token >= 0 && a.holder != g.token && g.fell {
+		// Another client got in before the grant ended.
+		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
+		*g = grant{token: -1}
 	}
 	switch {
 	case holds && g.token < 0:
@@ -29,7 +31,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		r.early = false
 	case holds && a.holder == g.token:
 		t.trackExtension(r, a)
-		g.end, g.lost = a.end, 0
+		g.end, g.lost, g.fell, g.parted = a.end, 0, false, false
 		t.emitLostCopies(r, a.now, a.confirmed)
 	}
 }
@@ -52,62 +54,117 @@ func (t *Table) trackExtension(r *record, a *assessment) {
 	g.extended, g.extensions = a.now, 0
 }
 
-// endGrant tells how the grant of r ended, as soon as that is certain.
-func (t *Table) endGrant(r *record, now packed.Moment, all bool) {
-	if r.grant.token < 0 {
-		return
-	}
-	// Copies that are there; that may be there; and that are there because the
-	// node takes no DEL either.
-	there, unknown, stuck, tombstones := 0, 0, 0, 0
+// standing is what is left of the copies of a grant.
+type standing struct {
+	there      int // copies on nodes that take writes
+	stuck      int // copies on nodes that refuse writes: a release leaves them
+	unknown    int // copies on nodes that are not read
+	tombstones int
+	deleted    bool // copies were deleted, not lost
+	confirmed  bool // every node that answers was read since the last change
+}
+
+func (t *Table) standingOf(r *record) standing {
+	s := standing{confirmed: true, deleted: r.grant.deleted != 0}
 	for i := range r.Copies {
-		c := &r.Copies[i]
+		c, n := &r.Copies[i], &t.nodes[i]
+		if n.reachable && !t.confirmed(r, i) {
+			s.confirmed = false
+		}
+		if c.Lost() && n.loads && int8(c.Token) == r.grant.token {
+			s.unknown++ // it may be on its disk
+		}
 		if c.Kind != packed.LockCopy {
 			continue
 		}
 		switch seen := t.seen(r, i); {
 		case int8(c.Token) != r.grant.token:
 			if redlock.IsTombstone(r.Tokens[c.Token].Prefix) {
-				tombstones++
+				s.tombstones++
 			}
-		case seen && t.nodes[i].closed:
-			stuck++
+		case seen && n.closed:
+			s.stuck++
 		case seen:
-			there++
-			// After a restart a lock may just be on its way out: look again.
-			all = all && (r.grant.lost == 0 || max(c.Sent, t.nodes[i].synced) >= t.restartedAt)
+			s.there++
+			// After a restart a lock may just be about to be released: read it again first.
+			s.confirmed = s.confirmed && (r.grant.lost == 0 || max(c.Sent, n.synced) >= t.restartedAt)
 		default:
-			unknown++
+			s.unknown++
 		}
 	}
-	var kind, text string
-	level := monitor.LevelInfo
+	return s
+}
+
+// reviewGrant ends the grant of r that was released, removed or has expired, and reports
+// that its majority was lost, each as soon as it is certain.
+func (t *Table) reviewGrant(r *record, now packed.Moment) {
+	g := &r.grant
+	if g.token < 0 {
+		return
+	}
+	s := t.standingOf(r)
+	rest := s.there + s.stuck + s.unknown
 	switch {
-	case there+stuck+unknown >= t.quorum:
+	case rest >= t.quorum:
 		return // it may still be held
-	case r.grant.end != 0 && now >= r.grant.end:
-		kind, text = "expired", "its time ran out"
-	case !all && (there+stuck+unknown > 0 || r.grant.lost > 0):
+	case g.end != 0 && now >= g.end:
+		t.endGrant(r, now, monitor.LevelInfo, "expired", "expired")
+	case !s.confirmed && (rest > 0 || g.lost > 0):
 		return // the other nodes will say
-	case tombstones > 0:
-		kind, level = "revoked", monitor.LevelNotice
-		text = "revoked" + t.by(r, r.grant.token, "revoke") + ": nobody gets in before its TTL ends"
-	case there+stuck+int(r.grant.lost) >= t.quorum:
-		kind, text, level = "lost majority", "lost its majority by a restart", monitor.LevelAlarm
-	case there == 0:
-		kind, text = "released", "released" // wherever that could be seen and done
-		if by := t.by(r, r.grant.token, "force-release"); by != "" {
-			kind, text, level = "force-released", "force-released"+by, monitor.LevelNotice
+	case s.deleted && t.tombstonesHold(r):
+		t.endGrant(r, now, monitor.LevelNotice, "revoked", "revoked"+t.by(r, g.token, "revoke")+": others wait until the TTL expires")
+	case s.deleted && s.there == 0 && s.tombstones == 0:
+		if by := t.by(r, g.token, "force-release"); by != "" {
+			t.endGrant(r, now, monitor.LevelNotice, "force-released", "force-released"+by)
+			return
 		}
-	default:
-		kind, text, level = "lost majority", "copies are missing: no majority, and not released", monitor.LevelAlarm
+		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // wherever that could be seen and done
+	case s.deleted && now < r.changed+packed.Moment(t.Attempt):
+		return // a release may be under way
+	case !g.fell:
+		g.fell, g.parted = true, s.deleted
+		t.emitLostMajority(r, s.tombstones, now)
 	}
+}
+
+// endGrant ends the grant of r and tells how.
+func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind, text string) {
+	token := r.Tokens[r.grant.token].Prefix
 	if t.settled {
-		e := monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, r.Tokens[r.grant.token].Prefix)
-		e.Token = safetext.New(r.Tokens[r.grant.token].Prefix)
+		e := monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, token)
+		e.Token = safetext.New(token)
 		t.emit(e)
 	}
-	r.grant.token, r.grant.lost, r.grant.went = -1, 0, 0
+	t.ended.add(r.key(), token)
+	r.dropVotes(r.grant.token)
+	r.grant = grant{token: -1}
+}
+
+// emitLostMajority tells that the majority of the grant of r was lost while its holder may
+// rely on it.
+func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
+	if !t.settled {
+		return
+	}
+	g := &r.grant
+	until := "without end"
+	if g.end != 0 {
+		until = "until " + words.Moment(t.Time(g.end), t.Time(now))
+	}
+	kind, text, part := "lost majority", "lost its majority: held "+until+", cannot be extended", false
+	for i := range t.nodes {
+		part = part || t.nodes[i].justRestarted(now) || t.nodes[i].justWiped(now) // which tells it
+	}
+	switch {
+	case tombstones > 0:
+		kind, part = "revoked", false
+		text = fmt.Sprintf("revoked on %d of %s only: others can get in; may be held %s", tombstones, words.Count(len(t.nodes), "node", "nodes"), until)
+	case g.parted:
+		text, part = "copies were deleted, but not all of them: may be held "+until, false
+	}
+	e := t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, kind, r.key(), "%s (%s)", text, r.Tokens[g.token].Prefix))
+	e.Part = part
+	t.emit(e)
 }
 
 // grantEvent is an event with what it tells of the grant of a holder.
@@ -170,7 +227,7 @@ func (t *Table) emitLostCopies(r *record, now packed.Moment, all bool) {
 		}
 		t.emit(t.lostCopyEvent(r, i, now))
 	}
-	r.grant.went = 0
+	r.grant.went, r.grant.deleted = 0, 0
 }
 
 // lostCopyEvent tells of the copy that r has lost on node i.

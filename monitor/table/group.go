@@ -100,7 +100,7 @@ func (t *Table) regroup(g *group) {
 		keys := make([]safetext.Text, len(g.members))
 		for i, m := range g.members {
 			keys[i] = m.lock.Key
-			if m.lock.State > worst.State {
+			if worse(m.lock, worst) {
 				worst = m.lock
 			}
 		}
@@ -109,6 +109,15 @@ func (t *Table) regroup(g *group) {
 		g.shown = &one
 	}
 	t.show(g.shown)
+}
+
+// worse reports whether a key needs a person more than another one of its lock, or has less to
+// lose.
+func worse(l, than *monitor.Lock) bool {
+	if l.State != than.State {
+		return l.State > than.State
+	}
+	return l.Held < than.Held
 }
 
 // hide shows no lock of the group any more.

@@ -198,7 +198,7 @@ func TestARevocationThatDidNotReachAll(t *testing.T) {
 	}{
 		"all reached":               {[]int{0, 1, 2, 3, 4}, nil, monitor.LockRevoked},
 		"two not reached":           {[]int{0, 1, 2}, []int{3, 4}, monitor.LockRevoked},
-		"a minority of tombstones":  {[]int{0, 1}, nil, monitor.LockRevoked},
+		"a minority of tombstones":  {[]int{0, 1}, nil, monitor.LockMayBeHeld},
 		"the holder has a majority": {[]int{0, 1}, []int{2, 3, 4}, monitor.LockBareMajority}, // what is not its own guards no margin
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestARevocationThatDidNotReachAll(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 			want := []string{"acquired", "revoked"}
-			if c.want != monitor.LockRevoked {
+			if len(c.tokens) > 2 {
 				want = []string{"acquired", "lost copy", "lost copy"} // and goes on
 			}
 			if !slices.Equal(r.kinds(), want) {
@@ -247,7 +247,7 @@ func TestASweepInSlices(t *testing.T) {
 		}
 	}
 	clear(r.servers[1])
-	r.Restarted(1, r.now)
+	r.Restarted(1, Incarnation{}, r.now)
 	if told != 0 || !r.Pending() {
 		t.Fatal("done at once")
 	}

@@ -65,8 +65,9 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		}
 		if w.Type == "none" || (w.TTL >= 0 && expires <= received) {
 			if r != nil && r.Copies[i].Have() && r.Copies[i].Sent <= sent {
-				r.noteGone(i, received)
-				r.drop(i)
+				cause := t.lossOf(i, r.Copies[i].Sent)
+				t.countLoss(r, i, cause, received)
+				t.vanish(r, i, cause, received)
 				r.changed = received
 				t.markDirty(r)
 			}
@@ -96,7 +97,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			continue
 		}
 		if !same && c.Have() {
-			r.noteGone(i, received)
+			r.noteGone(i, t.lossOf(i, c.Sent), received)
 		}
 		r.own()
 		next := packed.Copy{Sent: sent, Expires: expires, Epoch: t.nodes[i].epoch, Type: typ, Token: c.Token, Kind: packed.OtherCopy}
@@ -109,6 +110,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		if !same && (t.settled || r.differs(i, next)) {
 			r.changed = received
 		}
+		t.markLoaded(r, i, next)
 		r.Copies[i] = next
 		t.markDirty(r)
 		if t.room.bursts() {
@@ -164,30 +166,60 @@ func (t *Table) dropVanished(r *record, i int, now packed.Moment) {
 	n, c := &t.nodes[i], &r.Copies[i]
 	switch {
 	case !c.Have():
-	case c.Epoch < n.incarnation:
-		if c.Kind == packed.LockCopy && (c.Expires == 0 || c.Expires > now) {
-			if n.restart != nil {
-				n.restart.copies++
-			}
-			r.hit = true
-			if r.grant.token >= 0 && int8(c.Token) == r.grant.token {
-				r.grant.lost++
-			}
-			r.noteGone(i, now)
-		}
-		r.drop(i) // no change for the other nodes to confirm: this one is certain
+	case c.Epoch < n.incarnation: // no change for the other nodes to confirm: this one is certain
+		t.countLoss(r, i, monitor.LostByRestart, now)
+		t.vanish(r, i, monitor.LostByRestart, now)
 	case n.scanned == n.epoch && c.Sent < n.began:
-		r.noteGone(i, n.ended)
-		r.drop(i)
+		cause := t.lossOf(i, c.Sent)
+		t.countLoss(r, i, cause, n.ended)
+		t.vanish(r, i, cause, n.ended)
 		r.changed = max(r.changed, n.ended)
 	}
 }
 
-// noteGone takes note that copy i of r goes, if it is one of the grant whose time
-// is not over.
-func (r *record) noteGone(i int, now packed.Moment) {
-	if c := &r.Copies[i]; i < 32 && c.Kind == packed.LockCopy && r.grant.token >= 0 && int8(c.Token) == r.grant.token && (c.Expires == 0 || c.Expires > now) {
-		r.grant.went |= 1 << i
+// countLoss counts copy i of r among what a restart or a wipe cost.
+func (t *Table) countLoss(r *record, i int, cause monitor.LossCause, now packed.Moment) {
+	c := &r.Copies[i]
+	if cause == monitor.LostByDeletion || c.Kind != packed.LockCopy || c.Expires != 0 && c.Expires <= now {
+		return
+	}
+	if n := &t.nodes[i]; n.restart != nil {
+		n.restart.copies++
+	}
+	r.hit |= 1 << min(i, 63)
+	if r.grant.token >= 0 && int8(c.Token) == r.grant.token {
+		r.grant.lost++
+	}
+}
+
+// markLoaded takes note whether the copy that node i has of r was loaded from its disk: the
+// node has refused writes since it started.
+func (t *Table) markLoaded(r *record, i int, next packed.Copy) {
+	if i >= 64 || next.Kind != packed.LockCopy {
+		return
+	}
+	was, bit := &r.Copies[i], uint64(1)<<i
+	switch {
+	case t.nodes[i].sealed:
+		r.loaded |= bit
+	case was.Have() && was.Token == next.Token && packed.Alike(was.Expires, next.Expires): // only read again
+	default:
+		r.loaded &^= bit
+	}
+}
+
+// noteGone takes note that copy i of r is gone, if it is one of the grant and its TTL
+// still runs.
+func (r *record) noteGone(i int, cause monitor.LossCause, now packed.Moment) {
+	c, g := &r.Copies[i], &r.grant
+	if c.Kind != packed.LockCopy || g.token < 0 || int8(c.Token) != g.token || c.Expires != 0 && c.Expires <= now {
+		return
+	}
+	if bit := uint64(1) << min(i, 63); cause == monitor.LostByDeletion {
+		g.deleted |= bit
+	}
+	if i < 32 {
+		g.went |= 1 << i
 	}
 }
 

@@ -44,7 +44,7 @@ func (r *room) bursts() bool { return r.locks > 0 && r.used > r.locks+r.locks/gr
 // map, the tree and the lists, measured; for each node a copy, kept and published;
 // for each token its value, and its place.
 const (
-	costKey   = 412
+	costKey   = 472
 	costCopy  = 24
 	costToken = 32
 )

@@ -29,7 +29,12 @@ type node struct {
 	refused, unkeptBefore refusals
 	restart               *restartCost  // of a restart, being counted
 	restarted             packed.Moment // when it was last seen to have restarted; zero: never
-	lost                  lostCopies
+	wiped                 packed.Moment // when its data were last wiped; zero: never
+	loss                  loss
+	// sealed: it has refused writes since it started, so what it has was loaded from its
+	// disk. loads: it has keys that have not been read since it started.
+	sealed, loads bool
+	lost          lostCopies
 }
 
 // lostCopies counts, for a node, the copies of locks that are held on without
@@ -40,11 +45,29 @@ type lostCopies struct {
 	untold int           // beyond those, to be told in one sentence
 }
 
-// restartCost is what a restart cost, while it is being counted.
+// restartCost is what a restart or a wipe cost, while it is being counted.
 type restartCost struct {
-	copies, bare int
-	names, bared []string // of locks that lost a copy, and of those that are bare by it
+	cause monitor.LossCause
+	read  bool          // the node has to be read before the cost is known
+	since packed.Moment // the loss
+
+	copies, bare, fell int
+	until              packed.Moment // the latest end of a lost majority
+	// of locks that lost their majority, that have a bare one now, and others that lost a
+	// copy
+	felled, bared, names []string
 }
+
+// ready reports whether the cost of a loss on node i can be told: the node has been read
+// since, if that is needed, or takes too long.
+func (t *Table) costReady(i int, now packed.Moment) bool {
+	n := &t.nodes[i]
+	c := n.restart
+	return c != nil && (!c.read || n.began > c.since || now > c.since+packed.Moment(costPatience))
+}
+
+// costPatience is how long an event about a loss waits for the node to be read.
+const costPatience = 3 * time.Second
 
 // mostNamed is how many locks an event names.
 const mostNamed = 50
@@ -56,16 +79,38 @@ func named(names []string, r *record) []string {
 	return names
 }
 
-// told is what an event tells of it.
-func (c *restartCost) told() monitor.RestartCost {
+// lossCost is what a loss on node i cost, for an event.
+func (t *Table) lossCost(i int) monitor.RestartCost {
+	c := t.nodes[i].restart
+	slices.Sort(c.felled)
 	slices.Sort(c.bared)
 	slices.Sort(c.names)
-	told := monitor.RestartCost{Lost: c.copies, Bare: c.bare}
-	names := append(c.bared, c.names...)
+	told := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Loaded: t.loaded(i)}
+	names := slices.Concat(c.felled, c.bared, c.names)
 	for _, name := range names[:min(len(names), mostNamed)] {
 		told.Locks = append(told.Locks, safetext.New(name))
 	}
 	return told
+}
+
+// loaded says what the copies that node i loaded from its disk mean.
+func (t *Table) loaded(i int) (l monitor.Loaded) {
+	if t.nodes[i].incarnation <= 1 || i >= 64 {
+		return l
+	}
+	for _, r := range t.all {
+		c := &r.Copies[i]
+		switch k := int8(c.Token); {
+		case c.Kind != packed.LockCopy || r.loaded&(1<<i) == 0:
+		case k == r.grant.token:
+			l.Held++
+		case t.hasEnded(r, k):
+			l.LeftOver++
+		default:
+			l.Unknown++
+		}
+	}
+	return l
 }
 
 // looked is when the node was last known to be read whole: a copy that is not
@@ -74,9 +119,12 @@ func (n *node) looked() packed.Moment { return max(n.began, n.synced) }
 
 // justRestarted reports whether what is told now is likely what a restart of the node
 // did.
-func (n *node) justRestarted(now packed.Moment) bool {
-	return n.restarted != 0 && now-n.restarted < packed.Moment(5*time.Second)
-}
+func (n *node) justRestarted(now packed.Moment) bool { return isRecent(n.restarted, now) }
+
+// justWiped reports whether what is told now is likely what a wipe of the node's data did.
+func (n *node) justWiped(now packed.Moment) bool { return isRecent(n.wiped, now) }
+
+func isRecent(at, now packed.Moment) bool { return at != 0 && now-at < packed.Moment(5*time.Second) }
 
 // unkept are the keys of a node that found no room, as far as they were counted
 // since its last full read but one.
@@ -87,7 +135,12 @@ func (n *node) unkept() refusals {
 // Reachable says that node i answers (again), and if it refuses writes. Its
 // copies stay unknown until they have been read.
 func (t *Table) Reachable(i int, closed bool) {
-	t.nodes[i].reachable, t.nodes[i].closed = true, closed
+	n := &t.nodes[i]
+	if n.closed != closed && n.reachable {
+		t.sweepAll() // what its copies mean depends on it
+	}
+	n.reachable, n.closed = true, closed
+	n.sealed = n.sealed && closed
 }
 
 // Unreachable says that node i cannot be read: its copies become unknown.
@@ -117,6 +170,7 @@ func (t *Table) Scanned(i int, epoch uint32, began, now time.Time) {
 	}
 	first := n.scanned != epoch
 	n.scanned, n.began, n.ended = epoch, t.Moment(began), t.Moment(now)
+	n.loads = false
 	n.unkeptBefore, n.refused = n.refused, refusals{}
 	if first {
 		t.sweepAll() // what was unknown is absent now
@@ -153,6 +207,12 @@ func (t *Table) ReadBegins(i int) { t.nodes[i].refused = refusals{} }
 // JustRestarted reports whether what is told of node i now is likely what its restart did.
 func (t *Table) JustRestarted(i int, now time.Time) bool {
 	return t.nodes[i].justRestarted(t.Moment(now))
+}
+
+// JustLost reports whether a loss on node i was seen a moment ago.
+func (t *Table) JustLost(i int, now time.Time) bool {
+	n, m := &t.nodes[i], t.Moment(now)
+	return n.justRestarted(m) || n.justWiped(m)
 }
 
 // Present is how many copies of locks are seen on node i.

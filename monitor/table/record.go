@@ -37,8 +37,13 @@ type record struct {
 	waits     bool // not confirmed by all nodes
 	listed    bool // in waiting
 	buried    bool
-	hit       bool // lost a copy by a restart since it was last assessed
 	shared    bool // the copies are those of lock too: not to be written
+
+	// hit is which nodes lost its copy by a restart or a wipe since it was last assessed;
+	// loaded is on which nodes the copy was loaded from disk and not written since; a bit
+	// each for the first 64.
+	hit, loaded uint64
+	earlier     *monitor.Reliance // a grant that another one followed before its time; nil: none
 }
 
 func (r *record) key() string { return r.lock.Key.Raw() }
@@ -65,7 +70,7 @@ func (r *record) compact() {
 		}
 	}
 	for i := range r.Copies {
-		if c := &r.Copies[i]; c.Have() {
+		if c := &r.Copies[i]; c.Have() || c.Lost() {
 			mark(int8(c.Token))
 		}
 	}
@@ -83,7 +88,7 @@ func (r *record) compact() {
 		}
 	}
 	for i := range r.Copies {
-		if c := &r.Copies[i]; c.Have() {
+		if c := &r.Copies[i]; c.Have() || c.Lost() {
 			c.Token = uint8(used[c.Token] - 1)
 		}
 	}
@@ -128,17 +133,22 @@ func (q *timerQueue) Pop() any {
 	return r
 }
 
-// grant is a token that has had a majority, until its end was told. It begins, is
-// extended, loses copies and ends; each of these is an event.
+// grant is the last known grant of a lock: a token that has had a majority, until it is
+// released, removed or expires. Its holder may rely on it until then, whatever copies
+// are lost. It begins, is extended, loses copies and ends; each of these is an event.
 type grant struct {
 	token int8  // −1: there is none
 	lost  uint8 // copies that went with restarts since it last had a majority
+	// fell: its majority was lost, and that was reported. parted: copies were deleted, and
+	// not all of them, so that this is no release.
+	fell, parted bool
 	// extensions were told of none since the last one was; extended is when that was,
 	// zero: none yet.
 	extensions uint16
 	// went is on which nodes a copy went before its time, since that was last told; a
 	// bit for each of the first 32 nodes.
 	went     uint32
+	deleted  uint64        // on which nodes a copy was deleted without a loss of the node; a bit each, the last for all beyond
 	end      packed.Moment // of the majority; zero: never
 	extended packed.Moment
 }

@@ -127,8 +127,8 @@ func (t *Table) sweepSome(now packed.Moment, budget int) {
 // emitRestarts tells what restarts cost, now that all locks have been looked at.
 func (t *Table) emitRestarts(at time.Time) {
 	for i := range t.nodes {
-		if n := &t.nodes[i]; n.restart != nil {
-			cost := n.restart.told()
+		if n := &t.nodes[i]; t.costReady(i, t.Moment(at)) {
+			cost := t.lossCost(i)
 			n.restart = nil
 			if t.OnRestart != nil {
 				t.OnRestart(i, cost, at)
@@ -154,9 +154,9 @@ func (t *Table) First(at time.Time, n int) {
 func (t *Table) reassess(r *record, now packed.Moment) {
 	r.round = t.round
 	t.updateCopies(r, now)
+	t.reviewGrant(r, now)
 	a := t.assessLock(r, now)
-	if a.locks+a.others == 0 {
-		t.endGrant(r, now, true)
+	if a.locks+a.others == 0 && !a.granted {
 		t.bury(r)
 		return
 	}
@@ -182,22 +182,11 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	a.wakeAt(t.trackAlarm(r, now))
 	t.schedule(r, a.wake)
 	t.trackGrant(r, &a)
-	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned {
+	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && a.best.open > 0 { // on nodes that refuse writes it blocks nobody
 		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r.lock)))
 	}
-	if r.hit {
-		r.hit = false
-		for i := range t.nodes {
-			c := t.nodes[i].restart
-			switch {
-			case c == nil:
-			case r.lock.Held >= t.quorum && r.lock.Margin() <= 0:
-				c.bare++
-				c.bared = named(c.bared, r)
-			default:
-				c.names = named(c.names, r)
-			}
-		}
+	if r.hit != 0 {
+		t.countCost(r, was)
 	}
 	r.waits = !a.confirmed || r.grant.lost > 0
 	if r.waits && !r.listed {
@@ -206,14 +195,37 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	}
 }
 
+// countCost counts r, whose state was another, among what losses of its copies cost.
+func (t *Table) countCost(r *record, was monitor.LockState) {
+	for i := range t.nodes {
+		c := t.nodes[i].restart
+		switch {
+		case c == nil || r.hit&(1<<min(i, 63)) == 0:
+		case r.lock.State == monitor.LockLostMajority && was != monitor.LockLostMajority:
+			c.fell++
+			c.until = max(c.until, r.lock.Relied)
+			c.felled = named(c.felled, r)
+		case r.lock.Held >= t.quorum && r.lock.Margin() <= 0:
+			c.bare++
+			c.bared = named(c.bared, r)
+		default:
+			c.names = named(c.names, r)
+		}
+	}
+	r.hit = 0
+}
+
 // updateCopies drops the copies of r that are gone, and brings the states of the
 // others up to now.
 func (t *Table) updateCopies(r *record, now packed.Moment) {
 	for i := range r.Copies {
 		t.dropVanished(r, i, now)
-		if c := &r.Copies[i]; c.Have() && c.Expires != 0 && c.Expires <= now {
+		if c := &r.Copies[i]; (c.Have() || c.Lost()) && c.Expires != 0 && c.Expires <= now {
 			r.drop(i)
 		}
+	}
+	if r.earlier != nil && !r.earlier.Until.IsZero() && t.Moment(r.earlier.Until) <= now {
+		r.earlier = nil
 	}
 	if len(r.Tokens) > 1 {
 		r.compact()
@@ -230,7 +242,7 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 // same reports whether a lock would look like the old one.
 func same(old, next *monitor.Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		old.Nobody == next.Nobody && old.Lost == next.Lost && old.Earlier == next.Earlier && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
 		packed.Alike(old.Span.End, next.Span.End) && old.Copies.Packed().Alike(next.Copies.Packed())
 }
 
@@ -317,20 +329,4 @@ func (t *Table) Settle(at time.Time) {
 	t.settled, t.settledAt = true, t.Moment(at)
 	t.emitFirstAlarms(t.settledAt, monitor.LockOverTTL)
 	t.firstAlarms = t.settledAt + packed.Moment(alarmPatience)
-}
-
-// Restarted drops the copies of node i: another incarnation of the server begins with
-// none, or with what the next scan finds. What that cost is told to t.OnRestart
-// when all locks have been looked at: at once, where they are few.
-func (t *Table) Restarted(i int, now time.Time) {
-	n := &t.nodes[i]
-	n.epoch++
-	n.incarnation, n.restarted = n.epoch, t.Moment(now)
-	n.scanned, n.began, n.synced = 0, 0, 0
-	t.restartedAt = t.Moment(now)
-	if n.restart == nil {
-		n.restart = &restartCost{}
-	}
-	t.sweepAll()
-	t.Work(now, Slice)
 }

@@ -56,12 +56,13 @@ type Table struct {
 	// firstAlarms.
 	settledAt, firstAlarms packed.Moment
 	restartedAt            packed.Moment // the last restart of any node
+	ended                  ended
 	emit                   func(monitor.Event)
 	// TakenBy is who took a lock from the holder of this token, as far as it is
 	// known; nil: nobody knows.
 	TakenBy func(key, token string) (monitor.Taking, bool)
-	// OnRestart is told what a restart of node i cost, when all locks have been
-	// looked at; nil: nobody listens.
+	// OnRestart is told what a restart of node i, or a wipe of its data, cost, when all locks
+	// have been looked at; nil: nobody listens.
 	OnRestart func(i int, cost monitor.RestartCost, now time.Time)
 }
 
@@ -194,6 +195,8 @@ func (t *Table) confirmed(r *record, i int) bool {
 // stateOf is what is known of copy i of r.
 func (t *Table) stateOf(r *record, i int) monitor.CopyState {
 	switch {
+	case t.voteLost(r, i):
+		return monitor.CopyLost
 	case t.seen(r, i):
 		return monitor.CopyPresent
 	case t.absent(r, i):

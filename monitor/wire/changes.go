@@ -19,6 +19,7 @@ type Changes struct {
 	bytes  int
 	taken  uint64    // how many keys have been, of all
 	all    bool      // any key may have changed
+	wiped  bool      // the server says that all keys may be gone
 	until  time.Time // all changes before have been put in here,
 	mark   uint64    // and read when so many keys have been taken; zero until: nothing was told
 	rate   flood
@@ -65,15 +66,25 @@ func (c *Changes) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop()
-	c.all, c.until, c.rate = false, time.Time{}, flood{}
+	c.all, c.wiped, c.until, c.rate = false, false, time.Time{}, flood{}
 }
 
-// flush says that any key may have changed.
+// flush says that all keys may be gone: the server's answer to FLUSHALL and FLUSHDB.
 func (c *Changes) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all = true
+	c.all, c.wiped = true, true
 	Poke(c.Wake)
+}
+
+// Wiped reports, once, whether the server said that all keys may be gone. It is asked before
+// keys are taken: what they say then is explained by it.
+func (c *Changes) Wiped() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wiped := c.wiped
+	c.wiped = false
+	return wiped
 }
 
 // told says that all changes before until are in here or have been taken.

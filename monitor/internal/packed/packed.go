@@ -71,10 +71,10 @@ type State uint8
 
 // Copy is a copy on one node; zero: none.
 type Copy struct {
-	Sent    Moment // when the last read that found it was sent: for the table alone, which writes it at any time
+	Sent    Moment // when the last read that found it was sent: for the table alone, which writes it at any time; of a lost vote, when its loss was seen
 	Expires Moment // zero: no TTL
 	Epoch   uint32 // of the node, when it was read
-	Type    uint8
+	Type    uint8  // of a lost vote: its [monitor.LossCause]
 	Token   uint8
 	Kind    Kind
 	State   State // when this was published
@@ -86,6 +86,7 @@ const (
 	noCopy    Kind = iota
 	LockCopy       // by its type and form
 	OtherCopy      // no copy of a lock
+	LostVote       // a copy of a lock that is gone before its TTL, and was not released
 )
 
 // Token tells values apart by what was read of them.
@@ -114,8 +115,11 @@ func (s *Set) Clone() *Set {
 	return c
 }
 
-// Have reports whether a copy was there at the last sight.
-func (c *Copy) Have() bool { return c.Kind != noCopy }
+// Have reports whether a copy was there when the node was last read.
+func (c *Copy) Have() bool { return c.Kind == LockCopy || c.Kind == OtherCopy }
+
+// Lost reports whether a copy was lost there whose TTL still runs.
+func (c *Copy) Lost() bool { return c.Kind == LostVote }
 
 // Alike reports whether two sets look the same.
 func (s *Set) Alike(other *Set) bool {

@@ -1,0 +1,138 @@
+package monitor
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// A case of a node: what it has of the lock, its state, and how it would start.
+type nodeCase struct {
+	name    string
+	copy    CopyState
+	token   string
+	state   NodeState
+	fenced  bool // it starts fenced, under a guard
+	rejoins bool // before the holder's end
+}
+
+var nodeCases = []nodeCase{
+	{"own, starts fenced", CopyPresent, "a", NodeServing, true, false},
+	{"own, starts unfenced", CopyPresent, "a", NodeServing, false, false},
+	{"own, fenced", CopyPresent, "a", NodeFenced, true, false},
+	{"free", CopyAbsent, "", NodeServing, true, false},
+	{"lost, serves", CopyLost, "a", NodeServing, true, false},
+	{"lost, fenced to the end", CopyLost, "a", NodeFenced, true, false},
+	{"lost, rejoins before", CopyLost, "a", NodeFenced, true, true},
+	{"lost, cordoned", CopyLost, "a", NodeCordoned, true, false},
+	{"another client's", CopyPresent, "b", NodeServing, true, false},
+	{"own, silent", CopyUnknown, "a", NodeSlow, true, false},
+	{"silent", CopyUnknown, "", NodeSlow, true, false},
+	{"down, starts fenced", CopyUnknown, "", NodeDown, true, false},
+	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false},
+}
+
+// rivalWins tries everything that can happen before the holder's end: another client sets its
+// key wherever it can; clients in doubt let go, or are that client; silent nodes serve; fenced
+// ones stay so, or rejoin if time comes to that; and up to restarts nodes restart, at once.
+// It knows nothing of the formula. doubt: what is not seen may happen; later: rejoins do.
+func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
+	if quorum == 0 {
+		return true
+	}
+	if len(nodes) < quorum {
+		return false
+	}
+	n, rest := nodes[0], nodes[1:]
+	votes := func(n nodeCase, restarted bool) bool {
+		switch {
+		case restarted:
+			return !n.fenced && n.state != NodeFenced && n.state != NodeCordoned // the guard fences it again
+		case n.state == NodeFenced:
+			return n.rejoins && later && n.copy == CopyLost
+		case n.state == NodeCordoned:
+			return false
+		case n.state == NodeDown:
+			return doubt && !n.fenced
+		case n.token == "a" && n.copy != CopyLost:
+			return false // its copy is there until the end
+		case n.token == "b", n.state == NodeSlow:
+			return doubt
+		}
+		return true
+	}
+	if votes(n, false) && rivalWins(rest, quorum-1, restarts, doubt, later) {
+		return true
+	}
+	if restarts > 0 && votes(n, true) && rivalWins(rest, quorum-1, restarts-1, doubt, later) {
+		return true
+	}
+	return rivalWins(rest, quorum, restarts, doubt, later)
+}
+
+// Over all clusters of three and five nodes in all of these cases: what is said of who can get
+// in is exactly what can happen.
+func TestAccessByEnumeration(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	end := now.Add(10 * time.Second)
+	total := 0
+	for _, size := range []int{3, 5} {
+		quorum := redlock.Quorum(size)
+		var each func(chosen []nodeCase, from int)
+		each = func(chosen []nodeCase, from int) {
+			if len(chosen) < size { // the order of nodes does not matter
+				for k := from; k < len(nodeCases); k++ {
+					each(append(chosen[:len(chosen):len(chosen)], nodeCases[k]), k)
+				}
+				return
+			}
+			total++
+			s := &Snapshot{At: now, Cluster: Cluster{N: size, Quorum: quorum}}
+			var copies []Copy
+			spare := -quorum
+			for i, c := range chosen {
+				n := Node{Name: fmt.Sprint("n", i+1), State: c.state, GuardsKnown: true, Guards: []announce.Guard{{ID: "g", Boot: announce.BootUnfenced}}}
+				if c.fenced {
+					n.Guards[0].Boot = announce.BootFenced
+				}
+				if c.rejoins {
+					n.RejoinsAfter = now.Add(4 * time.Second)
+				}
+				s.Nodes = append(s.Nodes, n)
+				one := Copy{State: c.copy}
+				if c.token != "" {
+					one.Type, one.Token, one.Len, one.Expires = "string", safetext.New(c.token), 1, end
+				}
+				copies = append(copies, one)
+				if c.state == NodeServing && c.copy == CopyPresent && c.token == "a" {
+					spare++
+				}
+			}
+			l := Lock{Copies: PackCopies(copies...), Holder: safetext.New("a")}.Until(end)
+			got := s.Access(&l, nil)
+			want := Access{Now: rivalWins(chosen, quorum, 0, false, false), Restarts: -1, Spare: spare}
+			want.Perhaps = !want.Now && rivalWins(chosen, quorum, 0, true, false)
+			if !want.Now && !want.Perhaps {
+				if rivalWins(chosen, quorum, 0, true, true) {
+					want.From = now.Add(4 * time.Second)
+				}
+				for k := 1; k <= size && want.Restarts < 0; k++ {
+					if rivalWins(chosen, quorum, k, true, false) {
+						want.Restarts = k
+					}
+				}
+			}
+			if got != want {
+				t.Errorf("%v:\n got %+v\nwant %+v", chosen, got, want)
+			}
+		}
+		each(nil, 0)
+	}
+	if total < 5000 {
+		t.Errorf("only %d cases", total)
+	}
+}

@@ -1,0 +1,237 @@
+package table
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// restart restarts a server of the rig, which comes back with or without its keys.
+func (r *rig) restart(i int, fenced, kept bool) {
+	if !kept {
+		clear(r.servers[i])
+	}
+	r.Restarted(i, Incarnation{Started: r.now, Fenced: fenced, Keys: kept}, r.now)
+	r.Reachable(i, fenced)
+}
+
+func (r *rig) states(key string) (s monitor.LockState, held, lost int) {
+	l := r.lock(key)
+	return l.State, l.Held, l.Lost
+}
+
+// The holder of a granted lock relies on it until its end, whatever copies are lost: what is
+// said of the lock follows from that and not from the copies.
+func TestWhatAHolderMayRelyOn(t *testing.T) {
+	const ttl = 30 * time.Second
+	granted := func() *rig {
+		r := newRig(5, ttl).first()
+		r.pass(time.Hour) // the servers are older than any lock
+		r.set("k", "a", ttl, 0, 1, 2)
+		r.scanAll()
+		r.scanAll()
+		return r
+	}
+	until := func(r *rig, want time.Time) {
+		t.Helper()
+		if l := r.lock("k"); l.HeldUntil().Sub(want).Abs() > 10*time.Millisecond {
+			t.Errorf("held until %s, not %s: %+v", l.HeldUntil(), want, l)
+		}
+	}
+	t.Run("one of three copies is lost with a restart", func(t *testing.T) {
+		r := granted()
+		end := r.lock("k").MajorityEnd()
+		r.restart(0, true, false)
+		r.scanAll()
+		r.scanAll()
+		if s, held, lost := r.states("k"); s != monitor.LockLostMajority || held != 2 || lost != 1 {
+			t.Error(s, held, lost)
+		}
+		until(r, end)
+		r.pass(ttl + time.Second)
+		if got := r.kinds(); !slices.Equal(got, []string{"acquired", "lost majority", "expired"}) || r.Locks().Len() != 0 {
+			t.Error(got, r.Locks().Len())
+		}
+	})
+	t.Run("all copies are lost with a power cut", func(t *testing.T) {
+		r := granted()
+		end := r.lock("k").MajorityEnd()
+		for i := range 5 {
+			r.restart(i, true, false)
+		}
+		r.scanAll()
+		r.scanAll()
+		if s, held, lost := r.states("k"); s != monitor.LockLostMajority || held != 0 || lost != 3 {
+			t.Error(s, held, lost)
+		}
+		until(r, end)
+	})
+	t.Run("it is released after that", func(t *testing.T) {
+		r := granted()
+		r.restart(0, true, false)
+		r.scanAll()
+		r.scanAll()
+		r.del("k", 1, 2)
+		r.scanAll()
+		r.scanAll()
+		if got := r.kinds(); !slices.Equal(got, []string{"acquired", "lost majority", "released"}) || r.Locks().Len() != 0 {
+			t.Error(got, r.Locks().Len())
+		}
+	})
+	t.Run("a left-over of another client does not make nobody of it", func(t *testing.T) {
+		r := granted()
+		r.set("k", "b", ttl, 3, 4)
+		r.restart(0, true, false)
+		r.scanAll()
+		r.scanAll()
+		if l := r.lock("k"); l.Nobody || l.Holder.Raw() != "a" || l.State != monitor.LockSplit {
+			t.Errorf("%+v", l)
+		}
+	})
+	t.Run("another client gets in before the end", func(t *testing.T) {
+		r := granted()
+		end := r.lock("k").MajorityEnd()
+		r.restart(0, false, false)
+		r.scanAll()
+		r.scanAll()
+		r.set("k", "b", ttl, 0, 3, 4)
+		r.scanAll()
+		r.scanAll()
+		l := r.lock("k")
+		if l.State != monitor.LockSplit || l.Holder.Raw() != "b" || l.Earlier == nil || l.Earlier.Token.Raw() != "a" || !l.Earlier.Until.Equal(end) {
+			t.Errorf("%+v", l)
+		}
+	})
+	t.Run("the data of all nodes are wiped", func(t *testing.T) {
+		r := granted()
+		end := r.lock("k").MajorityEnd()
+		var cost monitor.RestartCost
+		r.OnRestart = func(_ int, c monitor.RestartCost, _ time.Time) {
+			cost.Lost += c.Lost
+			cost.LostMajority += c.LostMajority
+			cost.Cause = c.Cause
+		}
+		for i := range 5 {
+			clear(r.servers[i])
+			r.Wiped(i, r.now)
+		}
+		r.scanAll()
+		r.scanAll()
+		if s, held, lost := r.states("k"); s != monitor.LockLostMajority || held != 0 || lost != 3 || slices.Contains(r.kinds(), "released") {
+			t.Error(s, held, lost, r.kinds())
+		}
+		until(r, end)
+		if cost.Lost != 3 || cost.LostMajority != 1 || cost.Cause != monitor.LostByWipe {
+			t.Errorf("%+v", cost)
+		}
+	})
+	t.Run("its copies come back from disk", func(t *testing.T) {
+		r := granted()
+		r.restart(0, true, true)
+		if s, _, _ := r.states("k"); s != monitor.LockPartial { // it is being read
+			t.Error(s)
+		}
+		r.scanAll()
+		r.scanAll()
+		if s, held, lost := r.states("k"); s != monitor.LockBareMajority || held != 3 || lost != 0 || !slices.Equal(r.kinds(), []string{"acquired"}) {
+			t.Error(s, held, lost, r.kinds())
+		}
+	})
+	t.Run("a released lock comes back from disk", func(t *testing.T) {
+		r := granted()
+		was := r.servers[0]["k"]
+		r.del("k", 0, 1, 2)
+		r.scanAll()
+		r.scanAll()
+		var cost monitor.RestartCost
+		r.OnRestart = func(_ int, c monitor.RestartCost, _ time.Time) { cost.Loaded.LeftOver += c.Loaded.LeftOver }
+		for i := range 3 {
+			r.servers[i]["k"] = was
+			r.restart(i, true, true)
+		}
+		r.scanAll()
+		r.scanAll()
+		if s, held, _ := r.states("k"); s != monitor.LockOrphaned || held != 3 || !slices.Equal(r.kinds(), []string{"acquired", "released"}) {
+			t.Error(s, held, r.kinds())
+		}
+		if cost.Loaded.LeftOver != 3 {
+			t.Errorf("%+v", cost)
+		}
+	})
+	t.Run("a lock never seen comes from disk", func(t *testing.T) {
+		r := granted()
+		r.set("z", "zB", ttl, 3, 4, 0)
+		for _, i := range []int{3, 4, 0} {
+			r.restart(i, true, true)
+		}
+		r.scanAll()
+		r.scanAll()
+		r.pass(2 * time.Second)
+		if s, held, _ := r.states("z"); s != monitor.LockMayBeHeld || held != 3 || slices.Contains(r.kinds()[1:], "acquired") {
+			t.Error(s, held, r.kinds())
+		}
+		if got, want := r.lock("z").HeldUntil(), r.servers[3]["z"].expires; got.Sub(want).Abs() > 10*time.Millisecond {
+			t.Error(got, want)
+		}
+	})
+}
+
+// Copies on nodes that refuse writes are no rivals of a majority elsewhere.
+func TestALeftOverOnAFencedNodeIsNoSplit(t *testing.T) {
+	r := newRig(3, 30*time.Second)
+	r.set("k", "a", 20*time.Second, 0, 1, 2)
+	r.first()
+	r.Reachable(0, true)
+	r.del("k", 1, 2)
+	r.set("k", "b", 20*time.Second, 1, 2)
+	r.scanAll()
+	r.scanAll()
+	r.pass(2 * time.Second)
+	if l := r.lock("k"); l.State != monitor.LockBareMajority || l.Holder.Raw() != "b" || l.Tokens != 2 {
+		t.Errorf("%+v", l)
+	}
+	if got := strings.Join(r.kinds(), " "); got != "released acquired" {
+		t.Error(got)
+	}
+}
+
+// Who looks for the first time cannot tell an orphan from a lock whose votes were lost.
+func TestFirstLookAfterALoss(t *testing.T) {
+	const ttl = 30 * time.Second
+	for name, c := range map[string]struct {
+		met  func(r *rig, i int) Incarnation
+		left time.Duration
+		want monitor.LockState
+	}{
+		"old servers have forgotten nothing":    {func(r *rig, _ int) Incarnation { return Incarnation{Started: r.now.Add(-time.Hour)} }, 20 * time.Second, monitor.LockOrphaned},
+		"one node is fenced":                    {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-time.Hour), Fenced: i == 4} }, 20 * time.Second, monitor.LockMayBeHeld},
+		"one node has just restarted":           {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-ago(i == 4, 5*time.Second))} }, 20 * time.Second, monitor.LockMayBeHeld},
+		"it restarted before the copy":          {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-ago(i == 4, 5*time.Second))} }, 28 * time.Second, monitor.LockOrphaned},
+		"one has just restarted and is durable": {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now, Durable: true} }, 20 * time.Second, monitor.LockOrphaned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(5, ttl)
+			for i := range 5 {
+				r.Met(i, c.met(r, i), r.now)
+			}
+			r.set("k", "a", c.left, 0, 1)
+			r.first()
+			r.pass(2 * time.Second)
+			r.scanAll()
+			r.scanAll()
+			if s := r.lock("k").State; s != c.want {
+				t.Error(s)
+			}
+		})
+	}
+}
+
+func ago(recent bool, d time.Duration) time.Duration {
+	if recent {
+		return d
+	}
+	return time.Hour
+}

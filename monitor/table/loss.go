@@ -1,0 +1,219 @@
+package table
+
+import (
+	"hash/maphash"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/monitor/internal/packed"
+)
+
+// loss is the last moment at which a node may have forgotten votes: it restarted, its data
+// were wiped, or a guard fenced it for a loss that only the guard saw.
+type loss struct {
+	known bool
+	at    packed.Moment // provably after the loss
+	// before is a moment before the loss up to which all copies on the node were read;
+	// zero: there is none.
+	before packed.Moment
+}
+
+// Incarnation is what the first answer of an incarnation of a server tells.
+type Incarnation struct {
+	Started time.Time // it did not start after that
+	Fenced  bool      // by a guard or since its start: it refuses writes, and somebody knows of a loss
+	Keys    bool      // it has keys
+	Durable bool      // it forgets nothing: every write is on disk before it is answered
+}
+
+// Met takes in the first answer of node i at all.
+func (t *Table) Met(i int, s Incarnation, now time.Time) {
+	n := &t.nodes[i]
+	n.sealed = s.Fenced
+	switch {
+	case s.Durable:
+	case s.Fenced:
+		n.loss = loss{known: true, at: t.Moment(now)}
+	default:
+		n.loss = loss{known: true, at: t.Moment(s.Started)}
+	}
+}
+
+// Restarted takes in the first answer of another incarnation of node i. Its copies are
+// lost, unless its next full read finds them on its disk. What the restart cost is told
+// to OnRestart when all locks have been looked at.
+func (t *Table) Restarted(i int, s Incarnation, now time.Time) {
+	n := &t.nodes[i]
+	n.restarted = t.Moment(now)
+	t.restartedAt = n.restarted
+	n.sealed, n.loads = s.Fenced, s.Keys
+	if !s.Durable {
+		n.loss = loss{known: true, at: n.restarted, before: n.lookedBefore()}
+	}
+	n.epoch++
+	n.incarnation = n.epoch
+	n.scanned, n.began, n.synced = 0, 0, 0
+	n.count(monitor.LostByRestart, s.Keys, n.restarted)
+	t.sweepAll()
+	t.Work(now, Slice)
+}
+
+// Wiped says that the data of node i were wiped at a moment before now, while its server
+// ran on. What is gone is known when it has been read again.
+func (t *Table) Wiped(i int, now time.Time) {
+	n := &t.nodes[i]
+	n.wiped = t.Moment(now)
+	n.loss = loss{known: true, at: n.wiped, before: n.lookedBefore()}
+	n.count(monitor.LostByWipe, true, n.wiped)
+}
+
+// Suspected says that somebody fenced node i while its server ran on: a guard knows of a loss
+// that was not seen here.
+func (t *Table) Suspected(i int, now time.Time) {
+	n := &t.nodes[i]
+	n.loss = loss{known: true, at: t.Moment(now), before: n.lookedBefore()}
+}
+
+// count begins to count what a loss on the node costs.
+func (n *node) count(cause monitor.LossCause, read bool, now packed.Moment) {
+	if n.restart == nil {
+		n.restart = &restartCost{}
+	}
+	n.restart.cause, n.restart.read, n.restart.since = cause, read, now
+}
+
+// lookedBefore is when the node was read whole before a loss; zero: it was not.
+func (n *node) lookedBefore() packed.Moment {
+	if n.scanned == 0 {
+		return 0
+	}
+	return n.looked()
+}
+
+// mayHaveForgotten reports whether node i, which has no copy of a token, may have given it a
+// vote that it lost: one that would still be unexpired, for copies of the token elsewhere that
+// expire at end (zero: never). since is when the token was first seen; early: it may be older.
+func (t *Table) mayHaveForgotten(i int, since, end packed.Moment, early bool) bool {
+	n := &t.nodes[i]
+	attempt := packed.Moment(t.Attempt)
+	switch {
+	case !n.loss.known:
+		return false
+	case !early && since > n.loss.at+attempt:
+		return false // it was acquired after the loss
+	case n.loss.before != 0 && n.loss.before > since+attempt:
+		return false // it had no copy before the loss either
+	case end != 0 && t.maxTTL > 0 && end > n.loss.at+packed.Moment(t.maxTTL)+attempt:
+		return false // its votes were given or extended after the loss
+	}
+	return true
+}
+
+// vanish takes note that copy i of r is gone before its TTL expired: it becomes a lost vote.
+// The copy of a token that nobody was granted is only deleted.
+func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Moment) {
+	r.noteGone(i, cause, now)
+	c := &r.Copies[i]
+	if c.Kind != packed.LockCopy || c.Expires != 0 && c.Expires <= now {
+		r.drop(i)
+		return
+	}
+	token := c.Token
+	if cause == monitor.LostByDeletion && int8(token) != r.grant.token {
+		r.drop(i)
+		r.forgetVotes(int8(token))
+		if r.earlier != nil && r.earlier.Token.Raw() == r.Tokens[token].Prefix {
+			r.earlier = nil // it was released after all
+		}
+		return
+	}
+	r.own()
+	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: c.Expires, Epoch: c.Epoch}
+	r.loaded &^= 1 << i
+}
+
+// forgetVotes drops the lost votes of a token that has no copy any more: it was released.
+func (r *record) forgetVotes(token int8) {
+	for i := range r.Copies {
+		if c := &r.Copies[i]; c.Kind == packed.LockCopy && int8(c.Token) == token {
+			return
+		}
+	}
+	r.dropVotes(token)
+}
+
+// dropVotes drops the lost votes of a token.
+func (r *record) dropVotes(token int8) {
+	for i := range r.Copies {
+		if c := &r.Copies[i]; c.Lost() && int8(c.Token) == token {
+			r.drop(i)
+		}
+	}
+}
+
+// voteLost reports whether what node i has of r is a lost vote: not one that may be read back
+// from its disk, and no deletion that may be part of a release.
+func (t *Table) voteLost(r *record, i int) bool {
+	c := &r.Copies[i]
+	if !c.Lost() || t.nodes[i].loads && t.nodes[i].reachable {
+		return false
+	}
+	return monitor.LossCause(c.Type) != monitor.LostByDeletion || r.grant.parted && int8(c.Token) == r.grant.token
+}
+
+// lossOf is why a copy that node i has no more, and that was last read at sent, was lost.
+func (t *Table) lossOf(i int, sent packed.Moment) monitor.LossCause {
+	if n := &t.nodes[i]; n.wiped != 0 && sent <= n.wiped {
+		return monitor.LostByWipe
+	}
+	return monitor.LostByDeletion
+}
+
+// ended remembers which grants have ended: a copy of one that a node loads from its disk
+// is a left-over. It keeps the last of them, two generations.
+type ended struct {
+	seed       maphash.Seed
+	young, old map[uint64]struct{}
+}
+
+const endedKept = 1 << 17 // of a generation
+
+func (e *ended) of(key, token string) uint64 {
+	if e.young == nil {
+		e.seed, e.young = maphash.MakeSeed(), map[uint64]struct{}{}
+	}
+	var h maphash.Hash
+	h.SetSeed(e.seed)
+	_, _ = h.WriteString(key)
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(token)
+	return h.Sum64()
+}
+
+func (e *ended) add(key, token string) {
+	k := e.of(key, token)
+	if len(e.young) >= endedKept {
+		e.young, e.old = map[uint64]struct{}{}, e.young
+	}
+	e.young[k] = struct{}{}
+}
+
+func (e *ended) has(key, token string) bool {
+	k := e.of(key, token)
+	_, young := e.young[k]
+	_, old := e.old[k]
+	return young || old
+}
+
+// hasEnded reports whether the grant of token k of r is known to have ended.
+func (t *Table) hasEnded(r *record, k int8) bool {
+	token := r.Tokens[k].Prefix
+	if t.ended.has(r.key(), token) {
+		return true
+	}
+	if t.TakenBy == nil || !r.Tokens[k].Whole() {
+		return false
+	}
+	taking, ok := t.TakenBy(r.key(), token)
+	return ok && taking.Act == "force-release"
+}
