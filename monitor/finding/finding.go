@@ -111,12 +111,12 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 	}
 	f.looked = now
 	k := known{Snapshot: s, opt: f.opt, discontinuity: f.discontinuity, since: f.nodes.happened(s), boots: f.boots}
-	k.locks, k.shortest = f.locks.look(s, f.opt.NodeTimeout)
 	if f.guard != nil {
 		g := f.guard()
 		f.sight = &g
 		k.guard = f.sight
 	}
+	k.locks, k.shortest = f.locks.look(s, k.guard, f.opt.NodeTimeout)
 	for i := range f.checks {
 		c := &f.checks[i]
 		if c.after >= measured && k.discontinuity.Recent(now, measured) {

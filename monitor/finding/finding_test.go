@@ -75,6 +75,15 @@ func lockOf(key string, state monitor.LockState, tokens ...string) monitor.Lock 
 	return l
 }
 
+// lostLock was granted on three of five nodes, which have all lost their copies.
+func lostLock() monitor.Lock {
+	l := lockOf("job:3", monitor.LockLostMajority, "", "", "", "", "")
+	gone := monitor.Copy{State: monitor.CopyLost, Type: "string", Token: safetext.New("a"), Len: 1, Expires: findingEpoch.Add(time.Minute)}
+	l.Copies = monitor.PackCopies(gone, gone, gone, monitor.Copy{}, monitor.Copy{})
+	l.Holder, l.Lost = gone.Token, 3
+	return l.Until(gone.Expires)
+}
+
 // changed are these copies with another one on node i.
 func changed(copies monitor.Copies, i int, change func(c *monitor.Copy)) monitor.Copies {
 	var list []monitor.Copy
@@ -313,6 +322,13 @@ func TestFindings(t *testing.T) {
 		"contenders that take turns": {func(s *scene, at time.Duration) {
 			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", fmt.Sprint(at/time.Second), ""))
 		}, nil, ""},
+		"a lost majority, its nodes are fenced": {func(s *scene, _ time.Duration) {
+			s.Locks = monitor.NewLocks(lostLock())
+			for i := range 3 {
+				s.Nodes[i].State = monitor.NodeFenced
+			}
+		}, []string{"warning lost-majority"}, "job:3"},
+		"a lost majority, another client can get in": {func(s *scene, _ time.Duration) { s.Locks = monitor.NewLocks(lostLock()) }, []string{"danger lost-majority"}, "job:3"},
 		"an orphan":  {locks(lockOf("job:2", monitor.LockOrphaned, "a", "a", "", "", "")), []string{"warning orphan-lock"}, ""},
 		"a long TTL": {locks(lockOf("job:2", monitor.LockOverTTL, "a", "a", "a", "a", "a")), []string{"danger over-ttl"}, ""},
 		"a key that is no lock": {func(s *scene, _ time.Duration) {

@@ -17,7 +17,7 @@ func allChecks() []check {
 	}, {
 		id: "split-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badSplit, "a lock with several tokens")),
 		title: "locks with several tokens",
-		why:   "If a node voted twice, two clients believe that they hold one lock. If a crashed client left copies behind, they block others until they expire.",
+		why:   "If a node voted twice, two clients rely on one lock. If a crashed client left copies behind, they block others until they expire.",
 		do:    "Look at the copies (redlockctl locks NAME): the token with a quorum holds the lock. Find out whether a node restarted, was flushed or was promoted. Force-release the tokens that a dead client left.",
 	}, {
 		id: "same-server", part: aboutQuorum, severity: monitor.SeverityDanger, after: agreed, before: settles, find: once(sameServer),
@@ -131,9 +131,15 @@ func allChecks() []check {
 		do:    "Run a guard (redlockctl guard), or let it rejoin by hand: redlockctl node rejoin --now NAME.",
 		more:  "The node has been fenced for much longer than any guard waits. If a guard watches it and does not let it rejoin, the finding names that guard. Info if an operator cordoned the node.",
 	}, {
+		id: "lost-majority", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(lostMajority),
+		title: "locks that lost their majority",
+		why:   "Their copies were lost with restarts or a wipe of data. Their holders rely on them until they expire, and cannot extend them. While the nodes that lost the copies stay fenced, no other client gets in.",
+		do:    "Wait until the locks have expired. Do not force-release them while their holders may work: that lets a second client in.",
+		more:  "Danger if a node that lost a copy serves before the lock expires, so that another client can reach a quorum now or before the end.",
+	}, {
 		id: "orphan-lock", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badOrphan, "orphaned copies of a lock")),
 		title: "orphaned copies of locks",
-		why:   "A minority of copies blocks those nodes until it expires: a client died, or does not release a failed attempt on all nodes.",
+		why:   "A minority of copies that nobody relies on blocks those nodes until it expires: a client died, or does not release a failed attempt on all nodes.",
 		do:    "Make the client release on all nodes when an attempt fails. Wait until the copies expire, or remove them: redlockctl force-release NAME.",
 	}, {
 		id: "no-guard", part: aboutMemory, severity: monitor.SeverityWarning, after: settles, before: settles, find: once(notProtected),

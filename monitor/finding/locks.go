@@ -18,6 +18,8 @@ const (
 	badSplit
 	badOverTTL
 	badOrphan
+	badLost    // lost its majority, and nobody else can get in before its end
+	badExposed // lost its majority, and another client can get in
 	badEndless // copies without a TTL that leave others a quorum
 	badNumber
 	badHuge
@@ -33,6 +35,7 @@ var ripens = [badKinds]time.Duration{
 	badOverTTL: time.Second,
 	badOrphan:  time.Second, // beyond the time that makes it one
 	badEndless: 1500 * time.Millisecond,
+	badExposed: 200 * time.Millisecond,
 	badNumber:  1500 * time.Millisecond,
 	badHuge:    time.Second,
 	badForeign: time.Second,
@@ -74,9 +77,10 @@ type lockWatch struct {
 	// reported.
 	ripening int
 	ttls     ttlWatch
+	access   func(*monitor.Lock) monitor.Access // in the snapshot that is looked at
 }
 
-func kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
+func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 	switch l.State {
 	case monitor.LockNoTTL:
 		kind := badEndless
@@ -91,6 +95,12 @@ func kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 		kinds[badOverTTL], any = true, true
 	case monitor.LockOrphaned:
 		kinds[badOrphan], any = true, true
+	case monitor.LockLostMajority:
+		kind := badLost
+		if a := w.access(l); a.Now || !a.From.IsZero() {
+			kind = badExposed
+		}
+		kinds[kind], any = true, true
 	case monitor.LockNotALock:
 		switch {
 		case l.Form == lockform.Number():
@@ -124,7 +134,8 @@ func (w *lockWatch) anew() { w.changed, w.cursor, w.slowly = nil, "", false }
 
 // look updates the watch from a snapshot and returns the locks that have been bad for long
 // enough, by kind, and the smallest TTL in use.
-func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[int]badLocks, time.Duration) {
+func (w *lockWatch) look(s *monitor.Snapshot, guard *monitor.GuardView, nodeTimeout time.Duration) (map[int]badLocks, time.Duration) {
+	w.access = func(l *monitor.Lock) monitor.Access { return s.Access(l, guard) }
 	if w.bad == nil {
 		w.bad = map[string]*badLock{}
 	}
@@ -143,7 +154,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 	}
 	w.ttls.begin(now)
 	see := func(l *monitor.Lock) {
-		if _, any := kindsOf(l); any && w.bad[l.Key.Raw()] == nil {
+		if _, any := w.kindsOf(l); any && w.bad[l.Key.Raw()] == nil {
 			w.take(l.Key.Raw(), l, now)
 		}
 		if whole && l.Since().After(sighted) {
@@ -161,7 +172,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 	switch {
 	case w.slowly && slices.Max(w.kept[:]) < badKept:
 		most = lookSlowly
-	case !w.slowly && s.Counts[monitor.LockNoTTL]+s.Counts[monitor.LockSplit]+s.Counts[monitor.LockOverTTL]+s.Counts[monitor.LockOrphaned] > 0:
+	case !w.slowly && s.Counts[monitor.LockNoTTL]+s.Counts[monitor.LockSplit]+s.Counts[monitor.LockOverTTL]+s.Counts[monitor.LockOrphaned]+s.Counts[monitor.LockLostMajority] > 0:
 		most = s.Locks.Len() // there are bad ones: look at all now
 	}
 	for l := range s.Locks.From(w.cursor) {
@@ -182,7 +193,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 				continue
 			}
 			if now.Sub(b.since[k]) < ripensAfter(k, nodeTimeout) {
-				if k == badNoTTL || k == badSplit || k == badOverTTL {
+				if k == badNoTTL || k == badSplit || k == badOverTTL || k == badExposed {
 					w.ripening++
 				}
 				continue
@@ -195,7 +206,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			ripe[k] = these
 		}
 	}
-	for k, state := range map[int]monitor.LockState{badNoTTL: monitor.LockNoTTL, badSplit: monitor.LockSplit, badOverTTL: monitor.LockOverTTL, badOrphan: monitor.LockOrphaned, badForeign: monitor.LockNotALock} {
+	for k, state := range map[int]monitor.LockState{badNoTTL: monitor.LockNoTTL, badSplit: monitor.LockSplit, badOverTTL: monitor.LockOverTTL, badOrphan: monitor.LockOrphaned, badForeign: monitor.LockNotALock, badLost: monitor.LockLostMajority} {
 		if these := ripe[k]; these.count > 0 && w.kept[k] >= badKept {
 			these.count = max(these.count, s.Counts[state])
 			ripe[k] = these
@@ -216,7 +227,7 @@ func ripensAfter(kind int, nodeTimeout time.Duration) time.Duration {
 // been in it for long enough.
 func (w *lockWatch) awaits(now, until time.Time, nodeTimeout time.Duration) bool {
 	for _, b := range w.bad {
-		for _, k := range [...]int{badNoTTL, badSplit, badOverTTL, badOrphan} {
+		for _, k := range [...]int{badNoTTL, badSplit, badOverTTL, badOrphan, badExposed} {
 			if since := b.since[k]; !since.IsZero() && since.Before(until) && now.Sub(since) < ripensAfter(k, nodeTimeout) {
 				return true
 			}
@@ -230,7 +241,7 @@ func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
 	var kinds [badKinds]bool
 	any := false
 	if l != nil {
-		kinds, any = kindsOf(l)
+		kinds, any = w.kindsOf(l)
 	}
 	b := w.bad[key]
 	if b == nil {
