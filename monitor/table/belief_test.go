@@ -235,3 +235,53 @@ func ago(recent bool, d time.Duration) time.Duration {
 	}
 	return time.Hour
 }
+
+// Who looks for the first time says what a guard that watched all along says.
+func TestWhatGuardsKnowReachesAFirstLook(t *testing.T) {
+	const ttl = 30 * time.Second
+	guard := newRig(5, ttl).first()
+	guard.pass(time.Hour)
+	guard.set("all lost", "token-a", ttl, 0, 1, 2)
+	guard.set("one lost", "token-b", ttl, 0, 3, 4)
+	guard.set("left over", "token-c", ttl, 0, 1, 2)
+	guard.scanAll()
+	guard.scanAll()
+	guard.Reachable(1, true)
+	guard.del("left over", 0, 2) // a release; n2 refuses it
+	guard.scanAll()
+	guard.scanAll()
+	delete(guard.servers[1], "all lost")
+	delete(guard.servers[2], "all lost")
+	for _, i := range []int{1, 2} {
+		guard.Wiped(i, guard.now)
+	}
+	guard.restart(0, true, false)
+	guard.scanAll()
+	guard.scanAll()
+
+	other := newRig(5, ttl)
+	other.now, other.servers = guard.now, guard.servers
+	for i := range 5 {
+		other.Met(i, Incarnation{Started: other.now, Fenced: i < 2}, other.now)
+		other.Reachable(i, i < 2)
+	}
+	other.Heard(guard.Vouches(guard.now), other.now)
+	other.first()
+	other.pass(2 * time.Second)
+	other.scanAll()
+	other.scanAll()
+	guard.now = other.now
+	guard.scanAll()
+	for _, key := range []string{"all lost", "one lost", "left over"} {
+		a, b := guard.lock(key), other.lock(key)
+		if a.State != b.State || a.Held != b.Held || a.Lost != b.Lost || a.HeldUntil().Sub(b.HeldUntil()).Abs() > 10*time.Millisecond {
+			t.Errorf("%s:\nguard %+v\nother %+v", key, a, b)
+		}
+	}
+	if s := guard.lock("all lost").State; s != monitor.LockLostMajority {
+		t.Error(s)
+	}
+	if s := guard.lock("left over").State; s != monitor.LockOrphaned {
+		t.Error(s)
+	}
+}

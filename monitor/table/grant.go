@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/words"
 	"redlockctl/monitor"
@@ -135,7 +136,7 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 		e.Token = safetext.New(token)
 		t.emit(e)
 	}
-	t.ended.add(r.key(), token)
+	t.ended.add(r.key(), announce.TokenSum(token))
 	r.dropVotes(r.grant.token)
 	r.grant = grant{token: -1}
 }

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
 )
@@ -170,7 +171,7 @@ func (t *Table) lossOf(i int, sent packed.Moment) monitor.LossCause {
 }
 
 // ended remembers which grants have ended: a copy of one that a node loads from its disk
-// is a left-over. It keeps the last of them, two generations.
+// is a left-over. It keeps the last of them, two generations, by the sums of their tokens.
 type ended struct {
 	seed       maphash.Seed
 	young, old map[uint64]struct{}
@@ -178,7 +179,7 @@ type ended struct {
 
 const endedKept = 1 << 17 // of a generation
 
-func (e *ended) of(key, token string) uint64 {
+func (e *ended) of(key string, token [8]byte) uint64 {
 	if e.young == nil {
 		e.seed, e.young = maphash.MakeSeed(), map[uint64]struct{}{}
 	}
@@ -186,11 +187,11 @@ func (e *ended) of(key, token string) uint64 {
 	h.SetSeed(e.seed)
 	_, _ = h.WriteString(key)
 	_ = h.WriteByte(0)
-	_, _ = h.WriteString(token)
+	_, _ = h.Write(token[:])
 	return h.Sum64()
 }
 
-func (e *ended) add(key, token string) {
+func (e *ended) add(key string, token [8]byte) {
 	k := e.of(key, token)
 	if len(e.young) >= endedKept {
 		e.young, e.old = map[uint64]struct{}{}, e.young
@@ -198,7 +199,7 @@ func (e *ended) add(key, token string) {
 	e.young[k] = struct{}{}
 }
 
-func (e *ended) has(key, token string) bool {
+func (e *ended) has(key string, token [8]byte) bool {
 	k := e.of(key, token)
 	_, young := e.young[k]
 	_, old := e.old[k]
@@ -208,7 +209,7 @@ func (e *ended) has(key, token string) bool {
 // hasEnded reports whether the grant of token k of r is known to have ended.
 func (t *Table) hasEnded(r *record, k int8) bool {
 	token := r.Tokens[k].Prefix
-	if t.ended.has(r.key(), token) {
+	if t.ended.has(r.key(), announce.TokenSum(token)) {
 		return true
 	}
 	if t.TakenBy == nil || !r.Tokens[k].Whole() {

@@ -44,6 +44,7 @@ type record struct {
 	// each for the first 64.
 	hit, loaded uint64
 	earlier     *monitor.Reliance // a grant that another one followed before its time; nil: none
+	heard       [8]byte           // the token of the grant that a guard told of last
 }
 
 func (r *record) key() string { return r.lock.Key.Raw() }

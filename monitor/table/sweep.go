@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
 )
@@ -182,6 +183,9 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	a.wakeAt(t.trackAlarm(r, now))
 	t.schedule(r, a.wake)
 	t.trackGrant(r, &a)
+	if len(t.vouching) < 4*announce.MostLocks && t.vouchesFor(r, now) {
+		t.vouching[r] = struct{}{}
+	}
 	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && a.best.open > 0 { // on nodes that refuse writes it blocks nobody
 		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r.lock)))
 	}

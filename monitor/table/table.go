@@ -57,6 +57,7 @@ type Table struct {
 	settledAt, firstAlarms packed.Moment
 	restartedAt            packed.Moment // the last restart of any node
 	ended                  ended
+	vouching               map[*record]struct{} // of which more is known than their copies tell
 	emit                   func(monitor.Event)
 	// TakenBy is who took a lock from the holder of this token, as far as it is
 	// known; nil: nobody knows.
@@ -71,11 +72,12 @@ func New(names []string, quorum int, maxTTL, attempt time.Duration, now time.Tim
 	t := &Table{
 		Origin: packed.NewOrigin(now.Add(-time.Hour)), // so that no time that matters is zero
 		quorum: quorum, maxTTL: maxTTL, Attempt: attempt, emit: emit,
-		nodes:   make([]node, n),
-		names:   names,
-		records: map[string]*record{},
-		groups:  map[string]*group{},
-		locks:   monitor.NewLockTree(),
+		nodes:    make([]node, n),
+		names:    names,
+		records:  map[string]*record{},
+		groups:   map[string]*group{},
+		vouching: map[*record]struct{}{},
+		locks:    monitor.NewLockTree(),
 	}
 	for i := range t.nodes {
 		t.nodes[i].epoch, t.nodes[i].incarnation = 1, 1
@@ -132,6 +134,9 @@ func (t *Table) token(r *record, i int, tok packed.Token) uint8 {
 		r.compact()
 	}
 	tok.Prefix = strings.Clone(tok.Prefix)
+	if k, ok := r.learnToken(tok); ok {
+		return uint8(k)
+	}
 	r.Tokens = append(r.Tokens, tok)
 	t.weigh(r, r.foreign)
 	return uint8(len(r.Tokens) - 1)

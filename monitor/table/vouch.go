@@ -1,0 +1,154 @@
+package table
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/monitor/internal/packed"
+)
+
+// Vouches are the locks of which this table knows what their copies do not tell: a grant that
+// runs though copies were lost, or copies on nodes that may have forgotten votes of which it is
+// known that nobody relies on them. A guard announces them, so that who looks for the first
+// time says the same. They are the first by their keys; Until is by our clock.
+func (t *Table) Vouches(at time.Time) []announce.Lock {
+	now := t.Moment(at)
+	records := make([]*record, 0, len(t.vouching))
+	for r := range t.vouching {
+		records = append(records, r)
+	}
+	slices.SortFunc(records, func(a, b *record) int { return strings.Compare(a.key(), b.key()) })
+	var all []announce.Lock
+	for _, r := range records {
+		if len(all) >= announce.MostLocks {
+			break
+		}
+		if !t.vouchesFor(r, now) {
+			delete(t.vouching, r)
+			continue
+		}
+		if r.earlier != nil {
+			all = append(all, vouch(r.key(), r.earlier.Token.Raw(), r.earlier.Until))
+		}
+		if g := &r.grant; g.token >= 0 && g.fell {
+			v := vouch(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
+			for i := range r.Copies {
+				if c := &r.Copies[i]; c.Lost() && int8(c.Token) == g.token {
+					v.Lost = append(v.Lost, t.names[i])
+				}
+			}
+			all = append(all, v)
+		}
+		for k := range r.Tokens {
+			if r.lock.State == monitor.LockOrphaned && int8(k) == r.holder {
+				v := vouch(r.key(), r.Tokens[k].Prefix, time.Time{})
+				v.Ended = true
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}
+
+func vouch(key, token string, until time.Time) announce.Lock {
+	return announce.Lock{Key: safetext.New(key), Token: announce.TokenSum(token), Short: announce.ShortToken(token), Until: until}
+}
+
+// vouchesFor reports whether more is known of r than its copies tell.
+func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
+	switch {
+	case r.buried:
+		return false
+	case r.grant.token >= 0 && r.grant.fell, r.earlier != nil:
+		return true
+	}
+	return r.lock.State == monitor.LockOrphaned && t.lossWithin(now)
+}
+
+// lossWithin reports whether a node may have forgotten a vote that would be unexpired.
+func (t *Table) lossWithin(now packed.Moment) bool {
+	for i := range t.nodes {
+		if n := &t.nodes[i]; n.loss.known && (t.maxTTL == 0 || now-n.loss.at < packed.Moment(t.maxTTL+t.Attempt)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Heard takes in what guards know of locks, with Until by our clock.
+func (t *Table) Heard(all []announce.Lock, at time.Time) {
+	now := t.Moment(at)
+	for _, v := range all {
+		r := t.records[v.Key.Raw()]
+		if v.Ended {
+			if !t.ended.has(v.Key.Raw(), v.Token) {
+				t.ended.add(v.Key.Raw(), v.Token)
+				if r != nil {
+					t.markDirty(r)
+				}
+			}
+			continue
+		}
+		if end := t.Moment(v.Until); end == 0 || end > now {
+			t.hearGrant(r, v, end)
+		}
+	}
+}
+
+// hearGrant takes in a grant that lost copies, unless the table knows a grant of its own.
+func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
+	if r == nil {
+		if t.settled && v.Short == "" {
+			return
+		}
+		r = t.newRecord(v.Key.Raw())
+	}
+	if r.heard == v.Token || r.grant.token >= 0 && r.tokenOfSum(v.Token) == r.grant.token {
+		return
+	}
+	r.heard = v.Token
+	k := r.tokenOfSum(v.Token)
+	if r.grant.token >= 0 {
+		r.earlier = &monitor.Reliance{Token: safetext.New(v.Short), Until: t.Time(end)}
+		t.markDirty(r)
+		return
+	}
+	if k < 0 {
+		r.own()
+		r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: v.Short, Length: int64(len(v.Short))})
+		k = int8(len(r.Tokens) - 1)
+	}
+	r.grant = grant{token: k, end: end, fell: true}
+	for _, name := range v.Lost {
+		if i := slices.Index(t.names, name); i >= 0 && !r.Copies[i].Have() && !r.Copies[i].Lost() {
+			r.own()
+			r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(monitor.LostByRestart), Token: uint8(k), Expires: end}
+		}
+	}
+	t.weigh(r, false)
+	t.markDirty(r)
+}
+
+// tokenOfSum is the token of r with this sum; −1: it has none.
+func (r *record) tokenOfSum(sum [8]byte) int8 {
+	for k := range r.Tokens {
+		if announce.TokenSum(r.Tokens[k].Prefix) == sum {
+			return int8(k)
+		}
+	}
+	return -1
+}
+
+// learnToken gives a grant that a guard told of its token, now that a copy of it was read.
+func (r *record) learnToken(tok packed.Token) (k int8, ok bool) {
+	if k = r.grant.token; k < 0 || r.heard == [8]byte{} || announce.TokenSum(tok.Prefix) != r.heard || announce.TokenSum(r.Tokens[k].Prefix) == r.heard {
+		return -1, false
+	}
+	r.Tokens = slices.Clone(r.Tokens) // others share them
+	r.Tokens[k] = tok
+	return k, true
+}
