@@ -82,4 +82,5 @@ type GuardedNode struct {
 	// OpenFor is how long its last incarnation was open before it was closed.
 	OpenFor time.Duration
 	Err     string // why it could not be closed or opened, or talked to
+	Invalid string // what it answered the guard that no Redis server does; empty: nothing
 }

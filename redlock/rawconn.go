@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"time"
@@ -21,10 +22,9 @@ type rawConn struct {
 
 // newRawConn makes a connection that is not dialled yet. timeout is to dial, and for
 // each step of the greeting. The caller closes the client.
-func newRawConn(n *Node, protocol int, timeout time.Duration) *rawConn {
+func newRawConn(n *Node, timeout time.Duration, with ...func(*redis.Options)) *rawConn {
 	b := &rawConn{}
-	b.client = n.Within(NewBudget(resp.MostBytes, 0)).OneConnection(timeout, func(opt *redis.Options) {
-		opt.Protocol = protocol
+	b.client = n.Within(NewBudget(resp.MostBytes, 0)).OneConnection(timeout, append(with[:len(with):len(with)], func(opt *redis.Options) {
 		dial := opt.Dialer
 		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dial == nil {
@@ -37,9 +37,34 @@ func newRawConn(n *Node, protocol int, timeout time.Duration) *rawConn {
 			b.conn = &observedConn{Conn: c}
 			return b.conn, nil
 		}
-	})
+	})...)
 	return b
 }
+
+// protocol chooses the version of RESP.
+func protocol(version int) func(*redis.Options) {
+	return func(opt *redis.Options) { opt.Protocol = version }
+}
+
+// Open opens a connection that the client library dials, encrypts, authenticates and
+// greets, and that the caller reads and writes from then on. timeout is to dial, and for each step of
+// the greeting. What comes in is not checked: read it with a bound.
+func (n *Node) Open(ctx context.Context, timeout time.Duration, with ...func(*redis.Options)) (net.Conn, error) {
+	c := newRawConn(n, timeout, with...)
+	if err := c.greet(ctx); err != nil {
+		_ = c.client.Close()
+		return nil, err
+	}
+	return openedConn{c.conn, c.client}, nil
+}
+
+// openedConn is a connection that ends with its client.
+type openedConn struct {
+	net.Conn
+	client *redis.Client
+}
+
+func (c openedConn) Close() error { return errors.Join(c.client.Close(), c.Conn.Close()) }
 
 // greet connects, and makes sure that the node answers.
 func (c *rawConn) greet(ctx context.Context) error {

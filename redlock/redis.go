@@ -84,7 +84,7 @@ type redisWire struct {
 
 func (w redisWire) open(ctx context.Context) (link, error) {
 	// RESP2 has no messages out of turn: the n-th reply is that of the n-th request.
-	b := newRawConn(w.node, 2, w.connect)
+	b := newRawConn(w.node, w.connect, protocol(2))
 	if err := b.greet(ctx); err != nil {
 		_ = b.client.Close()
 		return nil, err

@@ -40,7 +40,7 @@ func newRedisTracking(n *Node, timeout time.Duration) *redisTracking {
 }
 
 func (t *redisTracking) open(ctx context.Context) (tracking bool, err error) {
-	b := newRawConn(t.node, 3, t.timeout)
+	b := newRawConn(t.node, t.timeout, protocol(3))
 	if !t.use(b.client, nil) {
 		return false, errors.Join(ErrClosed, b.client.Close())
 	}

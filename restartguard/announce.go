@@ -1,12 +1,14 @@
 package restartguard
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"redlockctl/internal/resp"
 	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
@@ -15,6 +17,7 @@ const (
 	announcePing  = 2 * time.Second        // between two signs of life on the connection
 	announceAgain = 100 * time.Millisecond // before the next connection is tried
 	announceLater = 2 * time.Second        // where the node does not let us
+	announceMost  = 30 * time.Second       // where what it answers is invalid again and again
 )
 
 // announcer keeps a guard seen on one node.
@@ -23,81 +26,141 @@ type announcer struct {
 	timeout time.Duration
 	text    func() string   // what it says of itself
 	changed <-chan struct{} // that may be another by now
+	// seen is told why the guard is not seen on a node that answers; nil: it is seen.
+	seen func(error)
 }
 
-// run goes from one connection to the next until ctx ends; the node may refuse the command.
-func (a announcer) run(ctx context.Context, refused func(error)) {
+// run goes from one connection to the next until ctx ends.
+func (a announcer) run(ctx context.Context) {
+	invalid := announceLater // the pause after an invalid answer
 	for ctx.Err() == nil {
-		err := a.announced(ctx)
+		conn, err := a.node.Open(ctx, a.timeout, abrupt)
+		opened := err == nil
+		if opened {
+			var seen bool
+			if seen, err = a.announced(ctx, conn); seen {
+				invalid = announceLater
+			}
+		}
 		if ctx.Err() != nil {
 			return
 		}
 		pause := announceAgain
-		if denied := answered(err) && !isSetup(err); denied {
-			refused(err)
+		switch bad := errors.Is(err, redlock.ErrBadReply); {
+		case bad:
+			pause = invalid
+			invalid = min(2*invalid, announceMost)
+		case answered(err), errors.Is(err, redlock.ErrFull):
 			pause = announceLater
-		} else if answered(err) || errors.Is(err, redlock.ErrFull) {
-			pause = announceLater // the watch itself has told it
+		}
+		// What keeps the guard from opening a connection the watch itself has told.
+		if opened && pause != announceAgain {
+			a.seen(err)
 		}
 		_ = sleep.For(ctx, pause)
 	}
 }
 
-// isSetup reports whether the server refused the connection, and not the command.
-func isSetup(err error) bool {
-	return redis.IsAuthError(err) || redis.HasErrorPrefix(err, "LOADING")
-}
-
-// announced is one connection: subscribed until it breaks.
-func (a announcer) announced(ctx context.Context) error {
-	client := a.node.Within(redlock.NewBudget(guardReply, 0)).OneConnection(a.timeout, func(opt *redis.Options) { opt.PoolSize = 2 }, abrupt)
-	defer client.Close()
-	sub := client.Subscribe(ctx)
+// announced is one connection: subscribed until it breaks. seen: the server has confirmed the announcement.
+func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err error) {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	s := subscription{conn, bufio.NewReader(conn), a.timeout}
 	// What it says may be of an earlier incarnation of the node for a moment, until
 	// the watch has met this one.
 	said := a.text()
-	if err := sub.Subscribe(ctx, said); err != nil {
-		_ = sub.Close()
-		return err
+	if err := s.send(resp.AppendCommand(nil, "SUBSCRIBE", said)); err != nil {
+		return false, err
 	}
+	if what, err := s.next(); err != nil {
+		return false, fmt.Errorf("SUBSCRIBE: %w", err)
+	} else if what != "subscribe" {
+		return false, fmt.Errorf("SUBSCRIBE: %w: it says %.40q", redlock.ErrBadReply, what)
+	}
+	a.seen(nil)
 	ended := make(chan error, 1)
 	go func() {
 		for {
 			// Messages, which anybody may send there, say nothing.
-			if _, err := sub.ReceiveTimeout(ctx, announcePing+a.timeout); err != nil {
+			if _, err := s.next(); err != nil {
 				ended <- err
 				return
 			}
 		}
 	}()
+	defer func() { _ = conn.Close(); <-ended }()
 	ping := time.NewTicker(announcePing)
 	defer ping.Stop()
-	err := func() error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case err := <-ended:
-				ended <- err
-				return err
-			case <-ping.C:
-				if err := sub.Ping(ctx); err != nil {
-					return err
-				}
-			case <-a.changed:
-				next := a.text()
-				if next == said {
-					continue
-				}
-				// The one before the other: at no moment is there none.
-				if err := errors.Join(sub.Subscribe(ctx, next), sub.Unsubscribe(ctx, said)); err != nil {
-					return err
-				}
-				said = next
+	for {
+		var out []byte
+		select {
+		case err := <-ended:
+			ended <- err
+			return true, err
+		case <-ping.C:
+			out = resp.AppendCommand(nil, "PING")
+		case <-a.changed:
+			next := a.text()
+			if next == said {
+				continue
 			}
+			// The one before the other: at no moment is there none.
+			out = resp.AppendCommand(resp.AppendCommand(nil, "SUBSCRIBE", next), "UNSUBSCRIBE", said)
+			said = next
 		}
-	}()
-	_ = sub.Close()
-	<-ended
+		if err := s.send(out); err != nil {
+			return true, err
+		}
+	}
+}
+
+// subscription is a connection that a server tells of channels. The client library ends the process where
+// what it reads there is not of the form that it expects, so it is read here.
+type subscription struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	timeout time.Duration
+}
+
+func (s subscription) send(b []byte) error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
+		return err
+	}
+	_, err := s.conn.Write(b)
 	return err
+}
+
+// next waits for the next thing that the server says, and returns what it is: "subscribe", "message" or the like.
+// It fails with a [redlock.ErrBadReply] if a server with channels does not speak like that.
+func (s subscription) next() (what string, err error) {
+	if err := s.conn.SetReadDeadline(time.Now().Add(announcePing + s.timeout)); err != nil {
+		return "", err
+	}
+	kind, n, text, err := resp.ReadHead(s.in)
+	switch {
+	case err != nil:
+		return "", err
+	case kind == '-':
+		return "", redlock.ServerError(text)
+	case kind == '+':
+		return string(text), nil
+	case kind != '*' && kind != '>':
+		return "", fmt.Errorf("%w: it begins with %q", redlock.ErrBadReply, kind)
+	case n < 2 || n > resp.MostItems:
+		return "", fmt.Errorf("%w: a list of %d", redlock.ErrBadReply, n)
+	}
+	most := resp.ItemCost
+	name, err := resp.ReadItem(s.in, 1, &most)
+	if err != nil {
+		return "", err
+	}
+	if name.Kind != '$' && name.Kind != '+' {
+		return "", fmt.Errorf("%w: a list that begins with %q", redlock.ErrBadReply, name.Kind)
+	}
+	for range n - 1 {
+		if err := resp.Skip(s.in); err != nil {
+			return "", err
+		}
+	}
+	return name.Text, nil
 }

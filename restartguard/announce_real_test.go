@@ -196,3 +196,46 @@ func TestTheSameServerTwiceIsRefused(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// A server that answers SUBSCRIBE with what is none ends nobody's guard, and is itself guarded: each node that
+// restarts is fenced, and rejoins.
+func TestAnInvalidAnswerToAnAnnouncementEndsNoGuard(t *testing.T) {
+	for name, answer := range map[string]string{
+		"an empty list": "*0\r\n", "no name": "*3\r\n:1\r\n:2\r\n:3\r\n", "lists": "*3\r\n*1\r\n:1\r\n*0\r\n*0\r\n", "one item": "*1\r\n$9\r\nsubscribe\r\n",
+		"a push of nothing": ">0\r\n", "null": "_\r\n", "no list": "*-1\r\n", "a map": "%1\r\n+a\r\n+b\r\n", "a number": ":1\r\n", "OK": "+OK\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := labtest.Servers(t, 3, lab.BootFence...)
+			nodes := labtest.Nodes(servers)
+			nodes[2] = labtest.Misbehaving(t, nodes[2].Name(), servers[2].Addr(), labtest.Mischief{To: "subscribe", Answer: answer})
+			for _, s := range servers {
+				do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
+			}
+			g := guard(t, restartguard.Config{}, nodes...)
+			serving := func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseServing }
+			for i, s := range servers {
+				if !wait(func() bool { return serving(g.Status()[i]) }) {
+					t.Fatalf("%+v", g.Status()[i])
+				}
+				born := restart(t, s)
+				notBefore(t, delay, born, firstWrite(t, s))
+				if !wait(func() bool { return serving(g.Status()[i]) && g.Status()[i].Verified }) {
+					t.Fatalf("%+v", g.Status()[i])
+				}
+			}
+			if !wait(func() bool { return g.Status()[2].Invalid != "" }) {
+				t.Errorf("nobody is told: %+v", g.Status()[2])
+			}
+			if text := g.told("announce"); !strings.Contains(text, "SUBSCRIBE: "+redlock.ErrBadReply.Error()) {
+				t.Errorf("told: %q", text)
+			}
+			for i, s := range servers[:2] {
+				announces(t, s, "the guard", func(all []announce.Guard) bool { return len(all) == 1 && all[0].ID == g.ID() })
+				if st := g.Status()[i]; st.Invalid != "" || st.Err != "" {
+					t.Errorf("%+v", st)
+				}
+			}
+		})
+	}
+}

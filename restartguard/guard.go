@@ -103,6 +103,10 @@ type member struct {
 	mu    sync.Mutex
 	state State
 	same  string    // see [NodeStatus]
+	// unseen is why the guard is not seen on a node that answers; "": it is seen, or that is not known.
+	// invalid: the node gave no valid answer to the announcement.
+	unseen  string
+	invalid bool
 	beat  time.Time // when its watch last came round
 }
 
@@ -280,7 +284,7 @@ func (g *Guard) Status() []NodeStatus {
 
 func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
 	w.mu.Lock()
-	s, same := w.state, w.same
+	s, same, unseen, invalid := w.state, w.same, w.unseen, w.invalid
 	w.mu.Unlock()
 	st := NodeStatus{
 		Node: w.node.Name(), Phase: s.Phase, Verified: s.Verified, Known: s.Known, Proven: s.Proven,
@@ -300,6 +304,12 @@ func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
 	}
 	if st.Err == "" && s.Clockless {
 		st.Err = clockless
+	}
+	if s.Phase != PhaseUnreachable && unseen != "" {
+		st.Err = cmp.Or(st.Err, unannounced+": "+unseen)
+		if invalid {
+			st.Invalid = unseen
+		}
 	}
 	switch s.Phase {
 	case PhaseExposed:

@@ -184,4 +184,6 @@ type NodeStatus struct {
 	// Same is an earlier node that is the same server, by another address: this one has
 	// no vote of its own. "": none.
 	Same string
+	// Invalid is what it answers that no Redis server does, though it can be guarded; "": nothing.
+	Invalid string
 }

@@ -316,6 +316,11 @@ func (g *Guard) Run(ctx context.Context) error {
 // keepAnnounced keeps a connection on which the guard is seen, until ctx ends.
 func (w *watcher) keepAnnounced(ctx context.Context) {
 	last := ""
-	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, text: w.announcement, changed: w.changed}
-	a.run(ctx, func(err error) { w.say(&last, err, "cannot announce itself, so that nobody sees that it watches") })
+	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, text: w.announcement, changed: w.changed, seen: func(err error) {
+		w.mu.Lock()
+		w.unseen, w.invalid = show(err), errors.Is(err, redlock.ErrBadReply)
+		w.mu.Unlock()
+		w.say(&last, err, unannounced)
+	}}
+	a.run(ctx)
 }

@@ -49,6 +49,8 @@ const (
 	blindlyServing = "its fence cannot be read: not guarded"
 )
 
+const unannounced = "cannot announce itself, so that nobody sees that it watches"
+
 const unheard = "the announcements of other guards cannot be read, so that only its own D counts here"
 
 func sameServer(other string) string {

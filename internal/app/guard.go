@@ -61,7 +61,7 @@ func sightOf(g *restartguard.Guard) monitor.GuardView {
 		}
 		sight.Nodes[s.Node] = monitor.GuardedNode{
 			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, AtStart: s.AtStart && !s.Verified, Since: s.Since,
-			OpenFor: restartguard.AtMost(s.BootExposed), Err: s.Err,
+			OpenFor: restartguard.AtMost(s.BootExposed), Err: s.Err, Invalid: s.Invalid,
 		}
 	}
 	if o := g.Outlook(); !o.Possible() && g.Met() {

@@ -50,6 +50,27 @@ func TestReadValueRefuses(t *testing.T) {
 	}
 }
 
+// Whatever a value is, it is read away as a whole, and nothing behind it.
+func TestSkip(t *testing.T) {
+	for _, in := range []string{
+		"+OK\r\n", "-ERR no\r\n", ":1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(123\r\n", "$-1\r\n", "*-1\r\n", "$0\r\n\r\n", "=0\r\n\r\n", "!5\r\nERR x\r\n",
+		"=7\r\ntxt:a\r\n\r\n", "*0\r\n", "~1\r\n:1\r\n", ">2\r\n+a\r\n*1\r\n:1\r\n", "%2\r\n+a\r\n:1\r\n+b\r\n*0\r\n", "$100000\r\n" + strings.Repeat("x", 100000) + "\r\n",
+	} {
+		r := bufio.NewReader(strings.NewReader(in + "+next\r\n"))
+		if err := Skip(r); err != nil {
+			t.Errorf("%.20q: %v", in, err)
+		}
+		if next, _ := r.ReadString('\n'); next != "+next\r\n" {
+			t.Errorf("%.20q: then %q", in, next)
+		}
+	}
+	for _, in := range []string{"|0\r\n", "?\r\n", strings.Repeat("*1\r\n", 6), "$9999999999\r\n", "%9223372036854775807\r\n"} {
+		if err := Skip(bufio.NewReader(strings.NewReader(in))); !errors.Is(err, ErrBad) {
+			t.Errorf("%.20q: %v", in, err)
+		}
+	}
+}
+
 // A command is read by a server as it was meant, whatever its arguments hold.
 func FuzzCommand(f *testing.F) {
 	f.Add("SET", "a\r\n$1\r\nx")

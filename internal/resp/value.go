@@ -93,3 +93,52 @@ func readList(in *bufio.Reader, kind byte, n, depth int, left *int) (Value, erro
 	}
 	return Value{Kind: kind, Items: items}, nil
 }
+
+// mostSkipped is the greatest length of a value that is skipped, in bytes or items: a server takes no longer text.
+const mostSkipped = 512 << 20
+
+// Skip reads a value away, of whatever kind and length, in no more memory than in has.
+func Skip(in *bufio.Reader) error { return skip(in, 0) }
+
+func skip(in *bufio.Reader, depth int) error {
+	kind, n, text, err := ReadHead(in)
+	if err != nil {
+		return err
+	}
+	if n > mostSkipped {
+		return fmt.Errorf("%w: a length of %.40q", ErrLong, text)
+	}
+	switch kind {
+	case '$', '=', '!':
+		if n >= 0 {
+			return SkipText(in, int(n))
+		}
+		return nil
+	case '%':
+		n *= 2
+	case '*', '~', '>':
+	default:
+		return nil
+	}
+	if n > 0 && depth == mostDepth {
+		return fmt.Errorf("%w: too deep", ErrBad)
+	}
+	for range n {
+		if err := skip(in, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SkipText reads away a text of n bytes, behind its head, and the end of its line.
+func SkipText(in *bufio.Reader, n int) error {
+	for n += len("\r\n"); n > 0; {
+		k, err := in.Discard(min(n, 1<<20))
+		if err != nil {
+			return err
+		}
+		n -= k
+	}
+	return nil
+}

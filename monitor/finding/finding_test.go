@@ -402,6 +402,13 @@ func TestFindings(t *testing.T) {
 		"memory is used up":       {node(0, func(n *monitor.Node) { n.Facts.MaxMemory, n.UsedMemory = 100, 95 }), []string{"warning memory-full n1"}, ""},
 		"connections are nearly used up": {node(0, func(n *monitor.Node) { n.Clients, n.Facts.MaxClients = 900, 1000 }),
 			[]string{"warning clients-full n1"}, "900 of maxclients 1000 connections are open"},
+		"an invalid answer to the guard": {func(s *scene, _ time.Duration) {
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Verified: true, Invalid: "SUBSCRIBE: not a reply of a Redis server: a list of 0"}
+		}, []string{"warning invalid-answers n2"}, "a list of 0"},
+		"an invalid answer of a node that is down": {func(s *scene, _ time.Duration) {
+			s.Nodes[1].State = monitor.NodeDown
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Verified: true, Invalid: "SUBSCRIBE: not a reply of a Redis server: a list of 0"}
+		}, []string{"warning node-down n2"}, ""},
 		"some connections are left": {node(0, func(n *monitor.Node) { n.Clients, n.Facts.MaxClients = 899, 1000 }), nil, ""},
 		"connections were refused": {at(5*time.Second, func(s *scene) { s.Nodes[0].Facts.Refused = 3 }),
 			[]string{"warning clients-full n1"}, "3 connections refused while it was watched, the last 15s ago"},

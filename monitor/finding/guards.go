@@ -65,3 +65,9 @@ func notProtected(k known, f *found) bool {
 	f.Remedy = "Give this user the rights that redlockctl config acl --role observer prints, so that a guard can be seen."
 	return len(hidden) > 0 && f.seen("guards cannot be seen on %s: this user may not call PUBSUB CHANNELS", strings.Join(hidden, ", "))
 }
+
+// invalidAnswers: what a server answers the guard is no reply of a Redis server.
+func invalidAnswers(k known, n *monitor.Node, f *found) bool {
+	g, ok := k.guardOf(n.Name)
+	return ok && g.Invalid != "" && n.State.Readable() && f.seen("%s", g.Invalid)
+}

@@ -119,6 +119,12 @@ func allChecks() []check {
 		do:    "Start the server, or fix the network. The node starts fenced, and rejoins after the longest TTL.",
 		more:  "The node is down, slow or loading, or it refuses this program's user. The finding says how many more nodes may fail.",
 	}, {
+		id: "invalid-answers", part: aboutQuorum, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(invalidAnswers),
+		title: "its answers are invalid",
+		why:   "It answers as no Redis or Valkey server does. The node is guarded, but other guards and consoles do not see this guard there.",
+		do:    "Check what listens at this address: a proxy that does not pass all commands on, or a server that only imitates Redis. Point the node at the server itself.",
+		more:  "Reported by a guard in this program. Other guards write it to their log and audit log. A node whose other answers are invalid too counts as down: see node-down.",
+	}, {
 		id: "clients-full", part: aboutQuorum, severity: monitor.SeverityWarning, after: measured, before: calms, find: each(clientsFull),
 		title: "maxclients is nearly reached",
 		why:   "At the limit the server refuses every new connection: from lock clients, from its guard and from this program. Open connections stay.",

@@ -46,7 +46,6 @@ var ErrBadPush = errors.New("not a message of a Redis server")
 const (
 	LongestKey  = 64 << 10 // bytes; a longer name is no lock's
 	longestLine = 1 << 10  // of a header or an error
-	pushDepth   = 4
 )
 
 // OpenFeed connects to a node and asks it to tell of keys with these prefixes.
@@ -195,7 +194,7 @@ func readPush(in *bufio.Reader, keep func([]byte) bool) (push, error) {
 	}
 	if name != "invalidate" || n != 2 {
 		for range n - 1 {
-			if err := discard(in, 0); err != nil {
+			if err := discard(in); err != nil {
 				return p, err
 			}
 		}
@@ -301,45 +300,16 @@ func readShort(in *bufio.Reader) (string, error) {
 }
 
 // discard reads a value away.
-func discard(in *bufio.Reader, depth int) error {
-	kind, n, _, err := readHead(in)
-	if err != nil || n <= 0 && kind != '$' {
-		return err
+func discard(in *bufio.Reader) error {
+	err := unexpected(resp.Skip(in))
+	if errors.Is(err, resp.ErrBad) {
+		err = fmt.Errorf("%w: %w", ErrBadPush, err)
 	}
-	switch kind {
-	case '$', '=', '!':
-		if n < 0 {
-			return nil
-		}
-		return skip(in, n)
-	case '%':
-		n *= 2
-	case '*', '>', '~':
-	default:
-		return nil
-	}
-	if depth == pushDepth {
-		return fmt.Errorf("%w: too deep", ErrBadPush)
-	}
-	for range n {
-		if err := discard(in, depth+1); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // skip reads away n bytes and the end of the line.
-func skip(in *bufio.Reader, n int) error {
-	for n += 2; n > 0; {
-		k, err := in.Discard(min(n, 1<<20))
-		if err != nil {
-			return unexpected(err)
-		}
-		n -= k
-	}
-	return nil
-}
+func skip(in *bufio.Reader, n int) error { return unexpected(resp.SkipText(in, n)) }
 
 // readAnswer reads an answer that is no push, whatever it is.
 func readAnswer(in *bufio.Reader) (kind byte, line string, err error) {
@@ -353,7 +323,7 @@ func readAnswer(in *bufio.Reader) (kind byte, line string, err error) {
 			_, _, line, err := readHead(in)
 			return kind, line, err
 		default:
-			if err := discard(in, 0); err != nil || kind != '>' {
+			if err := discard(in); err != nil || kind != '>' {
 				return kind, "", err
 			}
 		}

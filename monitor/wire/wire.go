@@ -119,7 +119,7 @@ func (w *wire) next(most int) (value, error) {
 				return value{}, fmt.Errorf("%w: a push of %.40q", redlock.ErrBadReply, rest)
 			}
 			for range n {
-				if err := discard(w.in, 0); err != nil {
+				if err := discard(w.in); err != nil {
 					return value{}, err
 				}
 			}
