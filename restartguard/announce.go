@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"redlockctl/internal/resp"
@@ -24,8 +25,8 @@ const (
 type announcer struct {
 	node    *redlock.Node
 	timeout time.Duration
-	text    func() string   // what it says of itself
-	changed <-chan struct{} // that may be another by now
+	text    func() []string // the channels: what it says of itself, then of locks
+	changed <-chan struct{} // these may be others by now
 	// seen is told why the guard is not seen on a node that answers; nil: it is seen.
 	seen func(error)
 }
@@ -69,7 +70,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 	// What it says may be of an earlier incarnation of the node for a moment, until
 	// the watch has met this one.
 	said := a.text()
-	if err := s.send(resp.AppendCommand(nil, "SUBSCRIBE", said)); err != nil {
+	if err := s.send(resp.AppendCommand(nil, append([]string{"SUBSCRIBE"}, said...)...)); err != nil {
 		return false, err
 	}
 	if what, err := s.next(); err != nil {
@@ -101,17 +102,26 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 			out = resp.AppendCommand(nil, "PING")
 		case <-a.changed:
 			next := a.text()
-			if next == said {
+			// The new ones before the old ones: at no moment is there none.
+			if fresh := without(next, said); len(fresh) > 0 {
+				out = resp.AppendCommand(out, append([]string{"SUBSCRIBE"}, fresh...)...)
+			}
+			if gone := without(said, next); len(gone) > 0 {
+				out = resp.AppendCommand(out, append([]string{"UNSUBSCRIBE"}, gone...)...)
+			}
+			if said = next; out == nil {
 				continue
 			}
-			// The one before the other: at no moment is there none.
-			out = resp.AppendCommand(resp.AppendCommand(nil, "SUBSCRIBE", next), "UNSUBSCRIBE", said)
-			said = next
 		}
 		if err := s.send(out); err != nil {
 			return true, err
 		}
 	}
+}
+
+// without are the channels of some that others have not.
+func without(some, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(some), func(c string) bool { return slices.Contains(others, c) })
 }
 
 // subscription is a connection that a server tells of channels. The client library ends the process where

@@ -102,12 +102,15 @@ type member struct {
 
 	mu    sync.Mutex
 	state State
-	same  string    // see [NodeStatus]
+	same  string // see [NodeStatus]
 	// unseen is why the guard is not seen on a node that answers; "": it is seen, or that is not known.
 	// invalid: the node gave no valid answer to the announcement.
 	unseen  string
 	invalid bool
-	beat  time.Time // when its watch last came round
+	beat    time.Time // when its watch last came round
+	vouched []string  // what it announces of locks
+
+	changed chan struct{} // what it announces may be another
 }
 
 // New makes a guard; nothing is contacted before Run.
@@ -141,7 +144,7 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 	g.host = safetext.New(host)
 	names := map[string]bool{}
 	for _, n := range nodes {
-		w := &member{node: n, method: cfg.Methods[n.Name()], beat: time.Now()}
+		w := &member{node: n, method: cfg.Methods[n.Name()], beat: time.Now(), changed: make(chan struct{}, 1)}
 		if err := w.method.check(); err != nil {
 			return nil, fmt.Errorf("restart guard: node %q: %w", n.Name(), err)
 		}

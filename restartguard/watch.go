@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +18,6 @@ import (
 type watcher struct {
 	guard *Guard
 	*member
-
-	changed chan struct{} // what it announces may be another
 
 	// When it last read what other guards announce, and why it could not; what was
 	// written last, and when.
@@ -268,8 +267,8 @@ func (w *watcher) say(last *string, err error, what string) {
 	*last = why
 }
 
-// announcement is what the guard says of itself on this node.
-func (w *watcher) announcement() string {
+// announcements are what the guard says of itself on this node, and of locks.
+func (w *watcher) announcements() []string {
 	w.mu.Lock()
 	s := &w.state
 	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster)}
@@ -280,12 +279,29 @@ func (w *watcher) announcement() string {
 	default:
 		a.Boot, a.Exposed = announce.BootUnfenced, s.BootExposed
 	}
-	w.mu.Unlock()
-	return a.Channel()
+	defer w.mu.Unlock()
+	return append([]string{a.Channel()}, w.vouched...)
 }
 
-// renew has the announcement renewed if it says something else by now.
-func (w *watcher) renew() {
+// Vouch has the guard announce on a node what it knows of locks: channels, as package announce makes
+// them.
+func (g *Guard) Vouch(node string, channels []string) {
+	for _, m := range g.members {
+		if m.node.Name() != node {
+			continue
+		}
+		m.mu.Lock()
+		same := slices.Equal(m.vouched, channels)
+		m.vouched = channels
+		m.mu.Unlock()
+		if !same {
+			m.renew()
+		}
+	}
+}
+
+// renew has the announcements renewed if they are others by now.
+func (w *member) renew() {
 	select {
 	case w.changed <- struct{}{}:
 	default:
@@ -299,7 +315,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	watches := make([]*watcher, len(g.members))
 	for i, m := range g.members {
-		w := &watcher{guard: g, member: m, changed: make(chan struct{}, 1)}
+		w := &watcher{guard: g, member: m}
 		watches[i] = w
 		wg.Go(func() { w.run(ctx) })
 		if m.method.Kind != MethodNone { // it fences nothing there, and must not be taken for one that does
@@ -316,7 +332,7 @@ func (g *Guard) Run(ctx context.Context) error {
 // keepAnnounced keeps a connection on which the guard is seen, until ctx ends.
 func (w *watcher) keepAnnounced(ctx context.Context) {
 	last := ""
-	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, text: w.announcement, changed: w.changed, seen: func(err error) {
+	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, text: w.announcements, changed: w.changed, seen: func(err error) {
 		w.mu.Lock()
 		w.unseen, w.invalid = show(err), errors.Is(err, redlock.ErrBadReply)
 		w.mu.Unlock()

@@ -1,10 +1,13 @@
 package app
 
 import (
+	"context"
 	"time"
 
 	"redlockctl/internal/operator"
+	"redlockctl/internal/sleep"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/restartguard"
 )
 
@@ -51,6 +54,27 @@ func (k *guardEvents) take(cluster string, e restartguard.Event) {
 	}
 	k.tell(e)
 	k.record.Take(cluster, e)
+}
+
+// vouch has a guard announce what a monitor beside it knows of locks, so that who looks for the
+// first time says the same, until ctx ends.
+func vouch(ctx context.Context, mon *observe.Monitor, g *restartguard.Guard) {
+	const pause = 200 * time.Millisecond
+	for version := uint64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-mon.Changed(version):
+		}
+		s := mon.Snapshot()
+		version = s.Version
+		for i := range s.Nodes {
+			g.Vouch(s.Nodes[i].Name, mon.Vouches(s.Nodes[i].Name))
+		}
+		if sleep.For(ctx, pause) != nil {
+			return
+		}
+	}
 }
 
 func sightOf(g *restartguard.Guard) monitor.GuardView {

@@ -233,6 +233,7 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 		return func() {}
 	}
 	mon.Guarded(func() monitor.GuardView { return sightOf(guard) })
+	wg.Go(func() { vouch(ctx, mon, guard) })
 	about.Export = d.record(ctx, &wg, plan, mon, guard)
 	with := about
 	with.Monitor = mon

@@ -55,7 +55,7 @@ func (s *Session) runOrRely(ctx context.Context, g *restartguard.Guard) {
 	switch does {
 	case runsOwn:
 		s.noteGuard(false, fmt.Sprintf("no other guard is seen: this console runs one, D = %s", g.Delay()))
-		s.sit(g)
+		s.sit(ctx, g)
 		s.show()
 		_ = g.Run(ctx)
 	case cannotTell:

@@ -85,7 +85,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metr
 	case mode == GuardUnlessSeen:
 		ses.wg.Go(func() { ses.runOrRely(run, guard) })
 	default:
-		ses.sit(guard)
+		ses.sit(run, guard)
 		ses.wg.Go(func() { _ = guard.Run(run) })
 	}
 	ses.show()
@@ -141,8 +141,9 @@ func (s *seat) Status() []restartguard.NodeStatus {
 }
 
 // sit lets all see the guard that runs from now on.
-func (s *Session) sit(g *restartguard.Guard) {
+func (s *Session) sit(ctx context.Context, g *restartguard.Guard) {
 	s.guard.at.Store(g)
+	s.wg.Go(func() { vouch(ctx, s.Monitor, g) })
 	s.Monitor.Guarded(func() monitor.GuardView { return sightOf(g) })
 }
 

@@ -220,6 +220,19 @@ func (m *Monitor) answered(i int, v sight) (again bool) {
 	return again
 }
 
+// Vouches are the announcements, for a guard to make on the node with this name, of what only this
+// monitor knows of locks.
+func (m *Monitor) Vouches(node string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, n := range m.world.nodes {
+		if n.Name == node {
+			return m.world.vouches(i, time.Now())
+		}
+	}
+	return nil
+}
+
 func (m *Monitor) wiped(i int, runID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

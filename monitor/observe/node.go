@@ -44,6 +44,7 @@ type sight struct {
 type guardsSight struct {
 	known bool
 	all   []announce.Guard
+	locks []announce.Lock
 }
 
 // watch follows one node: a pure step machine over sights and failures.
@@ -68,6 +69,7 @@ type watch struct {
 	// wipesTold is how many wipes of its data the node has told of since its counters were
 	// last read.
 	wipesTold int64
+	vouched   map[string]time.Time // by the channel without it: until when a lock is held, by the node's clock, as it was announced last
 	notes     map[string]monitor.Limit
 	minute    monitor.Minute // the present one
 	rtts      time.Duration  // of its answers, together

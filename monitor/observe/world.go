@@ -90,6 +90,9 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 		}
 		n.wipesTold = 0
 	}
+	if s.guards != nil && len(s.guards.locks) > 0 {
+		w.hear(i, s, now)
+	}
 	if !s.server.IsZero() {
 		by, stepped, suspect := n.clock.Observe(clock.NewSample(w.base, w.wall, s.sent, s.received, s.server))
 		again = suspect
@@ -100,6 +103,51 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	}
 	return again, w.restate(i, now) || changed
 }
+
+// hear takes in what guards announce of locks on node i, whose clock this answer has.
+func (w *world) hear(i int, s sight, now time.Time) {
+	locks := slices.Clone(s.guards.locks)
+	for k := range locks {
+		if v := &locks[k]; !v.Until.IsZero() {
+			if s.server.IsZero() {
+				return // by a clock that nobody may read
+			}
+			v.Until = s.received.Add(v.Until.Sub(s.server))
+		}
+	}
+	w.table.Heard(locks, now)
+}
+
+// vouches are the announcements on node i of what only this monitor knows of locks.
+func (w *world) vouches(i int, now time.Time) []string {
+	n := w.nodes[i]
+	clock := n.clock.Estimate(now.Sub(w.base))
+	var channels []string
+	said := map[string]time.Time{}
+	for _, v := range w.table.Vouches(now) {
+		if !v.Until.IsZero() {
+			if !clock.Valid {
+				continue
+			}
+			until := w.wall.Add(v.Until.Sub(w.base)).Add(clock.Offset)
+			v.Until = time.Time{}
+			name, _ := v.Channel()
+			// The estimate moves by less than a person would see: it is no news.
+			if was, ok := n.vouched[name]; ok && was.Sub(until).Abs() < vouchJitter {
+				until = was
+			}
+			said[name], v.Until = until, until
+		}
+		if c, ok := v.Channel(); ok {
+			channels = append(channels, c)
+		}
+	}
+	n.vouched = said
+	return channels
+}
+
+// vouchJitter is by how much the end of an announced lock may be wrong before it is announced again.
+const vouchJitter = 100 * time.Millisecond
 
 // failed takes in a failed probe of node i.
 func (w *world) failed(i int, err error, now time.Time) (changed bool) {
