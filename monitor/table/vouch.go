@@ -107,30 +107,36 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 		}
 		r = t.newRecord(v.Key.Raw())
 	}
-	if r.heard == v.Token || r.grant.token >= 0 && r.tokenOfSum(v.Token) == r.grant.token {
-		return
-	}
-	r.heard = v.Token
 	k := r.tokenOfSum(v.Token)
-	if r.grant.token >= 0 {
+	if k < 0 && r.heard == v.Token {
+		k = r.grant.token // of which no copy has been read
+	}
+	switch {
+	case k >= 0 && k == r.grant.token: // it is known; maybe more copies of it are lost by now
+	case r.heard == v.Token:
+		return
+	case r.grant.token >= 0:
+		r.heard = v.Token
 		r.earlier = &monitor.Reliance{Token: safetext.New(v.Short), Until: t.Time(end)}
 		t.markDirty(r)
 		return
-	}
-	if k < 0 {
-		r.own()
-		r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: v.Short, Length: int64(len(v.Short))})
-		k = int8(len(r.Tokens) - 1)
-	}
-	r.grant = grant{token: k, end: end, fell: true}
-	for _, name := range v.Lost {
-		if i := slices.Index(t.names, name); i >= 0 && !r.Copies[i].Have() && !r.Copies[i].Lost() {
+	default:
+		if r.heard = v.Token; k < 0 {
 			r.own()
-			r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(monitor.LostByRestart), Token: uint8(k), Expires: end}
+			r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: v.Short, Length: int64(len(v.Short))})
+			k = int8(len(r.Tokens) - 1)
+		}
+		r.grant = grant{token: k, end: end, fell: true}
+		t.weigh(r, false)
+		t.markDirty(r)
+	}
+	for _, name := range v.Lost {
+		if i := slices.Index(t.names, name); i >= 0 && !r.Copies[i].Have() && !r.Copies[i].Lost() && r.grant.deleted == 0 {
+			r.own()
+			r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(monitor.LostByRestart), Token: uint8(k), Expires: end, Sent: t.nodes[i].loss.at}
+			t.markDirty(r)
 		}
 	}
-	t.weigh(r, false)
-	t.markDirty(r)
 }
 
 // tokenOfSum is the token of r with this sum; −1: it has none.

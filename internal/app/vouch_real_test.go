@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
+	"redlockctl/restartguard"
+)
+
+// A holder has a lock on n1, n2 and n3; n1 is killed and comes back fenced, then all three. Who
+// looks for the first time then says of the lock what the guard says that watched all along,
+// also when no copy is left anywhere.
+func TestAFirstLookSaysWhatTheGuardKnows(t *testing.T) {
+	servers := labtest.Servers(t, 5)
+	nodes := labtest.Nodes(servers)
+	opt := observe.Options{MaxTTL: 30 * time.Second, LockPatterns: []string{"job:*"}}
+	run := func(m *observe.Monitor, err error) *observe.Monitor {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); m.Run(ctx) }()
+		t.Cleanup(func() { stop(); <-done })
+		return m
+	}
+	mon := run(observe.New(nodes, opt))
+	guard, err := restartguard.New(nodes, restartguard.Config{Delay: 31 * time.Second, Cluster: "c", N: 5, Poll: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{}, 2)
+	go func() { _ = guard.Run(ctx); done <- struct{}{} }()
+	go func() { vouch(ctx, mon, guard); done <- struct{}{} }()
+	defer func() { stop(); <-done; <-done }()
+	until := func(m *observe.Monitor, what string, is func(l *monitor.Lock) bool) *monitor.Lock {
+		t.Helper()
+		s := m.Snapshot()
+		for end := time.After(25 * time.Second); ; s = m.Snapshot() {
+			if l := s.Locks.Get("job:1"); !s.Settled.IsZero() && l != nil && is(l) {
+				return l
+			}
+			select {
+			case <-m.Changed(s.Version):
+			case <-end:
+				t.Fatalf("not %s: %+v", what, s.Locks.Get("job:1"))
+			}
+		}
+	}
+	for _, s := range servers[:3] {
+		if _, err := s.Do(t.Context(), "set", "job:1", "token-of-a", "px", 29500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(mon, "held", func(l *monitor.Lock) bool { return l.Held == 3 })
+	for lost, s := range servers[:3] {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(lab.BootFence...); err != nil {
+			t.Fatal(err)
+		}
+		want := until(mon, "a lost majority", func(l *monitor.Lock) bool { return l.State == monitor.LockLostMajority && l.Lost == lost+1 })
+		first := run(observe.New(nodes, opt))
+		got := until(first, "what the guard says", func(l *monitor.Lock) bool {
+			return l.State == want.State && l.Held == want.Held && l.Lost == want.Lost && l.HeldUntil().Sub(want.HeldUntil()).Abs() < time.Second
+		})
+		if want.Held > 0 && got.Holder != want.Holder {
+			t.Errorf("%s, not %s", got.Holder, want.Holder)
+		}
+	}
+}
