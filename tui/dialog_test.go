@@ -101,6 +101,14 @@ func TestForceReleaseRefuses(t *testing.T) {
 			monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockHeld, monitortest.TokenC, "30 - 30 ? 30"))
 			r.push(s)
 		}, "! the holder changed since this was opened"},
+		{"a holder whose nodes do not answer", func(r *rig) {
+			r.typed("dead")
+			r.press("tab")
+			r.typed("orders:42")
+			s := monitortest.Degraded(monitortest.Epoch)
+			monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockHeld, monitortest.TokenC, "? - ? ? 30"))
+			r.push(s)
+		}, "! n1, n3, n4 did not answer in time: whether the holder changed is not known"},
 		{"a lock that is gone", func(r *rig) {
 			r.typed("dead")
 			r.press("tab")
