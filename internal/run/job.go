@@ -105,7 +105,7 @@ func (j *job) start(cmd *exec.Cmd) error {
 	}
 	if err := j.reaper.Start(); err != nil {
 		j.reaper = nil
-		return err
+		return fmt.Errorf("start %s: %v", reaperName, err) // not wrapped: it is not the command that is missing
 	}
 	if err := gob.NewEncoder(control).Encode(order{cmd.Path, cmd.Args, j.front}); err != nil {
 		return err

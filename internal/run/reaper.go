@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"redlockctl/internal/child"
 )
 
@@ -88,7 +90,7 @@ func Reap(args []string) int {
 	if err := gob.NewDecoder(from).Decode(&o); err != nil {
 		return 0 // redlockctl has ended before
 	}
-	if !r.start(o) {
+	if ended(control) || !r.start(o) {
 		return 0
 	}
 	left := make(chan bool, 1)
@@ -118,6 +120,14 @@ func inherited(args []string) (control, events *os.File, err error) {
 		files[i] = os.NewFile(uintptr(fd), "")
 	}
 	return files[0], files[1], nil
+}
+
+// ended reports whether redlockctl has ended: on a machine without a free core the reaper
+// may hear of the command when another client has the lock.
+func ended(control *os.File) bool {
+	at := []unix.PollFd{{Fd: int32(control.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(at, 0)
+	return n > 0 || err != nil && err != unix.EINTR
 }
 
 // mayLeave waits for the end of redlockctl, or its word that the command's end was seen.
