@@ -8,8 +8,12 @@ import (
 	"os"
 
 	"redlockctl/internal/cli"
+	"redlockctl/internal/run"
 )
 
 func main() {
+	if run.IsReaper(os.Args) { // started by redlockctl run
+		os.Exit(run.Reap(os.Args))
+	}
 	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -64,6 +64,7 @@ type Memory struct {
 	mu    sync.Mutex
 	lock  *os.File // nil as long as there is no room for it
 	noted bool     // id is on disk
+	lost  bool     // the directory was removed, and is not written anew
 	boot  string   // of what was read
 	saved time.Duration
 	nodes map[string]record
@@ -275,28 +276,51 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// removed reports whether the directory, or the lock in it, was removed or replaced after
+// it was taken.
+func (m *Memory) removed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lock != nil && !m.locked()
+}
+
+// locked reports whether the lock that stands in the directory is the one that we have.
+func (m *Memory) locked() bool {
+	there, err := os.Lstat(filepath.Join(m.dir, lockFile))
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) // of a disk that fails the writing tells
+	}
+	ours, err := m.lock.Stat()
+	return err != nil || os.SameFile(there, ours)
+}
+
 // put remembers a node and writes the file. When that fails nothing may be left
 // that says less than is known now, so the file is removed: without it a guard
-// counts from now.
-func (m *Memory) put(name string, r record, boot time.Duration) error {
+// counts from now. A directory that was removed is made and taken again; remade
+// reports that.
+func (m *Memory) put(name string, r record, boot time.Duration) (remade bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nodes[name] = r
+	if m.lock != nil && !m.locked() {
+		_ = m.lock.Close()
+		m.lock, m.noted, m.lost = nil, false, true
+	}
 	if m.lock == nil {
 		if err := m.claim(); err != nil { // what is there is not ours
-			return fmt.Errorf("the guard's memory cannot be written: %w", err)
+			return false, fmt.Errorf("the guard's memory cannot be written: %w", err)
 		}
 	}
-	err := m.write(document{Boot: BootID(), Saved: boot, Nodes: m.nodes})
-	if err == nil {
+	if err = m.write(document{Boot: BootID(), Saved: boot, Nodes: m.nodes}); err == nil {
 		// Without it the next guard only has another name.
 		m.noted = m.noted || noteID(m.dir, m.id) == nil
-		return nil
+		remade, m.lost = m.lost, false
+		return remade, nil
 	}
 	if e := os.Remove(filepath.Join(m.dir, memoryFile)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		err = errors.Join(err, e)
 	}
-	return fmt.Errorf("the guard's memory cannot be written: %w", err)
+	return false, fmt.Errorf("the guard's memory cannot be written: %w", err)
 }
 
 // keep forgets all nodes but these.

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"redlockctl/internal/private"
 )
 
 const bootNow = 5 * time.Hour
@@ -178,7 +180,7 @@ func TestMemoryOnDisk(t *testing.T) {
 	now, boot := time.Now(), BootTime()
 	s := waiting(t)
 	s.Deadline, s.Delay = now.Add(testDelay), testDelay
-	if err := m.put("n1", s.record("h:1", Method{}.id(), now, boot), boot); err != nil {
+	if _, err := m.put("n1", s.record("h:1", Method{}.id(), now, boot), boot); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -274,16 +276,85 @@ func TestMemoryOnDisk(t *testing.T) {
 		}
 		m := openMemory(t, dir)
 		defer m.Close()
-		if err := m.put("n1", s.record("h:1", Method{}.id(), now, boot), boot); err == nil {
+		if _, err := m.put("n1", s.record("h:1", Method{}.id(), now, boot), boot); err == nil {
 			t.Fatal("no error")
 		}
 		if files, _ := os.ReadDir(dir); len(files) != 2 { // the lock and the id
 			t.Fatalf("left: %v", files)
 		}
-		if err := m.put("n1", s.record("h:1", Method{}.id(), now, boot), boot); err != nil {
+		if _, err := m.put("n1", s.record("h:1", Method{}.id(), now, boot), boot); err != nil {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestStateDirectoryIsRemoved: under a guard that runs. What it writes next makes it again,
+// as its start would have made it, and no other guard can be started there.
+func TestStateDirectoryIsRemoved(t *testing.T) {
+	r := waiting(t).record("h:1", Method{}.id(), epoch, bootNow)
+	for _, c := range []struct {
+		name   string
+		remove func(dir string) error
+		err    error
+	}{
+		{"with all in it", os.RemoveAll, nil},
+		{"and its parent", func(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }, nil},
+		{"and made again by somebody", func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)) }, nil},
+		{"and made again for all to write", func(dir string) error {
+			return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777), os.Chmod(dir, 0o777))
+		}, private.ErrUnsafe},
+		{"the lock alone", func(dir string) error { return os.Remove(filepath.Join(dir, lockFile)) }, nil},
+		{"and another guard is in it", func(dir string) error {
+			if err := os.RemoveAll(dir); err != nil {
+				return err
+			}
+			other, err := OpenMemory(dir)
+			if err == nil {
+				t.Cleanup(func() { _ = other.Close() })
+			}
+			return err
+		}, ErrInUse},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "parent", "guard")
+			m := openMemory(t, dir)
+			defer m.Close()
+			for range 2 {
+				if remade, err := m.put("n1", r, bootNow); remade || err != nil || m.removed() {
+					t.Fatalf("before: %v, %v", remade, err)
+				}
+			}
+			if err := c.remove(dir); err != nil || !m.removed() {
+				t.Fatalf("not noticed: %v", err)
+			}
+			remade, err := m.put("n2", r, bootNow)
+			if c.err != nil {
+				if remade || !errors.Is(err, c.err) {
+					t.Errorf("%v, %v; want %v", remade, err, c.err)
+				}
+				return
+			}
+			if !remade || err != nil {
+				t.Fatalf("%v, %v", remade, err)
+			}
+			if remade, err := m.put("n2", r, bootNow); remade || err != nil || m.removed() {
+				t.Errorf("again: %v, %v", remade, err)
+			}
+			info, err := os.Stat(dir)
+			if err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("%v, %v", info, err)
+			}
+			if nodes, err := ReadMemory(dir); err != nil || len(nodes) != 2 {
+				t.Errorf("remembered: %v, %v", nodes, err)
+			}
+			if _, err := OpenMemory(dir); !errors.Is(err, ErrInUse) {
+				t.Errorf("a second guard: %v", err)
+			}
+			if id, noted, err := guardID(dir); id != m.ID() || !noted || err != nil {
+				t.Errorf("the id is %s, not %s: %v", id, m.ID(), err)
+			}
+		})
+	}
 }
 
 // Who only looks whether a guard runs does not keep one from starting.

@@ -3,6 +3,7 @@ package restartguard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -175,12 +176,17 @@ func (w *watcher) remember(always bool) {
 	now := time.Now()
 	boot := BootTime()
 	durable := w.state.durable()
-	if !always && durable == w.written && now.Sub(w.writtenAt) < MemoryEvery(w.guard.cfg.Delay) {
+	if !always && durable == w.written && now.Sub(w.writtenAt) < MemoryEvery(w.guard.cfg.Delay) && !m.removed() {
 		return
 	}
 	why := ""
-	if err := m.put(w.node.Name(), w.state.record(w.node.Addr(), w.method.id(), now, boot), boot); err != nil {
+	remade, err := m.put(w.node.Name(), w.state.record(w.node.Addr(), w.method.id(), now, boot), boot)
+	if err != nil {
 		why = show(err)
+	}
+	if remade {
+		w.guard.tell(w.node.Name(), []Event{{At: now, Kind: "memory", Text: show(fmt.Errorf(
+			"the state directory %s was removed or replaced while the guard ran: it was made again, and the memory written anew", m.dir))}})
 	}
 	w.written, w.writtenAt = durable, now
 	if why != w.unwritten && why != "" {

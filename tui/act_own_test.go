@@ -134,10 +134,8 @@ func TestKeep(t *testing.T) {
 func TestKeepForATime(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("a")
-	r.typed("orders")
-	r.sees("Name     > ", "not taken yet: pause for a moment, then type")
-	r.settle()
 	r.typed("orders:43")
+	r.settle()
 	r.press("tab", "tab", "tab")
 	r.typed("10 minutes")
 	r.press("enter")

@@ -193,8 +193,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	if m.tooSmall() && msg.String() != "ctrl+c" && msg.String() != "q" {
 		return nil // nobody acts on what cannot be seen
 	}
-	if d := m.Dialog; d != nil && msg.String() != "ctrl+c" && msg.String() != "esc" && !d.Listens(m.Now()) {
-		d.Early = m.Now()
+	if d := m.Dialog; d != nil && d.HoldsBack(msg.String(), m.Now()) {
 		return nil
 	}
 	if mode != page.ModeWorking && m.ResultKey(msg.String()) {

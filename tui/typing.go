@@ -18,10 +18,6 @@ func (m *model) paste(s string) {
 	if m.tooSmall() {
 		return
 	}
-	if d := m.Dialog; d != nil && !d.Listens(m.Now()) {
-		d.Early = m.Now()
-		return
-	}
 	if e := m.editor(); e != nil {
 		e.Paste(s)
 		m.edited()

@@ -57,16 +57,22 @@ USR2 and WINCH too; on a terminal it can be stopped and continued.
 
 When the lock is lost, or cannot be extended and its validity is about to end,
 the group gets SIGTERM and after --kill-after SIGKILL, so that it is dead before
-the validity ends. Where the system can do that (Linux) the command dies with
-redlockctl, should that be killed.
+the validity ends. When redlockctl itself ends before the command, by SIGKILL too,
+the group gets SIGKILL at once: a second process, run-reaper, waits for that. On Linux
+both end also what has left the group, by setsid or as a daemon.
 
 The audit log has the acquisition, the start of the command (its first word), how
 it ended, and the release; what cannot be logged is not begun.
 
-What is beyond its power: processes that leave the group, a redlockctl that is
-stopped (SIGSTOP) while the command goes on, and a request that the command sent
-before it was ended. Against those only a fencing token helps that the resource
-checks.
+What is beyond its power:
+- work that another process does for the command: in a container engine, by
+  systemd-run or at, on another host
+- processes of another user (sudo), and outside Linux those that leave the group
+- what the command leaves running when it ends by itself: let it wait for that
+- redlockctl stopped by SIGSTOP while the command goes on, and redlockctl and
+  run-reaper killed at the same moment
+- a request that the command sent before it was ended
+Against those only a fencing token helps that the resource checks.
 
 Exit code of the command, or 128 and the number of the signal that ended it; else
 3 when another token holds the lock, 4 when too few nodes serve, 5 when the lock

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"redlockctl/internal/lab"
+	"redlockctl/internal/run"
 )
 
 func TestMain(m *testing.M) {
@@ -33,6 +34,9 @@ func TestMain(m *testing.M) {
 	// on the command line comes later and wins.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
+	}
+	if run.IsReaper(os.Args) {
+		os.Exit(run.Reap(os.Args))
 	}
 	testscript.Main(m, map[string]func(){
 		"redlockctl": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },

@@ -73,6 +73,7 @@ type Build struct{ Version, Go, Revision string }
 // of a nil *Metrics do nothing.
 type Metrics struct {
 	at        net.Listener // of [Open]
+	host      string       // of its address, as it was given
 	webConfig string
 	protected bool // by TLS or a password
 
@@ -234,16 +235,14 @@ func (c Cluster) ready() error {
 	return errors.New("not all keys have been read yet: " + strings.Join(why, ", "))
 }
 
-// clusters returns all clusters, or the one with a name; a single cluster matches any name.
+// clusters returns all clusters, or the one with a name.
 func (m *Metrics) clusters(name string) (all []Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.shown {
-		if name == "" || s.Name == name || len(m.shown) == 1 {
+		if name == "" || s.Name == name {
 			all = append(all, s.Cluster)
 		}
 	}
 	return all
 }
-
-var errNoCluster = errors.New("no such cluster is watched here")

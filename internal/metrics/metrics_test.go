@@ -281,6 +281,11 @@ func TestHealthAndReadiness(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
+	for _, path := range []string{"/healthz?cluster=WRONG", "/readyz?cluster=WRONG", "/status?cluster=WRONG%1b"} {
+		if code, body := get("GET", path); code != 404 || !strings.Contains(body, "have: shop") || strings.Contains(body, "\x1b") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
 	if code, _ := get("POST", "/metrics"); code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", code)
 	}

@@ -22,6 +22,7 @@ import (
 const (
 	readTime  = 5 * time.Second
 	mostRead  = 1 << 20 // bytes
+	mostSaid  = 300     // of a refusal
 	mostNodes = 1024
 )
 
@@ -114,6 +115,9 @@ func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Told,
 	case http.StatusOK:
 	case http.StatusUnauthorized:
 		return Told{}, ErrAccess
+	case http.StatusNotFound, http.StatusMisdirectedRequest:
+		said, _ := io.ReadAll(io.LimitReader(answer.Body, mostSaid))
+		return Told{}, fmt.Errorf("answered with status %d: %s", answer.StatusCode, safetext.Escape(strings.TrimSpace(string(said))))
 	default:
 		return Told{}, fmt.Errorf("answered with status %d", answer.StatusCode)
 	}

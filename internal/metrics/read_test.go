@@ -13,10 +13,13 @@ func TestStatusIsReadAsItIsTold(t *testing.T) {
 	h := httptest.NewServer(full().Handler())
 	defer h.Close()
 	for _, addr := range []string{h.URL, h.URL + "/", h.URL + "/status"} {
-		got, err := ReadStatus(t.Context(), addr, "test", Access{})
+		got, err := ReadStatus(t.Context(), addr, "shop", Access{})
 		if err != nil || got.ID != "OWN" || got.Delay != 30*time.Second || len(got.Nodes) != 3 || got.Nodes[1].Boot != "fenced" {
 			t.Errorf("%s: %+v %v", addr, got, err)
 		}
+	}
+	if _, err := ReadStatus(t.Context(), h.URL, "test", Access{}); err == nil || !strings.Contains(err.Error(), `404: no cluster "test" (have: shop)`) {
+		t.Errorf("another cluster: %v", err)
 	}
 	for _, addr := range []string{"", "127.0.0.1:9622", "ftp://h", "http://h/metrics", "http://h?x", "file:///etc/passwd"} {
 		if _, err := ReadStatus(t.Context(), addr, "test", Access{}); !errors.Is(err, ErrURL) {

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,7 +82,7 @@ func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
 		w.Header().Set("Cache-Control", "no-store")
 		name := r.URL.Query().Get("cluster")
 		if name != "" && len(m.clusters(name)) == 0 {
-			http.Error(w, errNoCluster.Error(), http.StatusNotFound)
+			m.noCluster(w, name)
 			return
 		}
 		if err := what(name); err != nil {
@@ -92,6 +94,49 @@ func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
 		}
 		fmt.Fprintln(w, "ok")
 	}
+}
+
+// noCluster answers who asks for a cluster that is not watched here.
+func (m *Metrics) noCluster(w http.ResponseWriter, name string) {
+	have := []string{}
+	for _, c := range m.clusters("") {
+		have = append(have, safetext.Escape(c.Name))
+	}
+	http.Error(w, fmt.Sprintf("no cluster \"%s\" (have: %s)", safetext.Escape(name), strings.Join(have, ", ")), http.StatusNotFound)
+}
+
+// forOwnHosts refuses requests for a host that is not this one, which a page in a browser
+// makes whose name was bound to our address (DNS rebinding). With TLS or a password no page
+// can do that. Prometheus and probes may know a guard that others can reach by any
+// name, so there it is /status alone that is refused; on a loopback address all is.
+func (m *Metrics) forOwnHosts(h http.Handler, loopback bool) http.Handler {
+	if m.protected {
+		return h
+	}
+	name, _ := os.Hostname()
+	own := []string{"localhost", m.host, name}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if (loopback || r.URL.Path == "/status") && !isOwnHost(r.Host, own) {
+			http.Error(w, fmt.Sprintf("not answered for the host %s: ask by IP address, localhost, or the host of --listen, or protect this address by --web-config",
+				safetext.New(r.Host).Word()), http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// isOwnHost reports whether a Host header has one of these names, or an IP address, which
+// nobody can bind to another one.
+func isOwnHost(header string, names []string) bool {
+	host, _, err := net.SplitHostPort(header)
+	if err != nil {
+		host = strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
+	}
+	if _, err := netip.ParseAddr(host); err == nil || header == "" {
+		return true
+	}
+	host = strings.TrimSuffix(host, ".")
+	return slices.ContainsFunc(names, func(n string) bool { return n != "" && strings.EqualFold(n, host) })
 }
 
 // ErrAddress is returned by [Listen] for an address without host or port.
@@ -133,7 +178,7 @@ func CheckWebConfig(file string) (protects bool, err error) {
 func (m *Metrics) Serve(ctx context.Context, l net.Listener, webConfig string, log *slog.Logger) error {
 	l = netutil.LimitListener(l, connections())
 	server := &http.Server{
-		Handler: m.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime,
+		Handler: m.forOwnHosts(m.Handler(), !reachable(l.Addr())), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	var wg sync.WaitGroup
@@ -185,6 +230,7 @@ func Open(addr, webConfig string, build Build) (m *Metrics, err error) {
 	if m.at, err = Listen(addr); err != nil {
 		return nil, err
 	}
+	m.host, _, _ = net.SplitHostPort(addr)
 	return m, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,5 +57,79 @@ func TestUnprotectedMetricsAreTold(t *testing.T) {
 				t.Errorf("warned: %v\n%s", warned, &log)
 			}
 		})
+	}
+}
+
+// TestHostIsChecked: a page in a browser, whose name was bound to our address, is told nothing.
+func TestHostIsChecked(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		host string
+		want int
+	}{
+		{"127.0.0.1:9622", 200},
+		{"10.1.2.3", 200},
+		{"[::1]:9622", 200},
+		{"[fe80::1]", 200},
+		{"localhost:9622", 200},
+		{"LocalHost.", 200},
+		{"guard.example:9622", 200},
+		{name, 200},
+		{"evil.example", 421},
+		{"guard.example.evil.example:9622", 421},
+		{"127.0.0.1.evil.example", 421},
+		{"localhost@evil.example", 421},
+	} {
+		m := full()
+		m.host = "guard.example"
+		get := func(h http.Handler, path string) int {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+			r.Host = tt.host
+			h.ServeHTTP(w, r)
+			return w.Code
+		}
+		loopback, elsewhere := m.forOwnHosts(m.Handler(), true), m.forOwnHosts(m.Handler(), false)
+		if got := get(loopback, "/status"); got != tt.want {
+			t.Errorf("%s: /status on loopback: %d", tt.host, got)
+		}
+		if got := get(elsewhere, "/status"); got != tt.want {
+			t.Errorf("%s: /status: %d", tt.host, got)
+		}
+		if got := get(loopback, "/metrics"); got != tt.want {
+			t.Errorf("%s: /metrics on loopback: %d", tt.host, got)
+		}
+		if got := get(elsewhere, "/metrics"); got != 200 {
+			t.Errorf("%s: /metrics, which Prometheus may know by any name: %d", tt.host, got)
+		}
+		if m.protected = true; get(m.forOwnHosts(m.Handler(), true), "/status") != 200 {
+			t.Errorf("%s: with TLS or a password", tt.host)
+		}
+	}
+	// And so it is served.
+	m, err := Open("127.0.0.1:0", "", Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	wait := m.Start(ctx, slog.New(slog.DiscardHandler))
+	defer wait()
+	defer end()
+	for host, want := range map[string]int{"": 200, "evil.example": 421} {
+		r, err := http.NewRequestWithContext(ctx, "GET", "http://"+m.at.Addr().String()+"/status", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%q: %d", host, answer.StatusCode)
+		}
 	}
 }

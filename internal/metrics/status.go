@@ -55,7 +55,7 @@ func (m *Metrics) status(w http.ResponseWriter, r *http.Request) {
 	case len(clusters) == 1:
 		doc = statusOf(clusters[0])
 	case name != "":
-		http.Error(w, errNoCluster.Error(), http.StatusNotFound)
+		m.noCluster(w, name)
 		return
 	default:
 		all := make([]statusJSON, 0, len(clusters))

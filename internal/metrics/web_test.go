@@ -79,7 +79,7 @@ func TestWebConfigWantsTLSAndAPassword(t *testing.T) {
 	go func() { ended <- full().Serve(ctx, l, file, slog.New(slog.DiscardHandler)) }()
 
 	ask := func(user, password string, ca []byte) error {
-		_, err := ReadStatus(t.Context(), "https://"+user+l.Addr().String(), "test", Access{ca, password})
+		_, err := ReadStatus(t.Context(), "https://"+user+l.Addr().String(), "shop", Access{ca, password})
 		return err
 	}
 	if err := ask("ops@", "right", ca); err != nil {
@@ -98,7 +98,7 @@ func TestWebConfigWantsTLSAndAPassword(t *testing.T) {
 	if err := ask("ops@", "right", nil); !errors.As(err, &refused) {
 		t.Errorf("nobody vouches: %v", err)
 	}
-	if _, err := ReadStatus(t.Context(), "http://"+l.Addr().String(), "test", Access{}); err == nil {
+	if _, err := ReadStatus(t.Context(), "http://"+l.Addr().String(), "shop", Access{}); err == nil {
 		t.Error("it answers without TLS")
 	}
 
@@ -144,11 +144,11 @@ func TestAccessIsRefused(t *testing.T) {
 		"http://ops@guard.example.com:1": ErrPlain,
 		"http://ops@192.0.2.1:1":         ErrPlain,
 	} {
-		if _, err := ReadStatus(t.Context(), addr, "test", Access{Password: "secret"}); !errors.Is(err, want) || strings.Contains(err.Error(), "secret") {
+		if _, err := ReadStatus(t.Context(), addr, "shop", Access{Password: "secret"}); !errors.Is(err, want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
-	if _, err := ReadStatus(t.Context(), "https://127.0.0.1:1", "test", Access{CA: []byte("none")}); !errors.Is(err, ErrCA) {
+	if _, err := ReadStatus(t.Context(), "https://127.0.0.1:1", "shop", Access{CA: []byte("none")}); !errors.Is(err, ErrCA) {
 		t.Error(err)
 	}
 }

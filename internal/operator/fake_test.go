@@ -157,6 +157,8 @@ func look(tokens ...string) []redlock.NodeResult {
 			r.Status = redlock.StatusAbsent
 		case "!":
 			r.Status, r.Err = redlock.StatusDown, errors.New("connection refused")
+		case "slow":
+			r.Status, r.Err = redlock.StatusSlow, errors.New("i/o timeout")
 		default:
 			r.Status, r.Type, r.Token, r.Len, r.TTL = redlock.StatusHeld, "string", token, int64(len(token)), time.Second
 		}

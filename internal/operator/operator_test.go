@@ -163,6 +163,8 @@ func TestForceRelease(t *testing.T) {
 		{name: "whatever is there, each node's own", look: look("t1", "t2", ""), calls: []string{"release t1", "release t2"}, want: []redlock.Status{ok, ok, absent}},
 		{name: "a node that is down", look: look("t1", "!", "t1"), token: "t1", calls: []string{"release t1"}, want: []redlock.Status{ok, down, ok}},
 		{name: "another holder by now", look: look("t2", "t2", "!"), token: "t1", err: ErrChanged, says: []string{`"t2" on n1, n2`, "not heard of: n3"}},
+		{name: "another token on a minority, and the others late", look: look("t2", "slow", "slow"), token: "t1", err: redlock.ErrNoQuorum, says: []string{`"job": n2, n3 did not answer in time: whether the holder changed is not known`}},
+		{name: "another token on a minority, and one down", look: look("t2", "", "!"), token: "t1", err: redlock.ErrNoQuorum, says: []string{`"job": n3 is down: whether the holder changed is not known`}},
 		{name: "nothing there", look: look("", "", "!"), token: "t1", err: redlock.ErrNotHeld, says: []string{`"job"`, "not heard of: n3"}},
 		{name: "nothing there of any", look: look("", "", ""), err: redlock.ErrNotHeld},
 		{name: "no node answers", look: look("!", "!", "!"), lookIs: redlock.ErrNoQuorum, token: "t1", err: redlock.ErrNoQuorum},
@@ -238,6 +240,7 @@ func TestForceReleaseTellsHowItEnded(t *testing.T) {
 		want    error
 	}{
 		{"taken by another a moment ago", &redlock.Error{Op: "release", Kind: redlock.ErrNotHeld}, look("t2", "t2", ""), ErrChanged},
+		{"another token, and who had a copy is late", &redlock.Error{Op: "release", Kind: redlock.ErrNotHeld}, look("t2", "slow", ""), redlock.ErrNoQuorum},
 		{"ended a moment ago", &redlock.Error{Op: "release", Kind: redlock.ErrNotHeld}, look("", "", ""), redlock.ErrNotHeld},
 		{"too few nodes took part", &redlock.Error{Op: "release", Kind: redlock.ErrNoQuorum}, look("!", "!", ""), redlock.ErrNoQuorum},
 	} {

@@ -214,18 +214,59 @@ func (p *Plan) nothingThere(name string, a Asked) error {
 	if len(p.Silent) > 0 {
 		unheard = " (not heard of: " + strings.Join(p.Silent, ", ") + ")"
 	}
-	switch {
+	quorum := cmp.Or(a.Quorum, redlock.Quorum(len(a.Copies)))
+	switch why := p.Unheard(quorum); {
+	case len(p.Stay) > 0 && why != "":
+		return notHeardError{name, why}
 	case len(p.Stay) > 0:
 		there := make([]string, len(p.Stay))
 		for i, t := range p.Stay {
 			there[i] = fmt.Sprintf("%q on %s", t.Token, strings.Join(t.Nodes, ", "))
 		}
 		return fmt.Errorf("%q: %w: now there is %s%s", name, ErrChanged, strings.Join(there, "; "), unheard)
-	case len(p.Silent) == len(a.Copies): // nobody knows anything
+	case len(p.Silent) >= quorum, len(a.Copies) == 0: // nobody knows
 		return cmp.Or(a.LookErr, fmt.Errorf("%q: %w%s", name, redlock.ErrNoQuorum, unheard))
 	}
 	return fmt.Errorf("%w%s", NotLocked(name, len(a.Copies)-len(p.Silent), len(a.Copies)), unheard)
 }
+
+// Unheard says why it cannot be known whether another token holds the lock by now: the
+// tokens of the plan may be on nodes that did not answer. It is empty where all did, or
+// another token has a quorum. It is safe to show.
+func (p *Plan) Unheard(quorum int) string {
+	if len(p.Silent) == 0 || slices.ContainsFunc(p.Stay, func(t TokenCopies) bool { return len(t.Nodes) >= quorum }) {
+		return ""
+	}
+	return unheard(p.Copies, p.Silent)
+}
+
+// unheard tells of nodes that did not answer.
+func unheard(results []redlock.NodeResult, nodes []string) string {
+	var late, others []string
+	for _, r := range results {
+		switch {
+		case !slices.Contains(nodes, r.Node):
+		case r.Status == redlock.StatusUnanswered, r.Status == redlock.StatusSlow:
+			late = append(late, r.Node)
+		default:
+			others = append(others, r.Node+" is "+r.Status.String())
+		}
+	}
+	if late != nil {
+		others = append([]string{strings.Join(late, ", ") + " did not answer in time"}, others...)
+	}
+	return safetext.Escape(strings.Join(others, ", ") + ": whether the holder changed is not known")
+}
+
+// notHeardError is the error of an act that found none of its tokens on the nodes that
+// answered, while they may be on the others: a [redlock.ErrNoQuorum].
+type notHeardError struct{ resource, why string }
+
+func (e notHeardError) Error() string {
+	return fmt.Sprintf("\"%s\": %s", safetext.Escape(e.resource), e.why)
+}
+
+func (notHeardError) Unwrap() error { return redlock.ErrNoQuorum }
 
 func (p *Plan) describe(a Asked, endless, revoked bool) {
 	most := 0

@@ -75,11 +75,10 @@ func (o Outcome) Err() error {
 // name of one (see [lockform.Siblings]). Each key is looked at, refused or not as
 // [MakePlan] says, and on record by itself; one that fails holds up none of the others.
 //
-// A key fails with [redlock.ErrNotHeld] if no copy is there, with [ErrChanged] if no
-// node that answered has one of the tokens, but another one, with
-// [ErrUnsupported] for a form of lock that cannot be removed, and with
-// [redlock.ErrNoQuorum] if so few nodes took part that the lock may go on. A node that
-// is down does not fail it otherwise.
+// A key fails with [redlock.ErrNotHeld] if no copy is there, with [ErrChanged] if
+// another token is there and none of those that were named, with [ErrUnsupported] for a
+// form of lock that cannot be removed, and with [redlock.ErrNoQuorum] if so few nodes
+// took part that the lock may go on. A node that is down does not fail it otherwise.
 func (o *Operator) Remove(ctx context.Context, r Removal) Outcome {
 	var out Outcome
 	for i, key := range r.Keys {
@@ -212,6 +211,7 @@ func removeTokens(ctx context.Context, do removing, resource string, tokens []To
 	results := slices.Clone(found)
 	var failed error
 	deleted, changed := 0, false
+	var late []string // nodes that had a copy, and did not answer
 	for i, t := range tokens {
 		released, err := do(ctx, resource, t.Token)
 		// That this token is gone by now is no failure as long as another was found
@@ -229,12 +229,17 @@ func removeTokens(ctx context.Context, do removing, resource string, tokens []To
 			if j >= 0 && (copyOf(found[j]) && found[j].Token == t.Token || !copyOf(found[j]) && i == 0) {
 				changed = changed || r.Status == redlock.StatusHeld
 				results[j] = r
+				if copyOf(found[j]) && !copyOf(r) && r.Status != redlock.StatusAbsent {
+					late = append(late, r.Node)
+				}
 			}
 		}
 	}
 	switch {
 	case failed != nil:
 		return results, failed
+	case deleted == 0 && late != nil:
+		return results, notHeardError{resource, unheard(results, late)}
 	case deleted == 0 && changed:
 		return results, fmt.Errorf("%q: %w, a moment ago", resource, ErrChanged)
 	case deleted == 0:

@@ -166,6 +166,22 @@ func TestForceReleaseOnServers(t *testing.T) {
 	if !errors.Is(err, operator.ErrChanged) || !strings.Contains(err.Error(), "bbb") || b.copies("split") != "- - bbb - bbb" {
 		t.Errorf("a token that is gone: %v, left %s; want ErrChanged and nothing deleted", err, b.copies("split"))
 	}
+	// The nodes with copies of bbb hang: nothing says that the holder changed.
+	set("late", "bbb", "bbb", "bbb", "aaa")
+	for _, s := range b.servers[:3] {
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = b.ForceRelease(t.Context(), "late", "bbb", "test")
+	if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, operator.ErrChanged) || !strings.Contains(err.Error(), "n1, n2, n3 did not answer in time: whether the holder changed is not known") {
+		t.Errorf("the holder's nodes hang: %v", err)
+	}
+	for _, s := range b.servers[:3] {
+		if err := s.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	set("split", "aaa")
 	if r, err := b.ForceRelease(t.Context(), "split", "", "test"); err != nil || b.copies("split") != "- - - - -" ||
 		r[0].Status != redlock.StatusOK || r[2].Status != redlock.StatusOK || r[3].Status != redlock.StatusAbsent {

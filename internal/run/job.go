@@ -3,15 +3,17 @@
 package run
 
 import (
+	"encoding/gob"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"redlockctl/internal/child"
 )
 
 // passedOn are the signals that a command gets from us: those that end or stop
@@ -26,7 +28,7 @@ var passedOn = []os.Signal{
 const discarded = 200 * time.Millisecond
 
 // job is a command in a process group of its own, so that all of it can be
-// ended at once, and nothing else with it.
+// ended at once, and nothing else with it. Its parent is a reaper (reaper.go).
 //
 // On a terminal that makes it a job beside ours. It is put into the foreground
 // when it asks for the terminal or, with standard streams on the terminal, from
@@ -34,12 +36,15 @@ const discarded = 200 * time.Millisecond
 // who pass them on. When it is stopped from the keyboard we stop too, so that
 // the shell sees its job stopped, and continue it when we are continued.
 type job struct {
-	cmd     *exec.Cmd
+	reaper  *exec.Cmd
+	control *os.File // to the reaper, which ends everything when it is closed without [leave]
+	events  *gob.Decoder
 	group   int
 	tty     *os.File            // nil: there is no terminal
 	stopped chan syscall.Signal // the last one that stopped it
-	ended   <-chan struct{}     // closed at its end
+	ended   chan struct{}       // closed at its end
 	status  syscall.WaitStatus  // after that
+	broken  error               // after that: the reaper did not tell it
 
 	front bool             // it had the terminal before we stopped
 	again <-chan time.Time // our own stop was discarded
@@ -47,48 +52,109 @@ type job struct {
 
 // startJob starts the command; with front it gets the terminal, if we have it.
 func startJob(cmd *exec.Cmd, front bool) (*job, error) {
-	c := &job{cmd: cmd, stopped: make(chan syscall.Signal, 1)}
-	cmd.SysProcAttr = child.Attr()
-	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
-		c.tty = tty
-		if front && c.foreground() == syscall.Getpgrp() {
-			c.front = true
-			cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(tty.Fd())
-		}
+	if cmd.Err != nil {
+		return nil, cmd.Err
 	}
-	var err error
-	if c.ended, err = child.Start(cmd, c.wait); err != nil {
-		c.close()
+	j := &job{stopped: make(chan syscall.Signal, 1), ended: make(chan struct{})}
+	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+		j.tty = tty
+		j.front = front && j.foreground() == syscall.Getpgrp()
+	}
+	if err := j.start(cmd); err != nil {
+		j.close()
 		return nil, err
 	}
-	c.group = cmd.Process.Pid
 	// Only from here on, since a command inherits what is ignored: to take the
 	// terminal back from the background would stop us.
 	signal.Ignore(syscall.SIGTTOU)
-	return c, nil
+	go j.watch()
+	return j, nil
 }
 
-// wait waits for the end, and tells of stops, which [exec.Cmd.Wait] does not.
-func (j *job) wait() {
+// start starts the reaper, and has it start the command.
+func (j *job) start(cmd *exec.Cmd) error {
+	path, err := program()
+	if err != nil {
+		return err
+	}
+	orders, control, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer orders.Close()
+	j.control = control
+	events, told, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer told.Close()
+	j.events = gob.NewDecoder(events)
+	j.reaper = exec.Command(path)
+	j.reaper.Args = []string{reaperName}
+	j.reaper.Stdin, j.reaper.Stdout, j.reaper.Stderr, j.reaper.Env = cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env
+	j.reaper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// The reaper gets these under numbers that are free here, since whoever started us may
+	// have opened others for the command.
+	for _, f := range []*os.File{orders, told} {
+		fd, err := syscall.Dup(int(f.Fd()))
+		if err != nil {
+			return err
+		}
+		defer syscall.Close(fd)
+		j.reaper.Args = append(j.reaper.Args, strconv.Itoa(fd))
+	}
+	if err := j.reaper.Start(); err != nil {
+		j.reaper = nil
+		return fmt.Errorf("start %s: %v", reaperName, err) // not wrapped: it is not the command that is missing
+	}
+	if err := gob.NewEncoder(control).Encode(order{cmd.Path, cmd.Args, j.front}); err != nil {
+		return err
+	}
+	// The reaper must be the only one who can write here, or its end would not be noticed.
+	_ = told.Close()
+	var e event
+	switch err := j.events.Decode(&e); {
+	case err != nil:
+		return fmt.Errorf("%s ended before it started the command: %w", reaperName, err)
+	case e.Failed != 0:
+		return &fs.PathError{Op: "start", Path: cmd.Path, Err: e.Failed}
+	}
+	j.group = e.Started
+	return nil
+}
+
+// watch hears of stops and of the end.
+func (j *job) watch() {
+	defer close(j.ended)
 	for {
-		_, err := syscall.Wait4(j.cmd.Process.Pid, &j.status, syscall.WUNTRACED, nil)
-		switch {
-		case err == syscall.EINTR:
-		case err == nil && j.status.Stopped():
-			select {
-			case <-j.stopped:
-			default:
-			}
-			j.stopped <- j.status.StopSignal()
-		default:
-			_ = j.cmd.Wait() // for what copies to streams that are no files; there is no process any more
+		var e event
+		switch err := j.events.Decode(&e); {
+		case err != nil:
+			j.broken = fmt.Errorf("%s was killed, and the command with it", reaperName)
+			return
+		case e.Ended:
+			j.status = e.Status
 			return
 		}
+		select {
+		case <-j.stopped:
+		default:
+		}
+		j.stopped <- e.Stopped
 	}
 }
 
-// close gives the terminal back to us.
+// leave lets what the command has left behind go on, after its own end.
+func (j *job) leave() { _, _ = j.control.Write([]byte{leave}) }
+
+// close ends what is left, unless it was let go, and gives the terminal back to us.
 func (j *job) close() {
+	if j.control != nil {
+		_ = j.control.Close()
+	}
+	if j.reaper != nil {
+		_ = j.reaper.Wait() // also for what copies to streams that are no files
+	}
 	if j.tty == nil {
 		return
 	}
@@ -107,11 +173,14 @@ func (j *job) interrupted() bool {
 // send sends a signal to all of the group.
 func (j *job) send(s syscall.Signal) { _ = syscall.Kill(-j.group, s) }
 
-// end ends the group; one that is stopped must go on to hear of SIGTERM.
+// end ends the group; one that is stopped must go on to hear of SIGTERM. With SIGKILL
+// the reaper ends all that is not in the group.
 func (j *job) end(s syscall.Signal) {
 	if j.send(s); s != syscall.SIGKILL {
 		j.send(syscall.SIGCONT)
+		return
 	}
+	_ = j.control.Close()
 }
 
 // pass passes a signal on. Those without a meaning of their own are for the

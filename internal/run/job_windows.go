@@ -17,6 +17,7 @@ type job struct {
 	stopped chan syscall.Signal
 	ended   chan struct{}
 	status  syscall.WaitStatus
+	broken  error
 	again   <-chan time.Time
 }
 
@@ -24,7 +25,14 @@ func startJob(*exec.Cmd, bool) (*job, error) {
 	return nil, errors.New("a command and what it starts cannot be ended together on Windows")
 }
 
+// IsReaper is false: see reaper.go.
+func IsReaper([]string) bool { return false }
+
+// Reap is never called.
+func Reap([]string) int { return 0 }
+
 func (*job) close()                {}
+func (*job) leave()                {}
 func (*job) end(syscall.Signal)    {}
 func (*job) pass(syscall.Signal)   {}
 func (*job) halted(syscall.Signal) {}

@@ -1,6 +1,7 @@
 // Package run runs a command while a lock is held, and ends it before the lock's
 // validity does. When that is, decides a pure step machine (ending.go); how a process
-// group and its terminal are handled, job.go.
+// group and its terminal are handled, job.go; what ends it when this process is killed,
+// reaper.go.
 package run
 
 import (
@@ -192,11 +193,18 @@ func (r *running) underLock(signals <-chan os.Signal) (code int, err error) {
 		case s := <-c.stopped:
 			c.halted(s)
 		case <-c.ended:
-			if !r.ending.begun() {
+			switch {
+			case r.ending.begun():
+			case c.broken != nil:
+				c.end(syscall.SIGKILL)
+				return 0, c.broken
+			default:
+				c.leave()
 				r.interrupted = c.interrupted()
 				return exitCode(c.status), nil
 			}
-			c.end(syscall.SIGKILL) // what is left of its group
+			c.end(syscall.SIGKILL) // what it has left behind
+			c.close()
 			name, _, until, _ := r.worst()
 			return 0, LostError{name, time.Until(until)}
 		}

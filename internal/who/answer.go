@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -336,7 +337,7 @@ func (a *Answer) Nodes() (open []string, closed map[string]time.Duration) {
 
 // nodeText is a failure of a node for people.
 func nodeText(err error) safetext.Text {
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return safetext.New("no answer in time")
 	}
 	return safetext.New(err.Error())

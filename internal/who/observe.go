@@ -36,7 +36,7 @@ var ErrTooMany = errors.New("too many connections")
 // Options of [Observe].
 type Options struct {
 	Key     string
-	For     time.Duration // how long; as soon as the answer is sure it ends
+	For     time.Duration // how long; as soon as the answer is sure it ends, and not before each node was heard or had Timeout for it
 	Force   bool          // also with more than [MostConns] connections
 	Timeout time.Duration // of a command
 	// Known is an answer from before. Who it names is looked at again, as long as the same
@@ -48,14 +48,18 @@ type Options struct {
 // changes nothing. The error is of the options or ctx, or [ErrTooMany]; what single
 // nodes cannot say is in the answer.
 func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, opt.For)
+	now := time.Now()
+	end := now.Add(opt.For)
+	ctx, cancel := context.WithDeadline(ctx, now.Add(max(opt.For, opt.Timeout)))
 	defer cancel()
 	reports := make(chan report)
 	var wg sync.WaitGroup
 	for i, n := range nodes {
 		wg.Go(func() {
 			w := &nodeWatch{node: i, opt: opt, reports: reports}
-			if err := w.run(ctx, n); err != nil && ctx.Err() == nil {
+			// What is under way at the end is no failure of a node that was heard before, though
+			// it may fail a moment before ctx tells of the end.
+			if err := w.run(ctx, n, end); err != nil && (!w.heard || time.Now().Before(end)) && ctx.Err() == nil {
 				w.send(ctx, report{list: List{Node: i, At: time.Now()}, err: err})
 			}
 		})
@@ -100,6 +104,7 @@ type nodeWatch struct {
 	opt     Options
 	reports chan<- report
 	dirty   atomic.Bool // the node has told of a change
+	heard   bool
 }
 
 func (w *nodeWatch) send(ctx context.Context, r report) bool {
@@ -129,7 +134,8 @@ func (w *nodeWatch) HandlePushNotification(_ context.Context, _ push.Notificatio
 	return nil
 }
 
-func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
+// run watches until end. The first look is finished also behind it, as long as ctx lasts.
+func (w *nodeWatch) run(ctx context.Context, node *redlock.Node, end time.Time) error {
 	hears := push.NewProcessor()
 	if err := hears.RegisterHandler("invalidate", w, false); err != nil {
 		return err
@@ -155,6 +161,9 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 	quiet := time.Now() // all changes before are told
 	for {
 		now := time.Now()
+		if w.heard && !now.Before(end) {
+			return nil
+		}
 		changed := w.dirty.Load() && now.Sub(listed) >= listEvery
 		if changed || now.After(control) && now.Sub(listed) >= listEvery {
 			if changed {
@@ -168,7 +177,7 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 			if !w.send(ctx, r) {
 				return nil
 			}
-			listed = now
+			w.heard, listed = true, now
 			control = now.Add(listEvery + rand.N(controlMore))
 		} else if err := conn.Ping(ctx).Err(); err != nil && !answered(err) {
 			return err

@@ -142,3 +142,31 @@ func TestTrafficOfANode(t *testing.T) {
 		t.Errorf("after %s: %+v, %v", time.Since(begun), got, err)
 	}
 }
+
+// TestEndOfTheTime: what a node has not answered when the time ends is no failure of the
+// node, and each is heard once, however short the time is.
+func TestEndOfTheTime(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	var nodes []*redlock.Node
+	for i, p := range labtest.Proxies(t, servers) {
+		// The first list takes longer than the shortest time, and all that comes later is
+		// under way when the time ends.
+		p.Delay(labtest.ToClient, 60*time.Millisecond, 60*time.Millisecond)
+		nodes = append(nodes, p.Node())
+		client := redis.NewClient(&redis.Options{Addr: servers[i].Addr()})
+		client.Set(t.Context(), "job", "token", time.Minute)
+		_ = client.Close()
+	}
+	for _, f := range []time.Duration{time.Millisecond, 100 * time.Millisecond, 450 * time.Millisecond} {
+		got, err := who.Observe(t.Context(), nodes, who.Options{Key: "job", For: f, Timeout: 20 * time.Second})
+		if err != nil || len(got.Unusable) > 0 || got.Held != 3 {
+			t.Errorf("for %s: %+v, %v", f, got, err)
+		}
+	}
+	// One that refuses is told with its reason, however late that comes.
+	_ = servers[1].Kill()
+	got, err := who.Observe(t.Context(), nodes, who.Options{Key: "job", For: time.Millisecond, Timeout: 20 * time.Second})
+	if err != nil || len(got.Unusable) != 1 || got.Unusable["n2"].Raw() == "no answer in time" || got.Held != 2 {
+		t.Errorf("without n2: %+v, %v", got, err)
+	}
+}

@@ -153,7 +153,7 @@ func (m *Desk) ResultKey(key string) bool {
 	if d == nil {
 		return false
 	}
-	seen := d.Listens(m.Now()) // not typed for what was there before
+	seen := d.listens(m.Now()) // not typed for what was there before
 	switch key {
 	case "pgdown", "pgup":
 		if d.long {

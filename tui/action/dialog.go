@@ -15,8 +15,8 @@ import (
 )
 
 // SettleTime is how long a dialog stands on the screen, with no key pressed,
-// before it listens: what was typed for the screen before it must not answer a
-// question that nobody has read.
+// before it takes enter: what was typed for the screen before it must not answer a
+// question that nobody has read. Text goes into its fields at once.
 const SettleTime = 300 * time.Millisecond
 
 // field is one line to fill in, or a choice.
@@ -70,7 +70,8 @@ type Dialog struct {
 	Focus, Scroll int
 	Pressed       bool      // enter was pressed while something was missing
 	Drawn         time.Time // since when it is on the screen; zero: not yet
-	Early         time.Time // the last key that came too early
+	early         time.Time // the last key that came before it listened
+	held          bool      // the last key was an enter that was not taken
 	began         time.Time // of the action; zero: it asks
 	steps         []step
 	at            int  // the step that runs, or is next
@@ -105,9 +106,20 @@ func (d *Dialog) missing() string {
 	return d.check()
 }
 
-// Listens reports whether a key pressed now was pressed at this dialog.
-func (d *Dialog) Listens(now time.Time) bool {
-	return !d.Drawn.IsZero() && now.Sub(d.Drawn) >= SettleTime && now.Sub(d.Early) >= SettleTime
+// listens reports whether a key pressed now was pressed at this dialog.
+func (d *Dialog) listens(now time.Time) bool {
+	return !d.Drawn.IsZero() && now.Sub(d.Drawn) >= SettleTime && now.Sub(d.early) >= SettleTime
+}
+
+// HoldsBack takes note of a key, and reports whether it is an enter that may have been
+// meant for the screen before. The dialog says so.
+func (d *Dialog) HoldsBack(key string, now time.Time) bool {
+	early := !d.listens(now)
+	if early {
+		d.early = now
+	}
+	d.held = early && key == "enter" && d.Mode() == page.ModeDialog
+	return d.held
 }
 
 // Focused is the field that takes letters; nil: none does.
@@ -219,8 +231,8 @@ func (d *Dialog) hint(st *styles.Styles, w int, now time.Time) string {
 		return st.Info.Of(st.Bar(float64(d.at)/float64(len(d.steps)), bar)) + st.Cut(text, room-bar) + since
 	}
 	switch missing := d.missing(); {
-	case !d.Early.IsZero() && !d.Listens(now):
-		return st.Warn.Of(st.Cut("not taken yet: pause for a moment, then type", w))
+	case d.held:
+		return st.Warn.Of(st.Cut("enter came too soon and was not taken: pause, then press it again", w))
 	case missing == "":
 		return st.Strong.Of(st.Cut("enter: "+d.Verb, w))
 	case d.Pressed:

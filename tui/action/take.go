@@ -265,6 +265,9 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 			case now == nil:
 				return "the lock is gone: there is nothing to remove"
 			case !several && targetOf(now).token != t.token:
+				if plan, _ := m.planOf(*a.way, now, t.token); plan.Unheard(m.Latest.Cluster.Quorum) != "" {
+					return plan.Unheard(m.Latest.Cluster.Quorum)
+				}
 				return "the holder changed since this was opened: esc, and look again"
 			case !slices.Equal(targetOf(now).keys, t.keys):
 				return "its keys changed since this was opened: esc, and look again"
