@@ -322,6 +322,21 @@ func (m *Monitor) keysMost(i int) int64 {
 	return m.world.nodes[i].keysMost()
 }
 
+// missed says that changes of node i may not have been told.
+func (m *Monitor) missed(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.missed(i, time.Now())
+	m.hurry()
+}
+
+// excused reports whether a session with a node ended because this process did not run.
+func (m *Monitor) excused(err error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.excused(err, time.Now())
+}
+
 // told says that all changes of node i until then have been read.
 func (m *Monitor) told(i int, runID string, until time.Time) {
 	m.mu.Lock()
@@ -332,12 +347,15 @@ func (m *Monitor) told(i int, runID string, until time.Time) {
 	m.table()
 }
 
-func (m *Monitor) scanned(i int, runID string, epoch uint32, began time.Time, notes map[string]monitor.Limit) bool {
+func (m *Monitor) scanned(i int, runID string, epoch uint32, began time.Time, missing bool, notes map[string]monitor.Limit) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.world.done
 	ok := m.world.scanned(i, runID, epoch, began, time.Now())
 	if ok {
+		if missing {
+			m.world.missed(i, time.Now())
+		}
 		for topic, note := range notes {
 			m.world.nodes[i].note(topic, note)
 		}

@@ -80,7 +80,7 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 		if ctx.Err() != nil {
 			return
 		}
-		if plan.failed(err, time.Now()) {
+		if m.excused(err) || plan.failed(err, time.Now()) {
 			continue
 		}
 		pause := min(m.opt.ScanEvery, time.Second)
@@ -173,14 +173,18 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 			defer close(done)
 			cancel(f.Listen(queue, m.sought.match))
 		}()
-		defer func() { f.Close(); <-done }()
+		defer func() {
+			f.Close()
+			<-done
+			m.missed(i)
+		}()
 	}
 	s, err := wire.Dial(ctx, m.nodes[i].Within(wire.ReadBudget(len(m.nodes))), m.opt.Timeout)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	follower := follower{monitor: m, node: i, reader: wire.NewReader(s), feed: f, plan: plan, began: time.Now()}
+	follower := follower{monitor: m, node: i, reader: wire.NewReader(s), feed: f, plan: plan, began: time.Now(), missing: true}
 	follower.reader.Patient = m.opt.Patient
 	err = follower.run(ctx)
 	if broken := context.Cause(ctx); broken != nil {
@@ -309,7 +313,14 @@ func (l *follower) urgentPace() int {
 
 // schedule works out when the next full read is due.
 func (l *follower) schedule(t task, everything bool, now time.Time) {
-	l.missing = l.missing || everything || (t.hasten && l.feed == nil)
+	if everything {
+		l.missing = true
+		l.monitor.missed(l.node)
+		if l.full != nil && l.full.pace == paceShare {
+			l.full, l.due = nil, l.ended.Add(4*l.busy) // what is urgent does not wait for one that is not
+		}
+	}
+	l.missing = l.missing || t.hasten && l.feed == nil
 	switch {
 	case l.full != nil && l.full.epoch != t.epoch:
 		l.full, l.due = nil, now // sight was lost meanwhile
@@ -388,7 +399,7 @@ func (l *follower) step(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err == nil {
+	if err == nil && !done {
 		m.passed(l.node, f.epoch, f.part)
 		if f.pace != paceShare {
 			f.setPace(l.urgentPace())
@@ -404,7 +415,7 @@ func (l *follower) step(ctx context.Context) error {
 	if f.long > 0 {
 		notes["names"] = monitor.Limit{Text: fmt.Sprintf("%s with names longer than %d KiB left out", words.Count(f.long, "key", "keys"), wire.LongestKey>>10), Do: adviceNames}
 	}
-	if !m.scanned(l.node, l.runID, f.epoch, f.began, notes) {
+	if !m.scanned(l.node, l.runID, f.epoch, f.began, l.missing && l.feed != nil, notes) {
 		return errSuperseded
 	}
 	l.full, l.ended, l.busy = nil, time.Now(), f.busy

@@ -31,6 +31,7 @@ type world struct {
 	own           clock.Own
 	beat          func() time.Time    // the last sign of life of this process that needed no turn here
 	discontinuity clock.Discontinuity // the last of our own
+	lateAt        time.Time           // when this process last found itself late, by a discontinuity or less
 	findings      *finding.Findings
 	steps         []step          // the latest step of each node
 	done          bool            // settled
@@ -70,6 +71,9 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 // reports whether more than the everyday numbers changed.
 func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	w.awake(now)
+	if w.outdated(s.sent) {
+		return true, false
+	}
 	n := w.nodes[i]
 	restarted := n.answered(s)
 	if restarted {
@@ -316,7 +320,7 @@ func (w *world) inSight(i int, runID string) bool {
 // read takes in rows of a scan of node i in this incarnation of its server; false: the
 // incarnation is over, or the node out of sight.
 func (w *world) read(i int, runID string, sent, received time.Time, rows []table.Row) bool {
-	if !w.inSight(i, runID) {
+	if w.awake(received); !w.inSight(i, runID) || w.outdated(sent) {
 		return false
 	}
 	w.table.Read(i, sent, received, rows)
@@ -339,6 +343,13 @@ func (w *world) told(i int, runID string, until, now time.Time) bool {
 	}
 	w.table.Sync(i, until)
 	return !w.done && w.settle(now)
+}
+
+// missed takes in that changes of node i before now may not have been told: all of it has to be
+// read again.
+func (w *world) missed(i int, now time.Time) {
+	w.nodes[i].Read = 0
+	w.table.Missed(i, now)
 }
 
 // scanned takes in the end of a full scan.
@@ -423,7 +434,14 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 // awake takes note that this process runs.
 func (w *world) awake(now time.Time) {
 	w.own.Beat(w.beat().Sub(w.base))
-	if gap, stopped := w.own.Alive(now.Sub(w.base), clock.OwnGap+w.opt.ProbeEvery); stopped {
+	gap, stopped := w.own.Alive(now.Sub(w.base), clock.OwnGap+w.opt.ProbeEvery)
+	if gap > clock.LateGap {
+		w.lateAt = now
+		for i := range w.nodes {
+			w.table.Missed(i, now)
+		}
+	}
+	if stopped {
 		w.noteDiscontinuity(clock.Discontinuity{At: now, Gap: gap, Text: fmt.Sprintf("this process was stopped for %s", gap.Round(100*time.Millisecond))})
 	}
 }
@@ -449,15 +467,22 @@ func (w *world) noteDiscontinuity(t clock.Discontinuity) {
 		n.RTTs, n.tried, n.Read = nil, false, 0
 		w.steps[i] = step{}
 		w.table.Doubt(i)
+		w.table.Missed(i, t.At)
 	}
 	w.events.add(monitor.NodeEvent(t.At, monitor.LevelAlarm, "own clock", "", "%s", t.Text))
 }
 
-// excused reports whether a probe may have failed only because this process did not
+// outdated reports whether what was asked at sent is from before the last discontinuity of this
+// process: it is asked again.
+func (w *world) outdated(sent time.Time) bool {
+	return sent.Before(w.discontinuity.At)
+}
+
+// excused reports whether a node may have been silent only because this process did not
 // run: its deadline passed meanwhile. A node that is really gone fails again.
 func (w *world) excused(err error, now time.Time) bool {
 	w.awake(now)
-	return w.discontinuity.Gap > 0 && w.discontinuity.Recent(now, w.opt.Timeout) && wire.StateOf(err) == monitor.NodeSlow
+	return !w.lateAt.IsZero() && now.Sub(w.lateAt) < w.opt.Timeout && (wire.StateOf(err) == monitor.NodeSlow || errors.Is(err, errMute))
 }
 
 // errEndless ends a full read that brings more than a server can have.

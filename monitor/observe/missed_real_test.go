@@ -1,0 +1,61 @@
+package observe_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
+	"redlockctl/redlock"
+)
+
+// behind puts a proxy before a server with many locks, so slow that a full read takes a while.
+func behind(t *testing.T, keys int) (*lab.Server, *labtest.Proxy, *observe.Monitor) {
+	t.Helper()
+	srv := labtest.Servers(t, 1)[0]
+	do(t, srv, "eval", "for i = 1, ARGV[1] do redis.call('SET', 'k' .. i, 'old', 'PX', 3600000) end return 1", 0, keys)
+	p := labtest.NewProxy(t, srv)
+	p.Delay(labtest.ToClient, 2*time.Millisecond, 3*time.Millisecond)
+	m := watch(t, []*redlock.Node{p.Node()}, slow)
+	settled(t, m)
+	until(t, m, "all of it", func(s *monitor.Snapshot) bool { return s.Complete && s.Locks.Len() == keys })
+	return srv, p, m
+}
+
+func change(t *testing.T, srv *lab.Server, keys int) {
+	t.Helper()
+	do(t, srv, "eval", "for i = 1, ARGV[1] do redis.call('SET', 'k' .. i, 'new', 'PX', 3600000) end return 1", 0, keys)
+}
+
+// changed reports whether a snapshot shows the first keys as change left them.
+func changed(s *monitor.Snapshot, keys int) bool {
+	for i := range keys {
+		if l := lock(s, fmt.Sprint("k", i+1)); l == nil || l.Holder.Raw() != "new" {
+			return false
+		}
+	}
+	return true
+}
+
+// What changes while nobody listens is not pushed to anybody. Until it has been read, the view is
+// not complete.
+func TestWhatABrokenFeedMissedIsReadBeforeTheViewIsComplete(t *testing.T) {
+	srv, p, m := behind(t, 4000)
+	p.Hold(labtest.ToClient)
+	change(t, srv, 35)
+	p.Drop()
+	p.Resume()
+	broken := time.Now()
+	incomplete := false
+	until(t, m, "the changes", func(s *monitor.Snapshot) bool {
+		incomplete = incomplete || !s.Complete
+		return changed(s, 35)
+	})
+	t.Logf("shown after %s", time.Since(broken))
+	if !incomplete {
+		t.Error("the view was complete all the time")
+	}
+}
