@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,4 +59,31 @@ func TestWhatABrokenFeedMissedIsReadBeforeTheViewIsComplete(t *testing.T) {
 	if !incomplete {
 		t.Error("the view was complete all the time")
 	}
+}
+
+// Where what a node tells is late, the view is not complete for long, however patient the monitor is.
+func TestAViewWhoseChangesAreLateIsNotComplete(t *testing.T) {
+	srv := labtest.Servers(t, 1)[0]
+	do(t, srv, "set", "k1", "old", "px", 3600000)
+	p := labtest.NewProxy(t, srv)
+	m := watch(t, []*redlock.Node{p.Node()}, observe.Options{ScanEvery: time.Hour, Timeout: time.Minute})
+	settled(t, m)
+	until(t, m, "proof", func(s *monitor.Snapshot) bool { return s.Complete && !s.Nodes[0].UpTo.IsZero() })
+	release := p.StrandFeeds(labtest.ToClient)
+	change(t, srv, 1)
+	then := time.Now()
+	s := until(t, m, "what is late", func(s *monitor.Snapshot) bool { return !s.Complete })
+	if changed(s, 1) || s.Nodes[0].UpTo.After(then) {
+		t.Error(describe(s))
+	}
+	if u := s.Unread(); len(u) != 1 || !strings.Contains(u[0].Why, "late") {
+		t.Errorf("%v", u)
+	}
+	release()
+	until(t, m, "the change", func(s *monitor.Snapshot) bool {
+		if s.Nodes[0].UpTo.After(then) && !changed(s, 1) {
+			t.Fatal("said to be read, and is not:\n" + describe(s))
+		}
+		return s.Complete && changed(s, 1)
+	})
 }

@@ -322,6 +322,13 @@ func (m *Monitor) keysMost(i int) int64 {
 	return m.world.nodes[i].keysMost()
 }
 
+// listens says whether node i tells of its changes.
+func (m *Monitor) listens(i int, tells bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.nodes[i].tells = tells
+}
+
 // missed says that changes of node i may not have been told.
 func (m *Monitor) missed(i int) {
 	m.mu.Lock()

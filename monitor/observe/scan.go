@@ -26,7 +26,7 @@ const (
 	coalesceGone = 30 * time.Millisecond
 	// A feed is asked for a sign of life once in a while, and often while a lock
 	// waits for the nodes to confirm what it looks like.
-	pingSeldom = time.Second
+	pingSeldom = 500 * time.Millisecond
 	pingOften  = 50 * time.Millisecond
 	// Where a node tells of its changes, all is read again now and then, slowly:
 	// with pauses of paceShare times each page, and so seldom that it takes a
@@ -167,6 +167,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 	if err != nil {
 		return err
 	}
+	m.listens(i, f != nil)
 	if f != nil {
 		done := make(chan struct{})
 		go func() {

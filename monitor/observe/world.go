@@ -342,6 +342,11 @@ func (w *world) told(i int, runID string, until, now time.Time) bool {
 		return false
 	}
 	w.table.Sync(i, until)
+	n := w.nodes[i]
+	n.UpTo = until
+	if until.After(n.proven) {
+		n.proven = until
+	}
 	return !w.done && w.settle(now)
 }
 
@@ -363,7 +368,7 @@ func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time)
 	n.Err = safetext.Text{}
 	w.table.Scanned(i, epoch, began, now)
 	if w.table.ReadWhole(i) {
-		n.Read = 1
+		n.Read, n.proven = 1, now
 	}
 	w.restate(i, now)
 	return true
@@ -413,10 +418,10 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 	heard := true
 	s.Complete, s.Settled = true, w.settledAt
 	for i, n := range w.nodes {
-		s.Nodes[i] = n.snapshot(now.Sub(w.base), w.table.Present(i))
+		s.Nodes[i] = n.snapshot(now, now.Sub(w.base), w.table.Present(i))
 		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = w.table.NoRoom(i)
 		heard = heard && n.probed
-		s.Complete = s.Complete && n.probed && (!n.State.Readable() || n.Read >= 1 && s.Nodes[i].NoRoomLocks == 0)
+		s.Complete = s.Complete && n.probed && (!n.State.Readable() || s.Nodes[i].ReadWhole() && s.Nodes[i].NoRoomLocks == 0)
 	}
 	s.Assess(heard, w.done, nil) // the findings are made of it
 	fresh := w.table.TakeFresh()
