@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,4 +87,38 @@ func TestAViewWhoseChangesAreLateIsNotComplete(t *testing.T) {
 		}
 		return s.Complete && changed(s, 1)
 	})
+}
+
+// A change that is never told is found by comparison, and all of the node is read again.
+func TestChangesThatAreNotToldAreFound(t *testing.T) {
+	for name, c := range map[string][]any{
+		"another token":     {"set", "k1", "new", "px", 3600000},
+		"another end":       {"pexpire", "k1", 600000},
+		"a key that went":   {"del", "k1"},
+		"a key that is new": {"set", "k9", "new", "px", 3600000},
+		"other databases":   {"swapdb", 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := labtest.Servers(t, 1)[0]
+			do(t, srv, "set", "k1", "old", "px", 3600000)
+			do(t, srv, "set", "k2", "old", "px", 3600000)
+			p := labtest.NewProxy(t, srv)
+			m := watch(t, []*redlock.Node{p.Node()}, slow)
+			settled(t, m)
+			until(t, m, "proof", func(s *monitor.Snapshot) bool { return s.Complete && s.Locks.Len() == 2 && !s.Nodes[0].UpTo.IsZero() })
+			// While all is told, nothing is found.
+			do(t, srv, "set", "k2", "new", "px", 3600000)
+			until(t, m, "a change", func(s *monitor.Snapshot) bool { return lock(s, "k2").Holder.Raw() == "new" })
+			p.LoseChanges(true)
+			do(t, srv, c...)
+			s := until(t, m, "the finding", func(s *monitor.Snapshot) bool {
+				return slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool { return f.ID == "untold-changes" && f.Node == "n1" && !f.Key.Empty() })
+			})
+			until(t, m, "what is there", func(s *monitor.Snapshot) bool { return s.Complete && equal(t, s, []*lab.Server{srv}) })
+			if at := s.Nodes[0].Facts.UntoldAt; at.IsZero() {
+				t.Error(describe(s))
+			}
+		})
+	}
 }

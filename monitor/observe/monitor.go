@@ -322,6 +322,28 @@ func (m *Monitor) keysMost(i int) int64 {
 	return m.world.nodes[i].keysMost()
 }
 
+// sample are some keys of node i that are shown, from a place in the table on; next is where to go on.
+func (m *Monitor) sample(i, from, most int) (keys []string, next int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.table.Sample(i, from, most)
+}
+
+// differs are the keys of node i of which these rows say something else than what is shown.
+func (m *Monitor) differs(i int, runID string, sent, received time.Time, rows []table.Row) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.differs(i, runID, sent, received, rows)
+}
+
+// untold says that these keys of node i changed, and it did not tell of that.
+func (m *Monitor) untold(i int, keys []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.untold(i, keys, time.Now())
+	m.hurry()
+}
+
 // listens says whether node i tells of its changes.
 func (m *Monitor) listens(i int, tells bool) {
 	m.mu.Lock()

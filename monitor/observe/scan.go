@@ -225,13 +225,14 @@ type follower struct {
 	plan    *feedPlan
 	began   time.Time
 
-	full      *fullRead     // under way
-	missing   bool          // anything may have changed since the last full read began
-	due       time.Time     // of the next full read
-	ended     time.Time     // of the last one
-	busy      time.Duration // that it took
-	pinged    time.Time
-	readAgain time.Time // changes are not read before
+	full       *fullRead     // under way
+	missing    bool          // anything may have changed since the last full read began
+	due        time.Time     // of the next full read
+	ended      time.Time     // of the last one
+	busy       time.Duration // that it took
+	pinged     time.Time
+	readAgain  time.Time // changes are not read before
+	comparison comparison
 }
 
 func (l *follower) run(ctx context.Context) (err error) {
@@ -256,9 +257,13 @@ func (l *follower) run(ctx context.Context) (err error) {
 		// What has changed goes first.
 		if left := l.readAgain.Sub(now); left <= 0 {
 			keys, until := queue.Take(wire.BatchKeys, wire.BatchBytes)
+			l.comparison.explain(keys)
 			told := !until.IsZero() && !l.missing && (l.full == nil || l.full.pace == paceShare)
 			if told {
 				l.monitor.told(l.node, l.runID, until)
+				if err := l.confirm(ctx, until); err != nil {
+					return err
+				}
 			}
 			if keys = l.monitor.wanted(l.node, keys, false); len(keys) > 0 {
 				if err := l.read(ctx, keys, !queue.Empty()); err != nil {
@@ -273,6 +278,13 @@ func (l *follower) run(ctx context.Context) (err error) {
 			wait = min(wait, left)
 		}
 		l.schedule(t, queue.Everything(), now)
+		if l.feed != nil && !l.missing && (l.full == nil || l.full.pace == paceShare) {
+			if l.comparison.next.After(now) {
+				wait = min(wait, l.comparison.next.Sub(now))
+			} else if err := l.compare(ctx, now); err != nil {
+				return err
+			}
+		}
 		switch {
 		case l.full == nil && l.due.After(now):
 			wait = min(wait, l.due.Sub(now))

@@ -350,6 +350,23 @@ func (w *world) told(i int, runID string, until, now time.Time) bool {
 	return !w.done && w.settle(now)
 }
 
+// differs are the keys of node i of which these rows say something else than what is shown. Of a
+// node whose clock was stepped not long ago the ends of copies are left out.
+func (w *world) differs(i int, runID string, sent, received time.Time, rows []table.Row) []string {
+	if w.awake(received); !w.inSight(i, runID) || w.outdated(sent) {
+		return nil
+	}
+	step := w.nodes[i].Facts.StepAt
+	return w.table.Differs(i, sent, received, rows, step.IsZero() || received.Sub(step) > reconcileMost)
+}
+
+// untold takes in that these keys of node i changed, and it did not tell of that.
+func (w *world) untold(i int, keys []string, now time.Time) {
+	f := &w.nodes[i].Facts
+	f.UntoldAt, f.Untold, f.UntoldKey = now, f.Untold+len(keys), safetext.New(slices.Min(keys))
+	w.missed(i, now)
+}
+
 // missed takes in that changes of node i before now may not have been told: all of it has to be
 // read again.
 func (w *world) missed(i int, now time.Time) {

@@ -77,3 +77,52 @@ func TestANodeThatHasToldAllIsUpToDate(t *testing.T) {
 		t.Errorf("%q", r.kinds())
 	}
 }
+
+func TestWhatDiffersFromWhatIsShown(t *testing.T) {
+	r := newRig(1, 0)
+	r.set("job:1", "token", 10*time.Second, 0)
+	r.set("job:2", "token", 0, 0)
+	r.scan(0)
+	r.Settle(r.now)
+	if keys, next := r.Sample(0, 0, 1); len(keys) != 1 || next != 1 {
+		t.Errorf("%q %d", keys, next)
+	}
+	if keys, _ := r.Sample(0, 1, 5); len(keys) < 2 || !slices.Contains(keys, "job:1") || !slices.Contains(keys, "job:2") {
+		t.Errorf("%q", keys)
+	}
+	for name, c := range map[string]struct {
+		row  Row
+		want bool
+	}{
+		"the same":                {NewRow("job:1", "string", 10000, 5, "token"), false},
+		"about the same":          {NewRow("job:1", "string", 9800, 5, "token"), false},
+		"another token":           {NewRow("job:1", "string", 10000, 5, "other"), true},
+		"another type":            {NewRow("job:1", "list", 10000, 5, ""), true},
+		"extended":                {NewRow("job:1", "string", 20000, 5, "token"), true},
+		"no TTL any more":         {NewRow("job:1", "string", -1, 5, "token"), true},
+		"about to end":            {NewRow("job:1", "string", 500, 5, "token"), true},
+		"gone":                    {NewRow("job:1", "none", -2, 0, ""), true},
+		"gone without a TTL":      {NewRow("job:2", "none", -2, 0, ""), true},
+		"not shown":               {NewRow("job:3", "string", 10000, 5, "token"), true},
+		"neither shown nor there": {NewRow("job:3", "none", -2, 0, ""), false},
+		"not shown, about to end": {NewRow("job:3", "string", 500, 5, "token"), false},
+	} {
+		if got := len(r.Differs(0, r.now, r.now, []Row{c.row}, true)) == 1; got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	extended := []Row{NewRow("job:1", "string", 20000, 5, "token")}
+	if r.Differs(0, r.now, r.now, extended, false) != nil {
+		t.Error("ends are compared")
+	}
+	if r.Differs(0, r.now.Add(-time.Second), r.now, extended, true) != nil {
+		t.Error("an older read counts")
+	}
+	if end := r.now.Add(9500 * time.Millisecond); r.Differs(0, end, end, []Row{NewRow("job:1", "none", -2, 0, "")}, true) != nil {
+		t.Error("it was about to expire")
+	}
+	r.Missed(0, r.now.Add(time.Second))
+	if r.Differs(0, r.now, r.now, extended, true) != nil {
+		t.Error("the node is not up to date")
+	}
+}
