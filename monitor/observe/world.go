@@ -459,8 +459,10 @@ func (w *world) awake(now time.Time) {
 	gap, stopped := w.own.Alive(now.Sub(w.base), clock.OwnGap+w.opt.ProbeEvery)
 	if gap > clock.LateGap {
 		w.lateAt = now
-		for i := range w.nodes {
-			w.table.Missed(i, now)
+		for i, n := range w.nodes {
+			if n.tells { // else to read it all takes longer than this
+				w.table.Missed(i, now)
+			}
 		}
 	}
 	if stopped {
