@@ -10,10 +10,10 @@ import (
 
 // Where a node tells of its changes, what is shown of it rests on that it tells of all. So some
 // keys are read now and then and compared with what is shown: a few of those that are shown, in
-// turn, and a few of those that are there.
+// turn, and of a few that are there those that are not shown.
 const (
 	compareEvery = time.Second
-	compareKeys  = 16 // that are shown, and that are there
+	compareKeys  = 16 // that are shown, and that a step of the scan brings
 	compareTries = 2  // so often a key must differ again, each time when all changes before were told
 )
 
@@ -23,7 +23,7 @@ type comparison struct {
 	shown    int      // place in the table from which the next keys are taken
 	pattern  int      // that is scanned for
 	cursor   uint64   // of that scan
-	found    []string // by its last step
+	found    []string // by its last step, and not shown
 	suspects map[string]suspect
 }
 
@@ -55,12 +55,15 @@ func (l *follower) compare(ctx context.Context, now time.Time) error {
 	a.shown = next
 	var rows []table.Row
 	var sent, received time.Time
-	if keys = append(keys, a.found...); len(patterns) > 0 {
+	if keys = append(keys, a.found[:min(len(a.found), compareKeys)]...); len(patterns) > 0 {
 		p, err := l.reader.Sweep(ctx, keys, a.cursor, string(patterns[a.pattern]), compareKeys)
 		if err != nil || p.Refused != nil {
 			return err
 		}
-		a.stepped(p.Page, l.monitor.sought, len(patterns))
+		a.found = l.monitor.unseen(l.node, p.Keys)
+		if a.cursor = p.Next; p.Next == 0 {
+			a.pattern = (a.pattern + 1) % len(patterns)
+		}
 		rows, sent, received = p.Rows, p.Sent, p.Received
 	} else if len(keys) > 0 {
 		var err error
@@ -75,19 +78,6 @@ func (l *follower) compare(ctx context.Context, now time.Time) error {
 		a.suspects[key] = suspect{at: received}
 	}
 	return nil
-}
-
-// stepped takes in a step of the scan.
-func (a *comparison) stepped(p wire.Page, s sought, patterns int) {
-	a.found = a.found[:0]
-	for _, key := range p.Keys {
-		if len(a.found) < compareKeys && s.keeps(key) {
-			a.found = append(a.found, key)
-		}
-	}
-	if a.cursor = p.Next; p.Next == 0 {
-		a.pattern = (a.pattern + 1) % patterns
-	}
 }
 
 // confirm reads those suspects again of which the node has had to tell by now, as it has told of all

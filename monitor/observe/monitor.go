@@ -19,6 +19,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -327,6 +328,13 @@ func (m *Monitor) sample(i, from, most int) (keys []string, next int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.table.Sample(i, from, most)
+}
+
+// unseen are those of the keys of a page that are looked at and not known to be on node i.
+func (m *Monitor) unseen(i int, keys []string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(m.world.table.Unseen(i, keys), func(key string) bool { return !m.sought.keeps(key) })
 }
 
 // differs are the keys of node i of which these rows say something else than what is shown.

@@ -19,6 +19,16 @@ func (t *Table) Sample(i, from, most int) (keys []string, next int) {
 	return keys, from
 }
 
+// Unseen are those of the keys that are not known to be on node i.
+func (t *Table) Unseen(i int, keys []string) (unseen []string) {
+	for _, key := range keys {
+		if r := t.records[key]; r == nil || !t.seen(r, i) {
+			unseen = append(unseen, key)
+		}
+	}
+	return unseen
+}
+
 // endSlack is by how much two reads may tell the end of a copy differently: by their round trips,
 // and by clocks that run at different rates.
 const endSlack = time.Second

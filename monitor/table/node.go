@@ -142,7 +142,7 @@ func (t *Table) Sync(i int, until time.Time) {
 	n := &t.nodes[i]
 	if m := t.Moment(until); m > n.synced && n.reachable && n.scanned == n.epoch {
 		n.synced = m
-		t.asked = true
+		t.asked = t.asked || len(t.waiting) > 0
 	}
 }
 
