@@ -359,6 +359,17 @@ func (m *Monitor) listens(i int, tells bool) {
 	m.world.nodes[i].tells = tells
 }
 
+// unheard says that nobody listens to node i any more.
+func (m *Monitor) unheard(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.world.nodes[i]; n.tells {
+		n.tells = false
+		m.world.missed(i, time.Now())
+		m.hurry()
+	}
+}
+
 // missed says that changes of node i may not have been told.
 func (m *Monitor) missed(i int) {
 	m.mu.Lock()

@@ -80,6 +80,7 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 		if ctx.Err() != nil {
 			return
 		}
+		m.unheard(i)
 		if m.excused(err) || plan.failed(err, time.Now()) {
 			continue
 		}
@@ -174,11 +175,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 			defer close(done)
 			cancel(f.Listen(queue, m.sought.match))
 		}()
-		defer func() {
-			f.Close()
-			<-done
-			m.missed(i)
-		}()
+		defer func() { f.Close(); <-done }()
 	}
 	s, err := wire.Dial(ctx, m.nodes[i].Within(wire.ReadBudget(len(m.nodes))), m.opt.Timeout)
 	if err != nil {

@@ -363,7 +363,7 @@ func (w *world) differs(i int, runID string, sent, received time.Time, rows []ta
 // untold takes in that these keys of node i changed, and it did not tell of that.
 func (w *world) untold(i int, keys []string, now time.Time) {
 	f := &w.nodes[i].Facts
-	f.UntoldAt, f.Untold, f.UntoldKey = now, f.Untold+len(keys), safetext.New(slices.Min(keys))
+	f.UntoldAt, f.Untold, f.UntoldKey = now, f.Untold+len(keys), safetext.New(strings.Clone(slices.Min(keys)))
 	w.missed(i, now)
 }
 
@@ -490,8 +490,10 @@ func (w *world) noteDiscontinuity(t clock.Discontinuity) {
 		n.clock = clock.Clock{}
 		n.RTTs, n.tried, n.Read = nil, false, 0
 		w.steps[i] = step{}
-		w.table.Doubt(i)
-		w.table.Missed(i, t.At)
+		known := w.table.ReadWhole(i)
+		if w.table.Doubt(i); known {
+			w.table.Missed(i, t.At)
+		}
 	}
 	w.events.add(monitor.NodeEvent(t.At, monitor.LevelAlarm, "own clock", "", "%s", t.Text))
 }
