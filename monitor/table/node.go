@@ -106,7 +106,7 @@ func (t *Table) Unreachable(i int, now time.Time) {
 	if n.reachable {
 		n.lostSight = t.Moment(now)
 	}
-	n.reachable, n.missed = false, t.Moment(now)
+	n.reachable, n.missed = false, 0
 	n.epoch++
 	t.sweepAll()
 }
