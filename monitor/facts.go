@@ -46,6 +46,11 @@ type Facts struct {
 	// zero if there was none.
 	StepAt time.Time
 	StepBy time.Duration
+	// UntoldAt is when it was last found that keys had changed without the node telling of it;
+	// zero: never. Untold is how many were found since the start, UntoldKey one of the last.
+	UntoldAt  time.Time
+	Untold    int
+	UntoldKey safetext.Text
 	// OpenAt is when it was seen to accept writes right after a restart; zero: it
 	// was not.
 	OpenAt time.Time

@@ -102,7 +102,7 @@ func (s *Snapshot) Unread() []Unread {
 			out = append(out, Unread{n.Name, "not heard of yet"})
 		case n.State.Readable() && n.NoRoomLocks > 0:
 			out = append(out, Unread{n.Name, fmt.Sprintf("no room for about %s", words.Count(n.NoRoomLocks, "key", "keys"))})
-		case !n.State.Readable() || n.Read >= 1:
+		case !n.State.Readable() || n.ReadWhole():
 		case n.WhyUnread != "":
 			out = append(out, Unread{n.Name, n.WhyUnread})
 		default:
@@ -175,7 +175,9 @@ type Node struct {
 	Keys  int64 // in its database, as the server says; -1: it does not
 	// Read is the part of its keys that has been read since it came in sight; 1:
 	// all that are looked for.
-	Read      float64
+	Read float64
+	// UpTo: all changes of its keys before have been read; zero: it does not tell of them.
+	UpTo      time.Time
 	WhyUnread string // why it is not read to the end, where that is not a matter of time
 	// NoRoom is about how many keys of this node found no room in
 	// observe.Options.MaxMemory; NoRoomLocks, how many of them may be locks.
@@ -195,6 +197,9 @@ type Node struct {
 
 	Facts Facts // what the server says of its settings and its past
 }
+
+// ReadWhole reports whether all of its keys have been read, and what changed since.
+func (n *Node) ReadWhole() bool { return n.Read >= 1 && n.WhyUnread == "" }
 
 // Minute is what was measured of a node in one minute.
 type Minute struct {

@@ -184,7 +184,7 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 		o.put("node_fenced", truth(n.State == monitor.NodeFenced || n.State == monitor.NodeCordoned), name)
 		o.put("node_cordoned", truth(n.State == monitor.NodeCordoned), name)
 		o.put("node_restarts_total", float64(n.Restarts), name)
-		if up && n.Read >= 1 {
+		if up && n.ReadWhole() {
 			o.put("node_locks", float64(n.Locks), name)
 		}
 		if up && n.RTT > 0 {

@@ -141,7 +141,7 @@ func ofServer(text func(*monitor.Node) string) func(*Context, *monitor.Node) str
 
 func nodeLocks(c *Context, n *monitor.Node) string {
 	switch {
-	case n.Read >= 1:
+	case n.ReadWhole():
 		return Count(n.Locks)
 	case n.Locks > 0:
 		return c.Our("≥") + Count(n.Locks)

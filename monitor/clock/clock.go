@@ -19,6 +19,7 @@ const (
 	slewChange   = 1000.0                  // ppm by which the rate of two clocks changes while nobody looks: both slew anew
 	leastGap     = 5 * time.Second         // without a sample, before that counts
 	ownStep      = 20 * time.Millisecond   // of our own wall clock against the monotonic one
+	LateGap      = 750 * time.Millisecond  // without any sign of our own life: what time alone says of a lock has to be confirmed
 	OwnGap       = 1500 * time.Millisecond // without any sign of our own life, beyond the time between two probes: we were stopped
 )
 

@@ -36,8 +36,10 @@ func (o *Own) Check(wall, mono time.Duration) (jump time.Duration, jumped bool) 
 // Alive takes a sign of life of this process. The next one comes within most,
 // or the process was stopped for gap.
 func (o *Own) Alive(mono, most time.Duration) (gap time.Duration, stopped bool) {
-	gap = mono - o.beat
-	stopped = o.beats && gap > most
+	if o.beats {
+		gap = mono - o.beat
+	}
+	stopped = gap > most
 	o.beat, o.beats = max(o.beat, mono), true
 	return gap, stopped
 }

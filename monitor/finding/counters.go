@@ -3,6 +3,7 @@ package finding
 import (
 	"time"
 
+	"redlockctl/internal/words"
 	"redlockctl/monitor"
 )
 
@@ -65,6 +66,13 @@ func (w *nodeWatches) happened(s *monitor.Snapshot) map[string]happened {
 		out[n.Name] = w.since
 	}
 	return out
+}
+
+// untoldChanges reports keys that were found changed without the node telling of it.
+func untoldChanges(k known, n *monitor.Node, f *found) bool {
+	f.Key = n.Facts.UntoldKey
+	return !n.Facts.UntoldAt.IsZero() && k.At.Sub(n.Facts.UntoldAt) < lately &&
+		f.seen("%s, the last %s, e.g. %s", words.Count(n.Facts.Untold, "key", "keys"), words.Ago(n.Facts.UntoldAt, k.At), clip(n.Facts.UntoldKey.Raw(), 60))
 }
 
 // lately is how long an action or an accident that leaves no state is reported.

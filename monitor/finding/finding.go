@@ -96,8 +96,23 @@ func (f *Findings) Guard() *monitor.GuardView { return f.sight }
 // Booted sets how nodes start, by node name.
 func (f *Findings) Booted(boots map[string]BootSight) { f.boots = boots }
 
-// Discontinued notes a clock discontinuity: measurements from before it are dropped.
-func (f *Findings) Discontinued(d clock.Discontinuity) { f.discontinuity = d }
+// Discontinued notes a clock discontinuity: measurements from before it are dropped. The time in
+// which nobody looked counts neither for a finding nor against it.
+func (f *Findings) Discontinued(d clock.Discontinuity) {
+	f.discontinuity = d
+	for _, o := range f.open {
+		if o.told {
+			o.last, o.grave = d.At.Add(reread), d.At.Add(reread)
+		} else {
+			o.Since = d.At
+		}
+	}
+	f.locks.discontinued(d, f.opt.NodeTimeout)
+}
+
+// reread is how long it takes after a discontinuity until the nodes have been read again, and
+// what is wrong there has lasted for long enough.
+const reread = 5 * time.Second
 
 // Note adds the keys of locks that have changed.
 func (f *Findings) Note(keys []string) { f.locks.note(keys) }

@@ -424,6 +424,13 @@ func TestFindings(t *testing.T) {
 			n.Limits = []monitor.Limit{{Text: "TIME denied", Do: monitor.AdviceRights}, {Text: "scripts denied", Do: monitor.AdviceRights}}
 		}),
 			[]string{"info limited-sight n1"}, "TIME denied; scripts denied"},
+		"a node does not tell of all changes": {node(0, func(n *monitor.Node) {
+			n.Facts.UntoldAt, n.Facts.Untold, n.Facts.UntoldKey = findingEpoch, 2, safetext.New("job:1")
+		}),
+			[]string{"warning untold-changes n1"}, "2 keys, the last 20s ago, e.g. job:1"},
+		"it did not once": {node(0, func(n *monitor.Node) {
+			n.Facts.UntoldAt, n.Facts.Untold, n.Facts.UntoldKey = findingEpoch.Add(-2*lately), 2, safetext.New("job:1")
+		}), nil, ""},
 		"this process was stopped": {func(s *scene, _ time.Duration) {
 			s.discontinuity = clock.Discontinuity{At: findingEpoch, Gap: 3 * time.Second, Text: "this process was stopped for 3s"}
 		}, []string{"info console-stopped"}, "stopped for 3s, 20s ago"},
@@ -531,5 +538,54 @@ func TestWhatMovedAClockIsOneLine(t *testing.T) {
 		if len(got) != 1 || got[0].Title != want || len(events) != 1 || !events[0].Part {
 			t.Errorf("%q: %v, %v", want, got, events)
 		}
+	}
+}
+
+// While this process is stopped nobody looks: what was there just before has not lasted for that
+// time, and what is not seen just after has not gone.
+func TestNothingRipensWhileNobodyLooks(t *testing.T) {
+	s := goodScene()
+	s.opt.Meant = []string{"no-guard"}
+	f := New(s.opt)
+	var told []string
+	look := func(at time.Duration) {
+		s.At = findingEpoch.Add(at)
+		f.Look(s.Snapshot, func(e monitor.Event) { told = append(told, e.Kind+" "+e.Text.Raw()) })
+	}
+	split := func(key string) monitor.Lock { return lockOf(key, monitor.LockSplit, "a", "a", "a", "b", "b") }
+	good := s.Locks
+	look(0)
+	told = nil
+	s.Locks = monitor.NewLocks(split("job:1"))
+	f.Note([]string{"job:1"})
+	look(time.Second)
+	f.Discontinued(clock.Discontinuity{At: findingEpoch.Add(11 * time.Second), Gap: 10 * time.Second})
+	if look(11100 * time.Millisecond); len(told) != 1 || !strings.Contains(told[0], "console-stopped") {
+		t.Fatalf("%q", told)
+	}
+	told = nil
+	for at := 11300 * time.Millisecond; at < 14*time.Second; at += 200 * time.Millisecond {
+		look(at)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "split-lock") {
+		t.Fatalf("%q", told)
+	}
+	told = nil
+	f.Discontinued(clock.Discontinuity{At: findingEpoch.Add(30 * time.Second), Gap: 10 * time.Second})
+	s.Locks = good // its copies are to be read again
+	look(30 * time.Second)
+	look(32 * time.Second)
+	s.Locks = monitor.NewLocks(split("job:1"))
+	f.Note([]string{"job:1"})
+	look(33 * time.Second)
+	look(34 * time.Second)
+	look(36 * time.Second)
+	if len(told) != 0 {
+		t.Errorf("%q", told)
+	}
+	s.Locks = good
+	look(37 * time.Second)
+	if look(40 * time.Second); len(told) != 1 || !strings.Contains(told[0], "cleared") {
+		t.Errorf("%q", told)
 	}
 }

@@ -222,6 +222,13 @@ func allChecks() []check {
 		do:    "Find out who writes it before you delete it. Give a counter a name that lock_patterns do not match, and a lock a TTL.",
 		more:  "force-release refuses it.",
 	}, {
+		id: "untold-changes", part: aboutSight, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(untoldChanges),
+		title: "keys changed and the node did not report it",
+		why:   "What was shown of these keys was out of date, and others may have been too. All keys of the node have been read again since.",
+		do:    "Find out what changes keys without reporting it: SWAPDB, a restored snapshot, a module, or a proxy between this program and the server.",
+		more: "Each second a few keys of each node that reports its changes are read and compared with what is shown. A key counts if it still differs after the node has proved " +
+			"twice that it reported all changes. Reported for ten minutes.",
+	}, {
 		id: "locks-unread", part: aboutSight, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(locksUnread),
 		title: "more locks than this program has room for",
 		why:   "Some locks are not shown, and nothing warns of them. What is shown is right.",

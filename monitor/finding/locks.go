@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/clock"
 )
 
 // The kinds of locks that findings are about.
@@ -271,6 +272,17 @@ func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
 		w.bad[key] = b
 	} else {
 		delete(w.bad, key)
+	}
+}
+
+// discontinued has what was not bad for long enough before nobody looked begin anew.
+func (w *lockWatch) discontinued(d clock.Discontinuity, nodeTimeout time.Duration) {
+	for _, b := range w.bad {
+		for k, since := range b.since {
+			if !since.IsZero() && d.At.Add(-d.Gap).Sub(since) < ripensAfter(k, nodeTimeout) {
+				b.since[k] = d.At
+			}
+		}
 	}
 }
 

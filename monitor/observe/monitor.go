@@ -19,6 +19,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -342,6 +343,68 @@ func (m *Monitor) keysMost(i int) int64 {
 	return m.world.nodes[i].keysMost()
 }
 
+// sample are some keys of node i that are shown, from a place in the table on; next is where to go on.
+func (m *Monitor) sample(i, from, most int) (keys []string, next int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.table.Sample(i, from, most)
+}
+
+// unseen are those of the keys of a page that are looked at and not known to be on node i.
+func (m *Monitor) unseen(i int, keys []string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(m.world.table.Unseen(i, keys), func(key string) bool { return !m.sought.keeps(key) })
+}
+
+// differs are the keys of node i of which these rows say something else than what is shown.
+func (m *Monitor) differs(i int, runID string, sent, received time.Time, rows []table.Row) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.differs(i, runID, sent, received, rows)
+}
+
+// untold says that these keys of node i changed, and it did not tell of that.
+func (m *Monitor) untold(i int, keys []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.untold(i, keys, time.Now())
+	m.hurry()
+}
+
+// listens says whether node i tells of its changes.
+func (m *Monitor) listens(i int, tells bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.nodes[i].tells = tells
+}
+
+// unheard says that nobody listens to node i any more.
+func (m *Monitor) unheard(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.world.nodes[i]; n.tells {
+		n.tells = false
+		m.world.missed(i, time.Now())
+		m.hurry()
+	}
+}
+
+// missed says that changes of node i may not have been told.
+func (m *Monitor) missed(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.missed(i, time.Now())
+	m.hurry()
+}
+
+// excused reports whether a session with a node ended because this process did not run.
+func (m *Monitor) excused(err error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.excused(err, time.Now())
+}
+
 // told says that all changes of node i until then have been read.
 func (m *Monitor) told(i int, runID string, until time.Time) {
 	m.mu.Lock()
@@ -352,12 +415,15 @@ func (m *Monitor) told(i int, runID string, until time.Time) {
 	m.table()
 }
 
-func (m *Monitor) scanned(i int, runID string, epoch uint32, began time.Time, notes map[string]monitor.Limit) bool {
+func (m *Monitor) scanned(i int, runID string, epoch uint32, began time.Time, missing bool, notes map[string]monitor.Limit) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.world.done
 	ok := m.world.scanned(i, runID, epoch, began, time.Now())
 	if ok {
+		if missing {
+			m.world.missed(i, time.Now())
+		}
 		for topic, note := range notes {
 			m.world.nodes[i].note(topic, note)
 		}

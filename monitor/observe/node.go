@@ -55,6 +55,8 @@ type watch struct {
 	denied error             // why the scan may not look; nil: it may
 	told   time.Time         // when it said last whose incarnation it is
 	fails  int               // failed scans in a row
+	tells  bool              // it tells of its changes
+	proven time.Time         // all changes before have been read, or a full read ended then
 	tried  bool              // a scan has ended, well or for good
 	db     int               // number of the database that holds the locks
 	clock  clock.Clock
@@ -322,7 +324,7 @@ func (w *watch) settled() bool { return w.probed && (!w.base.Readable() || w.tri
 const scanTries = 3
 
 // snapshot is the node to publish.
-func (w *watch) snapshot(at time.Duration, locks int) monitor.Node {
+func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Node {
 	n := w.Node
 	n.Locks = locks
 	if n.State == monitor.NodeFenced && n.Restarts > 0 && len(n.Guards) > 0 {
@@ -338,10 +340,20 @@ func (w *watch) snapshot(at time.Duration, locks int) monitor.Node {
 		}
 	}
 	n.WhyUnread = w.notes["scan"].Text
+	switch {
+	case !w.tells:
+		n.UpTo = time.Time{}
+	case n.WhyUnread == "" && n.Read >= 1 && now.Sub(w.proven) > mostBehind:
+		n.WhyUnread = "its changes are late: known up to " + w.proven.Format("15:04:05")
+	}
 	n.Offset = w.clock.Estimate(at)
 	n.Drift = w.clock.Drift()
 	return n
 }
+
+// mostBehind is how long a node that tells of its changes may have proved nothing. It is asked once
+// in pingSeldom, and an answer speaks for what was before the question before.
+const mostBehind = 2*pingSeldom + time.Second
 
 // stateEvent is the sentence for a change of state; false: not worth one.
 func (w *watch) stateEvent(was monitor.NodeState, now time.Time) (monitor.Event, bool) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -498,7 +499,16 @@ func TestTheClockOfANodeIsMeasured(t *testing.T) {
 	t.Logf("offset %s ± %s, drift %f ± %f, round trip %s", n.Offset.Offset, n.Offset.Bound, n.Drift.PPM, n.Drift.Bound, n.RTT)
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if addrs := os.Getenv(watchedAddrs); addrs != "" {
+		if err := watchAlone(strings.Split(addrs, ",")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // The embedded masters of the lab are watched like real ones.
 func TestEmbeddedMasters(t *testing.T) {

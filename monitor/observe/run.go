@@ -33,7 +33,7 @@ func (m *Monitor) live(ctx context.Context) {
 
 // lives gives a sign of life, the last one of which was given at last.
 func (m *Monitor) lives(last time.Time) time.Time {
-	if now := time.Now(); now.Sub(last) > clock.OwnGap {
+	if now := time.Now(); now.Sub(last) > clock.LateGap {
 		m.mu.Lock()
 		m.world.awake(now)
 		m.mu.Unlock()

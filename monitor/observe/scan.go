@@ -26,7 +26,7 @@ const (
 	coalesceGone = 30 * time.Millisecond
 	// A feed is asked for a sign of life once in a while, and often while a lock
 	// waits for the nodes to confirm what it looks like.
-	pingSeldom = time.Second
+	pingSeldom = 500 * time.Millisecond
 	pingOften  = 50 * time.Millisecond
 	// Where a node tells of its changes, all is read again now and then, slowly:
 	// with pauses of paceShare times each page, and so seldom that it takes a
@@ -80,7 +80,8 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 		if ctx.Err() != nil {
 			return
 		}
-		if plan.failed(err, time.Now()) {
+		m.unheard(i)
+		if m.excused(err) || plan.failed(err, time.Now()) {
 			continue
 		}
 		pause := min(m.opt.ScanEvery, time.Second)
@@ -167,6 +168,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 	if err != nil {
 		return err
 	}
+	m.listens(i, f != nil)
 	if f != nil {
 		done := make(chan struct{})
 		go func() {
@@ -180,7 +182,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 		return err
 	}
 	defer s.Close()
-	follower := follower{monitor: m, node: i, reader: wire.NewReader(s), feed: f, plan: plan, began: time.Now()}
+	follower := follower{monitor: m, node: i, reader: wire.NewReader(s), feed: f, plan: plan, began: time.Now(), missing: true}
 	follower.reader.Patient = m.opt.Patient
 	err = follower.run(ctx)
 	if broken := context.Cause(ctx); broken != nil {
@@ -220,13 +222,14 @@ type follower struct {
 	plan    *feedPlan
 	began   time.Time
 
-	full      *fullRead     // under way
-	missing   bool          // anything may have changed since the last full read began
-	due       time.Time     // of the next full read
-	ended     time.Time     // of the last one
-	busy      time.Duration // that it took
-	pinged    time.Time
-	readAgain time.Time // changes are not read before
+	full       *fullRead     // under way
+	missing    bool          // anything may have changed since the last full read began
+	due        time.Time     // of the next full read
+	ended      time.Time     // of the last one
+	busy       time.Duration // that it took
+	pinged     time.Time
+	readAgain  time.Time // changes are not read before
+	comparison comparison
 }
 
 func (l *follower) run(ctx context.Context) (err error) {
@@ -254,9 +257,13 @@ func (l *follower) run(ctx context.Context) (err error) {
 		// What has changed goes first.
 		if left := l.readAgain.Sub(now); left <= 0 {
 			keys, until := queue.Take(wire.BatchKeys, wire.BatchBytes)
+			l.comparison.explain(keys)
 			told := !until.IsZero() && !l.missing && (l.full == nil || l.full.pace == paceShare)
 			if told {
 				l.monitor.told(l.node, l.runID, until)
+				if err := l.confirm(ctx, until); err != nil {
+					return err
+				}
 			}
 			if keys = l.monitor.wanted(l.node, keys, false); len(keys) > 0 {
 				if err := l.read(ctx, keys, !queue.Empty()); err != nil {
@@ -271,6 +278,13 @@ func (l *follower) run(ctx context.Context) (err error) {
 			wait = min(wait, left)
 		}
 		l.schedule(t, queue.Everything(), now)
+		if l.feed != nil && !l.missing && (l.full == nil || l.full.pace == paceShare) {
+			if l.comparison.next.After(now) {
+				wait = min(wait, l.comparison.next.Sub(now))
+			} else if err := l.compare(ctx, now); err != nil {
+				return err
+			}
+		}
 		switch {
 		case l.full == nil && l.due.After(now):
 			wait = min(wait, l.due.Sub(now))
@@ -312,7 +326,14 @@ func (l *follower) urgentPace() int {
 
 // schedule works out when the next full read is due.
 func (l *follower) schedule(t task, everything bool, now time.Time) {
-	l.missing = l.missing || everything || (t.hasten && l.feed == nil)
+	if everything {
+		l.missing = true
+		l.monitor.missed(l.node)
+		if l.full != nil && l.full.pace == paceShare {
+			l.full, l.due = nil, l.ended.Add(4*l.busy) // what is urgent does not wait for one that is not
+		}
+	}
+	l.missing = l.missing || t.hasten && l.feed == nil
 	switch {
 	case l.full != nil && l.full.epoch != t.epoch:
 		l.full, l.due = nil, now // sight was lost meanwhile
@@ -391,7 +412,7 @@ func (l *follower) step(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err == nil {
+	if err == nil && !done {
 		m.passed(l.node, f.epoch, f.part)
 		if f.pace != paceShare {
 			f.setPace(l.urgentPace())
@@ -407,7 +428,7 @@ func (l *follower) step(ctx context.Context) error {
 	if f.long > 0 {
 		notes["names"] = monitor.Limit{Text: fmt.Sprintf("%s with names longer than %d KiB left out", words.Count(f.long, "key", "keys"), wire.LongestKey>>10), Do: adviceNames}
 	}
-	if !m.scanned(l.node, l.runID, f.epoch, f.began, notes) {
+	if !m.scanned(l.node, l.runID, f.epoch, f.began, l.missing && l.feed != nil, notes) {
 		return errSuperseded
 	}
 	l.full, l.ended, l.busy = nil, time.Now(), f.busy

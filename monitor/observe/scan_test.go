@@ -110,3 +110,26 @@ func TestPagesAreAsLongAsTheServerBears(t *testing.T) {
 		}
 	}
 }
+
+// After a FLUSHALL, what is urgent does not wait for the end of a read in the background, nor does
+// the node count as read.
+func TestAFlushEndsAReadInTheBackground(t *testing.T) {
+	now := time.Now()
+	m, err := New(nodes(t, "n1"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.world.nodes[0].Read = 1
+	l := follower{monitor: m, reader: &wire.Reader{}, feed: &wire.Feed{}, plan: &feedPlan{}, ended: now.Add(-time.Minute), busy: time.Second, due: now.Add(-time.Second)}
+	l.full = newFullRead(1, now, paceShare, nil)
+	l.schedule(task{epoch: 1}, true, now)
+	if l.full != nil || l.due.After(now) || l.pace(task{}) == paceShare || m.world.nodes[0].Read != 0 {
+		t.Errorf("%+v, read to %v", l, m.world.nodes[0].Read)
+	}
+	// One that is urgent goes on, however often the node is flushed, and another one follows.
+	l.missing, l.full = false, newFullRead(1, now, 0, nil)
+	l.schedule(task{epoch: 1}, true, now)
+	if l.full == nil || !l.missing {
+		t.Errorf("%+v", l)
+	}
+}

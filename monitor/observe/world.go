@@ -31,6 +31,7 @@ type world struct {
 	own           clock.Own
 	beat          func() time.Time    // the last sign of life of this process that needed no turn here
 	discontinuity clock.Discontinuity // the last of our own
+	lateAt        time.Time           // when this process last found itself late, by a discontinuity or less
 	findings      *finding.Findings
 	steps         []step          // the latest step of each node
 	done          bool            // settled
@@ -70,6 +71,9 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 // reports whether more than the everyday numbers changed.
 func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	w.awake(now)
+	if w.outdated(s.sent) {
+		return true, false
+	}
 	n := w.nodes[i]
 	known, role, wipes := n.RunID != "", n.base, n.Facts.Wipes
 	restarted := n.answered(s)
@@ -411,7 +415,7 @@ func (w *world) inSight(i int, runID string) bool {
 // read takes in rows of a scan of node i in this incarnation of its server; false: the
 // incarnation is over, or the node out of sight.
 func (w *world) read(i int, runID string, sent, received time.Time, rows []table.Row) bool {
-	if !w.inSight(i, runID) {
+	if w.awake(received); !w.inSight(i, runID) || w.outdated(sent) {
 		return false
 	}
 	w.table.Read(i, sent, received, rows)
@@ -433,7 +437,36 @@ func (w *world) told(i int, runID string, until, now time.Time) bool {
 		return false
 	}
 	w.table.Sync(i, until)
+	n := w.nodes[i]
+	n.UpTo = until
+	if until.After(n.proven) {
+		n.proven = until
+	}
 	return !w.done && w.settle(now)
+}
+
+// differs are the keys of node i of which these rows say something else than what is shown. Of a
+// node whose clock was stepped not long ago the ends of copies are left out.
+func (w *world) differs(i int, runID string, sent, received time.Time, rows []table.Row) []string {
+	if w.awake(received); !w.inSight(i, runID) || w.outdated(sent) {
+		return nil
+	}
+	step := w.nodes[i].Facts.StepAt
+	return w.table.Differs(i, sent, received, rows, step.IsZero() || received.Sub(step) > reconcileMost)
+}
+
+// untold takes in that these keys of node i changed, and it did not tell of that.
+func (w *world) untold(i int, keys []string, now time.Time) {
+	f := &w.nodes[i].Facts
+	f.UntoldAt, f.Untold, f.UntoldKey = now, f.Untold+len(keys), safetext.New(strings.Clone(slices.Min(keys)))
+	w.missed(i, now)
+}
+
+// missed takes in that changes of node i before now may not have been told: all of it has to be
+// read again.
+func (w *world) missed(i int, now time.Time) {
+	w.nodes[i].Read = 0
+	w.table.Missed(i, now)
 }
 
 // scanned takes in the end of a full scan.
@@ -447,7 +480,7 @@ func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time)
 	n.Err = safetext.Text{}
 	w.table.Scanned(i, epoch, began, now)
 	if w.table.ReadWhole(i) {
-		n.Read = 1
+		n.Read, n.proven = 1, now
 	}
 	w.restate(i, now)
 	return true
@@ -497,10 +530,10 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 	heard := true
 	s.Complete, s.Settled = true, w.settledAt
 	for i, n := range w.nodes {
-		s.Nodes[i] = n.snapshot(now.Sub(w.base), w.table.Present(i))
+		s.Nodes[i] = n.snapshot(now, now.Sub(w.base), w.table.Present(i))
 		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = w.table.NoRoom(i)
 		heard = heard && n.probed
-		s.Complete = s.Complete && n.probed && (!n.State.Readable() || n.Read >= 1 && s.Nodes[i].NoRoomLocks == 0)
+		s.Complete = s.Complete && n.probed && (!n.State.Readable() || s.Nodes[i].ReadWhole() && s.Nodes[i].NoRoomLocks == 0)
 	}
 	s.Assess(heard, w.done, nil) // the findings are made of it
 	fresh := w.table.TakeFresh()
@@ -518,7 +551,16 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 // awake takes note that this process runs.
 func (w *world) awake(now time.Time) {
 	w.own.Beat(w.beat().Sub(w.base))
-	if gap, stopped := w.own.Alive(now.Sub(w.base), clock.OwnGap+w.opt.ProbeEvery); stopped {
+	gap, stopped := w.own.Alive(now.Sub(w.base), clock.OwnGap+w.opt.ProbeEvery)
+	if gap > clock.LateGap {
+		w.lateAt = now
+		for i, n := range w.nodes {
+			if n.tells { // else to read it all takes longer than this
+				w.table.Missed(i, now)
+			}
+		}
+	}
+	if stopped {
 		w.noteDiscontinuity(clock.Discontinuity{At: now, Gap: gap, Text: fmt.Sprintf("this process was stopped for %s", gap.Round(100*time.Millisecond))})
 	}
 }
@@ -543,16 +585,25 @@ func (w *world) noteDiscontinuity(t clock.Discontinuity) {
 		n.clock = clock.Clock{}
 		n.RTTs, n.tried, n.Read = nil, false, 0
 		w.steps[i] = step{}
-		w.table.Doubt(i)
+		known := w.table.ReadWhole(i)
+		if w.table.Doubt(i); known {
+			w.table.Missed(i, t.At)
+		}
 	}
 	w.events.add(monitor.NodeEvent(t.At, monitor.LevelAlarm, "own clock", "", "%s", t.Text))
 }
 
-// excused reports whether a probe may have failed only because this process did not
+// outdated reports whether what was asked at sent is from before the last discontinuity of this
+// process: it is asked again.
+func (w *world) outdated(sent time.Time) bool {
+	return sent.Before(w.discontinuity.At)
+}
+
+// excused reports whether a node may have been silent only because this process did not
 // run: its deadline passed meanwhile. A node that is really gone fails again.
 func (w *world) excused(err error, now time.Time) bool {
 	w.awake(now)
-	return w.discontinuity.Gap > 0 && w.discontinuity.Recent(now, w.opt.Timeout) && wire.StateOf(err) == monitor.NodeSlow
+	return !w.lateAt.IsZero() && now.Sub(w.lateAt) < w.opt.Timeout && (wire.StateOf(err) == monitor.NodeSlow || errors.Is(err, errMute))
 }
 
 // errEndless ends a full read that brings more than a server can have.

@@ -302,7 +302,7 @@ func TestAnExpiredLockGoesWithoutAScan(t *testing.T) {
 		now := time.Now()
 		m.answered(0, sight{sent: now, received: now, info: master(), config: fence("0")})
 		m.read(0, "one", now, now, []table.Row{{Key: "k", Type: "string", TTL: 1500 * time.Millisecond, Len: 1, Prefix: "a"}})
-		m.scanned(0, "one", 1, now, nil)
+		m.scanned(0, "one", 1, now, false, nil)
 		if err := m.Settled(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -43,6 +43,10 @@ func (t *Table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
 	if due := r.alarmed + packed.Moment(wait); now < due {
 		return due
 	}
+	if slices.ContainsFunc(t.nodes, func(n node) bool { return !n.upToDate() }) {
+		r.overdue = true // it may have passed meanwhile
+		return 0
+	}
 	r.alarmTold = true
 	t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), r.key(), "%s", alarmText(r.lock)))
 	return 0

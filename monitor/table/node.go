@@ -21,7 +21,10 @@ type node struct {
 	ended       packed.Moment // and ended
 	// synced is a time up to which all changes on this node have been read, since
 	// the node tells of them.
-	synced    packed.Moment
+	synced packed.Moment
+	// missed is a time up to which changes may have been missed; it counts until the node has been
+	// read up to then, see upToDate.
+	missed    packed.Moment
 	lostSight packed.Moment // while not reachable: since when
 	present   int           // copies of locks seen there
 	// refused are the keys that found no room since the last full read began;
@@ -117,6 +120,13 @@ func (t *Table) loaded(i int) (l monitor.Loaded) {
 // there was not there then.
 func (n *node) looked() packed.Moment { return max(n.began, n.synced) }
 
+// upToDate reports whether nothing can have been missed that has not been read since. Until then
+// a TTL that ran out is no proof that a copy is gone: it may have been extended. Of a node that
+// cannot be read nothing better is to be had.
+func (n *node) upToDate() bool {
+	return n.missed == 0 || !n.reachable || n.scanned == n.epoch && n.looked() >= n.missed
+}
+
 // justRestarted reports whether what is told now is likely what a restart of the node
 // did.
 func (n *node) justRestarted(now packed.Moment) bool { return isRecent(n.restarted, now) }
@@ -149,7 +159,7 @@ func (t *Table) Unreachable(i int, now time.Time) {
 	if n.reachable {
 		n.lostSight = t.Moment(now)
 	}
-	n.reachable = false
+	n.reachable, n.missed = false, 0
 	n.epoch++
 	t.sweepAll()
 }
@@ -158,6 +168,7 @@ func (t *Table) Unreachable(i int, now time.Time) {
 // gone: they have to be read again.
 func (t *Table) Doubt(i int) {
 	t.nodes[i].epoch++
+	t.nodes[i].missed = 0
 	t.sweepAll()
 }
 
@@ -185,9 +196,12 @@ func (t *Table) Sync(i int, until time.Time) {
 	n := &t.nodes[i]
 	if m := t.Moment(until); m > n.synced && n.reachable && n.scanned == n.epoch {
 		n.synced = m
-		t.asked = true
+		t.asked = t.asked || len(t.waiting) > 0
 	}
 }
+
+// Missed says that changes of node i before now may not have been told.
+func (t *Table) Missed(i int, now time.Time) { t.nodes[i].missed = t.Moment(now) }
 
 // Epoch is how often sight of node i was lost: the end of a full read has to quote it.
 func (t *Table) Epoch(i int) uint32 { return t.nodes[i].epoch }

@@ -35,6 +35,7 @@ type record struct {
 	foreign   bool // reckoned as no lock
 	dirty     bool // to be assessed
 	waits     bool // not confirmed by all nodes
+	overdue   bool // what time alone says of it has to be confirmed by nodes that are not up to date
 	listed    bool // in waiting
 	buried    bool
 	shared    bool // the copies are those of lock too: not to be written

@@ -192,7 +192,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if r.hit != 0 {
 		t.countCost(r, was)
 	}
-	r.waits = !a.confirmed || r.grant.lost > 0
+	r.waits = !a.confirmed || r.grant.lost > 0 || r.overdue
 	if r.waits && !r.listed {
 		r.listed = true
 		t.waiting = append(t.waiting, r)
@@ -222,10 +222,15 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 // updateCopies drops the copies of r that are gone, and brings the states of the
 // others up to now.
 func (t *Table) updateCopies(r *record, now packed.Moment) {
+	r.overdue = false
 	for i := range r.Copies {
 		t.dropVanished(r, i, now)
-		if c := &r.Copies[i]; (c.Have() || c.Lost()) && c.Expires != 0 && c.Expires <= now {
+		switch c := &r.Copies[i]; {
+		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
+		case c.Lost(), t.nodes[i].upToDate():
 			r.drop(i)
+		default:
+			r.overdue = true
 		}
 	}
 	if r.earlier != nil && !r.earlier.Until.IsZero() && t.Moment(r.earlier.Until) <= now {
@@ -284,7 +289,7 @@ func (t *Table) mayChange(r *record) bool {
 			unread = unread || !t.seen(r, i)
 		}
 	}
-	return all || r.grant.lost > 0 || !unread && r.lock.State == monitor.LockHeld
+	return all || r.overdue || r.grant.lost > 0 || !unread && r.lock.State == monitor.LockHeld
 }
 
 // Unconfirmed reports whether anything waits for the nodes to confirm it.

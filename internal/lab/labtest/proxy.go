@@ -1,10 +1,12 @@
 package labtest
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -50,6 +52,7 @@ type Proxy struct {
 	held     [2]chan struct{} // closed by Resume; nil: not held back
 	cut      [2]int           // bytes to let through before a reset; negative: none
 	swallow  bool
+	losing   bool
 }
 
 // NewProxy puts a proxy in front of a server, for as long as the test.
@@ -140,6 +143,27 @@ func (p *Proxy) Strand(d Direction) (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
+// StrandFeeds is [Proxy.Strand] for those of the connections on which a client asked to be told of
+// changes.
+func (p *Proxy) StrandFeeds(d Direction) (release func()) {
+	gate := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if c.feed {
+			c.stranded[d] = append(c.stranded[d], gate)
+		}
+	}
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// LoseChanges has what servers tell of changes disappear, and nothing else.
+func (p *Proxy) LoseChanges(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.losing = on
+}
+
 // Cut lets n more bytes through in a direction, and resets the connection to
 // which the last of them belongs: a reply is cut off in the middle. It does so
 // once.
@@ -176,7 +200,7 @@ func (p *Proxy) Heal() {
 	p.Resume()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.least, p.most, p.cut, p.swallow = [2]time.Duration{}, [2]time.Duration{}, [2]int{-1, -1}, false
+	p.least, p.most, p.cut, p.swallow, p.losing = [2]time.Duration{}, [2]time.Duration{}, [2]int{-1, -1}, false, false
 }
 
 // close ends all, and waits for it.
@@ -250,6 +274,7 @@ type proxied struct {
 	ends     [2]net.Conn // by the direction that leads there
 	stranded [2][]chan struct{}
 	lossy    bool
+	feed     bool // the client asked to be told of changes
 	gone     bool
 }
 
@@ -282,6 +307,11 @@ func (c *proxied) read(d Direction, queue chan<- chunk) {
 		buf := make([]byte, proxyChunk)
 		n, err := c.ends[1-d].Read(buf)
 		if n > 0 {
+			if d == ToServer && bytes.Contains(buf[:n], []byte("TRACKING")) {
+				c.proxy.mu.Lock()
+				c.feed = true
+				c.proxy.mu.Unlock()
+			}
 			due := time.Now().Add(c.delay(d))
 			if due.Before(last) {
 				due = last // bytes do not overtake each other
@@ -313,6 +343,9 @@ func (c *proxied) write(d Direction, queue <-chan chunk) {
 	for next := range queue {
 		if !c.travel(d, next.due) {
 			return
+		}
+		if d == ToClient && c.loses() {
+			next.bytes = invalidation.ReplaceAll(next.bytes, nil)
 		}
 		pass, cut, lost := c.allow(d, len(next.bytes))
 		if lost {
@@ -369,6 +402,15 @@ func (c *proxied) gate(d Direction) <-chan struct{} {
 		}
 	}
 	return c.proxy.held[d]
+}
+
+// invalidation is a message of a server that tells of changes; short enough, it arrives in one piece.
+var invalidation = regexp.MustCompile(`>2\r\n\$10\r\ninvalidate\r\n(_\r\n|\*\d+\r\n(\$\d+\r\n[^\r]*\r\n)*)`)
+
+func (c *proxied) loses() bool {
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
+	return c.proxy.losing
 }
 
 func (c *proxied) isLossy() bool {
