@@ -102,12 +102,12 @@ type member struct {
 
 	mu    sync.Mutex
 	state State
-	same  string    // see [NodeStatus]
+	same  string // see [NodeStatus]
 	// unseen is why the guard is not seen on a node that answers; "": it is seen, or that is not known.
 	// invalid: the node gave no valid answer to the announcement.
 	unseen  string
 	invalid bool
-	beat  time.Time // when its watch last came round
+	beat    time.Time // when its watch last came round
 }
 
 // New makes a guard; nothing is contacted before Run.

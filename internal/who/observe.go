@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/push"
 
+	"redlockctl/internal/resp"
 	"redlockctl/internal/serverinfo"
 	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
@@ -129,7 +130,8 @@ func (w *nodeWatch) HandlePushNotification(_ context.Context, _ push.Notificatio
 	return nil
 }
 
-func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
+func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) (err error) {
+	defer resp.Contain(&err, node.Name())
 	hears := push.NewProcessor()
 	if err := hears.RegisterHandler("invalidate", w, false); err != nil {
 		return err
