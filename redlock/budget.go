@@ -18,6 +18,9 @@ var (
 	// ErrLongReply is returned when a server sends more than was asked for, see
 	// [Budget]. It wraps [ErrBadReply].
 	ErrLongReply = resp.ErrLong
+	// ErrReplyPanic is returned when reading what a server sends panicked: the panic is
+	// contained. It wraps [ErrBadReply].
+	ErrReplyPanic = resp.ErrPanic
 )
 
 // ItemCost is what an item of a list is reckoned at, in bytes.

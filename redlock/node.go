@@ -105,6 +105,7 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	if n.conn != "" {
 		client.AddHook(greeting{n.conn})
 	}
+	client.AddHook(boundary{n.name}) // the innermost
 	return client
 }
 

@@ -206,13 +206,14 @@ func (c *call) appendScript(b []byte, s luaScript, keys []string, args ...string
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
+func (l *redisLink) receive(oldest func() *call) (c *call, a answer, err error) {
+	defer resp.Contain(&err, "a reply")
 	if l.in.Buffered() == 0 {
 		if _, err := l.in.Peek(1); err != nil {
 			return nil, answer{}, err
 		}
 	}
-	c := oldest()
+	c = oldest()
 	if c == nil {
 		return nil, answer{}, fmt.Errorf("%w: nothing was asked", ErrBadReply)
 	}

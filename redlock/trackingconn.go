@@ -113,7 +113,8 @@ func (t *redisTracking) ask(key string) error {
 	return err
 }
 
-func (t *redisTracking) receive() (message, error) {
+func (t *redisTracking) receive() (_ message, err error) {
+	defer resp.Contain(&err, "a change")
 	if len(t.later) > 0 {
 		m := t.later[0]
 		t.later = t.later[1:]

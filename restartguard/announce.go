@@ -143,6 +143,7 @@ func (s subscription) send(b []byte) error {
 // next waits for the next thing that the server says, and returns what it is: "subscribe", "message" or the like.
 // It fails with a [redlock.ErrBadReply] if a server with channels does not speak like that.
 func (s subscription) next() (what string, err error) {
+	defer resp.Contain(&err, "a subscription")
 	if err := s.conn.SetReadDeadline(time.Now().Add(announcePing + s.timeout)); err != nil {
 		return "", err
 	}

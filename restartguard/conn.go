@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/resp"
 	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
 )
@@ -116,8 +117,9 @@ func (l nodeConn) params(ctx context.Context) (Params, error) {
 }
 
 // look reads the node: a Seen, or an error that says why it could not be read.
-func (l *nodeConn) look(ctx context.Context) (Observation, error) {
-	o := Observation{About: Seen, Asked: time.Now()}
+func (l *nodeConn) look(ctx context.Context) (o Observation, err error) {
+	defer resp.Contain(&err, "a look")
+	o = Observation{About: Seen, Asked: time.Now()}
 	clock, err := l.readWallClock(ctx)
 	if err != nil {
 		return o, err
@@ -190,8 +192,9 @@ func (l nodeConn) readWallClock(ctx context.Context) (Reading, error) {
 
 // perform carries out an action and tells its outcome. Its error is errBroken: then
 // the outcome is not known, and the connection is of no more use.
-func (l *nodeConn) perform(ctx context.Context, a Action) (Observation, error) {
-	o := Observation{RunID: a.RunID, Conn: l.id, Asked: time.Now()}
+func (l *nodeConn) perform(ctx context.Context, a Action) (o Observation, err error) {
+	defer resp.Contain(&err, "an action")
+	o = Observation{RunID: a.RunID, Conn: l.id, Asked: time.Now()}
 	if a.Kind == Kill {
 		return l.kill(ctx, a, o)
 	}

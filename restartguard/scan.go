@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lockform"
+	"redlockctl/internal/resp"
 )
 
 const (
@@ -65,7 +66,8 @@ func (s *scan) step(ctx context.Context, l *nodeConn, patterns []string) error {
 }
 
 // some are the next keys.
-func (s *scan) some(ctx context.Context, l *nodeConn, patterns []string) ([]string, error) {
+func (s *scan) some(ctx context.Context, l *nodeConn, patterns []string) (_ []string, err error) {
+	defer resp.Contain(&err, "SCAN")
 	if q := s.question.Keys; q != nil {
 		from := s.read
 		s.read = min(len(q), from+scanBatch)
@@ -74,7 +76,7 @@ func (s *scan) some(ctx context.Context, l *nodeConn, patterns []string) ([]stri
 	}
 	var page *redis.ScanCmd
 	putBack := l.roomFor(scanReply)
-	err := l.send(ctx, func(p redis.Pipeliner) { page = p.Scan(ctx, s.cursor, patterns[s.pattern], scanCount) })
+	err = l.send(ctx, func(p redis.Pipeliner) { page = p.Scan(ctx, s.cursor, patterns[s.pattern], scanCount) })
 	putBack()
 	if err == nil {
 		err = page.Err()
@@ -107,7 +109,8 @@ func isOurKey(key string) bool {
 
 // take reads keys in one transaction, so that token and TTL belong together.
 // Values are never fetched whole.
-func (s *scan) take(ctx context.Context, l *nodeConn, keys []string) error {
+func (s *scan) take(ctx context.Context, l *nodeConn, keys []string) (err error) {
+	defer resp.Contain(&err, "a read of keys")
 	kinds := make([]*redis.StatusCmd, len(keys))
 	values := make([]*redis.StringCmd, len(keys))
 	lefts := make([]*redis.DurationCmd, len(keys))

@@ -79,7 +79,7 @@ func (w *watcher) live(ctx context.Context) (pause time.Duration) {
 			switch {
 			case !first:
 				return 0
-			case answered(err), errors.Is(err, redlock.ErrFull):
+			case answered(err), errors.Is(err, redlock.ErrFull), errors.Is(err, redlock.ErrBadReply):
 				return w.guard.cfg.Poll // it is there and does not let us in: no reason to hurry
 			default:
 				return min(reconnect, w.guard.cfg.Poll)

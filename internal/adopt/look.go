@@ -19,6 +19,7 @@ import (
 	"redlockctl/internal/acl"
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
+	"redlockctl/internal/resp"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/serverinfo"
 	"redlockctl/internal/sleep"
@@ -94,8 +95,9 @@ func persistence(n *monitor.Node) string {
 	return "unknown"
 }
 
-func ask(ctx context.Context, cfg config.Node, node *redlock.Node) Server {
-	s := Server{Name: cfg.Name, Addr: cfg.Addr, TLS: cfg.TLS, DB: cfg.DB, MinReplicas: -1}
+func ask(ctx context.Context, cfg config.Node, node *redlock.Node) (s Server) {
+	defer resp.Contain(&s.Err, cfg.Name)
+	s = Server{Name: cfg.Name, Addr: cfg.Addr, TLS: cfg.TLS, DB: cfg.DB, MinReplicas: -1}
 	ctx, cancel := context.WithTimeout(ctx, 3*askTime)
 	defer cancel()
 	c := node.Client(1, askTime, func(o *redis.Options) { s.User = o.Username })

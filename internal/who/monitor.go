@@ -40,7 +40,8 @@ var (
 // third of its speed and shows all data of all clients: nothing else is kept. It ends
 // as soon as the server has to keep 1 MiB for it. An answer of the method [Unknown]
 // means that nothing was seen.
-func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, timeout time.Duration) (*Answer, error) {
+func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, timeout time.Duration) (_ *Answer, err error) {
+	defer resp.Contain(&err, node.Name())
 	// Own address space for lists of connections; lines of the traffic are cut here.
 	node = node.Within(redlock.NewBudget(listReply, 0))
 	side := node.Client(1, timeout, func(o *redis.Options) { o.Protocol = 2 })

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/push"
 
+	"redlockctl/internal/resp"
 	"redlockctl/internal/serverinfo"
 	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
@@ -135,7 +136,8 @@ func (w *nodeWatch) HandlePushNotification(_ context.Context, _ push.Notificatio
 }
 
 // run watches until end. The first look is finished also behind it, as long as ctx lasts.
-func (w *nodeWatch) run(ctx context.Context, node *redlock.Node, end time.Time) error {
+func (w *nodeWatch) run(ctx context.Context, node *redlock.Node, end time.Time) (err error) {
+	defer resp.Contain(&err, node.Name())
 	hears := push.NewProcessor()
 	if err := hears.RegisterHandler("invalidate", w, false); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/resp"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sleep"
 	"redlockctl/monitor"
@@ -122,8 +123,9 @@ type prober struct {
 }
 
 // look probes once.
-func (p *prober) look(ctx context.Context, whole bool) (sight, error) {
-	v := sight{notes: map[string]monitor.Limit{}}
+func (p *prober) look(ctx context.Context, whole bool) (v sight, err error) {
+	defer resp.Contain(&err, "a probe")
+	v = sight{notes: map[string]monitor.Limit{}}
 	if whole {
 		p.noTime, p.noConfig = false, false // a right may have been given meanwhile
 	}

@@ -63,7 +63,8 @@ func OpenFeed(ctx context.Context, node *redlock.Node, prefixes []string, timeou
 	return f, nil
 }
 
-func (f *Feed) start(ctx context.Context, prefixes []string) error {
+func (f *Feed) start(ctx context.Context, prefixes []string) (err error) {
+	defer resp.Contain(&err, "CLIENT TRACKING")
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
 	// Any reply will do: it shows that the connection is set up.
@@ -170,7 +171,8 @@ type push struct {
 }
 
 // readPush waits for the next message. keep chooses the keys.
-func readPush(in *bufio.Reader, keep func([]byte) bool) (push, error) {
+func readPush(in *bufio.Reader, keep func([]byte) bool) (_ push, err error) {
+	defer resp.Contain(&err, "a change")
 	kind, n, line, err := readHead(in)
 	if err != nil {
 		return push{}, err

@@ -107,7 +107,8 @@ const (
 
 // RunID is the run_id of the server behind the connection; empty where INFO is
 // denied.
-func (r *Reader) RunID(ctx context.Context) (string, error) {
+func (r *Reader) RunID(ctx context.Context) (_ string, err error) {
+	defer resp.Contain(&err, "INFO")
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	text, err := r.Conn.Info(ctx, "server").Result()
@@ -123,6 +124,7 @@ func (r *Reader) RunID(ctx context.Context) (string, error) {
 // does not run the script as it was sent: the keys are to be read by read, which
 // finds out why. Now and then the server is asked how many commands it has processed.
 func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, pattern string, count int64) (p swept, err error) {
+	defer resp.Contain(&err, "SCAN")
 	w, mixed := r.wire, r.mixed
 	batches := slices.Collect(slices.Chunk(keys, BatchKeys))
 	for _, batch := range batches {
@@ -179,6 +181,7 @@ func (r *Reader) Fast() bool { return r.wire != nil && r.mode != readByMulti && 
 // Read reads some keys, and falls back to a lesser way for good when the
 // server refuses the better one.
 func (r *Reader) Read(ctx context.Context, keys []string) (rows []table.Row, sent, received time.Time, err error) {
+	defer resp.Contain(&err, "a read of keys")
 	for {
 		sent = time.Now()
 		switch r.mode {
