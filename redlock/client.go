@@ -72,6 +72,9 @@ func newClient(nodes []*Node, opt Options, to func(*Node) dialer, trackingTo fun
 // behind are still sent, for which Close waits no longer than twice the node
 // timeout. The error is always nil.
 func (c *Client) Close() error {
+	if c == nil || c.closing == nil {
+		return nil // it was not made by New
+	}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -91,13 +94,24 @@ func (c *Client) Close() error {
 }
 
 // Nodes are the N masters, in the order they were configured.
-func (c *Client) Nodes() []*Node { return slices.Clone(c.nodes) }
+func (c *Client) Nodes() []*Node {
+	if c == nil {
+		return nil
+	}
+	return slices.Clone(c.nodes)
+}
 
 // Quorum is ⌊N/2⌋ + 1.
 func (c *Client) Quorum() int { return Quorum(len(c.nodes)) }
 
 // enter begins an operation, which Close waits for.
-func (c *Client) enter(op, resource string) error {
+func (c *Client) enter(ctx context.Context, op, resource string) error {
+	switch {
+	case c == nil || c.closing == nil:
+		return invalid(op, resource, "the client was not made by New")
+	case ctx == nil:
+		return invalid(op, resource, "the context is nil")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -110,7 +124,7 @@ func (c *Client) enter(op, resource string) error {
 // enterConnected is enter, once it has been tried to connect to the nodes. If it fails,
 // nothing has begun.
 func (c *Client) enterConnected(ctx context.Context, op, resource string) error {
-	if err := c.enter(op, resource); err != nil {
+	if err := c.enter(ctx, op, resource); err != nil {
 		return err
 	}
 	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
@@ -243,9 +257,21 @@ func (c *Client) endedBy(ctx context.Context, op, resource string, err error, re
 	return &Error{Op: op, Resource: resource, Kind: context.Cause(ctx), Nodes: results, ended: ctx.Err()}
 }
 
+// MostName is how many bytes the name of a resource may have. A longer one would keep other requests
+// to the same node waiting while it travels.
+const MostName = 64 << 10
+
+// invalid is the error of an operation whose arguments can never work.
+func invalid(op, resource, detail string) error {
+	return &Error{Op: op, Resource: resource[:min(len(resource), 256)], Kind: ErrInvalid, detail: detail}
+}
+
 func checkResource(op, resource string) error {
-	if resource == "" {
-		return &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
+	switch {
+	case resource == "":
+		return invalid(op, resource, "the name of the resource is empty")
+	case len(resource) > MostName:
+		return invalid(op, resource, fmt.Sprintf("the name of the resource has %d bytes, more than %d", len(resource), MostName))
 	}
 	return nil
 }
@@ -254,10 +280,13 @@ func checkNames(op, resource, token string) error {
 	if err := checkResource(op, resource); err != nil || token != "" {
 		return err
 	}
-	return &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the token is empty"}
+	return invalid(op, resource, "the token is empty")
 }
 
 func (c *Client) checkTTL(op, resource string, ttl time.Duration) error {
+	if c == nil || c.closing == nil {
+		return invalid(op, resource, "the client was not made by New")
+	}
 	detail := ""
 	switch drift := c.opt.Drift(ttl); {
 	case ttl < time.Millisecond:
@@ -269,7 +298,7 @@ func (c *Client) checkTTL(op, resource string, ttl time.Duration) error {
 	default:
 		return nil
 	}
-	return &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: detail}
+	return invalid(op, resource, detail)
 }
 
 // takeWindow bounds what counts of a release by another's hand.

@@ -44,6 +44,9 @@ type call struct {
 	neverSent func(node int) bool
 }
 
+// bytes is what the call takes in the queue and on the wire, about.
+func (c *call) bytes() int { return len(c.key) + len(c.token) + len(c.value) }
+
 // sink takes the answer to a call. It is called once for each call, by the
 // goroutines of a stream or within enqueue, and must not block.
 type sink interface{ answered(answer) }

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -20,7 +21,7 @@ type copyWatch struct {
 
 // watchCopies begins to listen; nil where the client has ended.
 func (c *Client) watchCopies(resource, token string, gone func()) *copyWatch {
-	if c.enter("keep", resource) != nil {
+	if c.enter(context.Background(), "keep", resource) != nil {
 		return nil
 	}
 	defer c.ops.Done()

@@ -40,7 +40,10 @@ func TestAKeeperIsToldOfALossAtOnce(t *testing.T) {
 		},
 	} {
 		l := acquire(t, c, name, time.Minute)
-		k := l.Keep(redlock.KeepOptions{})
+		k, err := l.Keep(redlock.KeepOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		everywhere(t, c, l)
 		eventually(t, "the copies are not listened to", func() bool { return redlock.Listened(k) == 5 })
 		began := time.Now()

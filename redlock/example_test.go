@@ -68,7 +68,10 @@ func ExampleLock_Keep() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	keeper := lock.Keep(redlock.KeepOptions{})
+	keeper, err := lock.Keep(redlock.KeepOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer keeper.Release(context.Background())
 
 	work := func(ctx context.Context) error { return ctx.Err() }
@@ -128,7 +131,7 @@ func ExampleClient_AcquireFenced() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	const update = "UPDATE account SET balance = ?, fence = ? WHERE id = ? AND fence < ?"
+	const update = "UPDATE account SET balance = ?, fence = ? WHERE id = ? AND fence <= ?"
 	exec := func(query string, args ...any) {} // of a database, which turns a late holder away
 	exec(update, 12, lock.FencingToken(), 7, lock.FencingToken())
 

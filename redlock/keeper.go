@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -31,7 +30,7 @@ type KeepOptions struct {
 	// [Keeper.Stop] or [Keeper.Release]. Default [context.Background].
 	Context context.Context
 	// Repaired is told the names of nodes on which a copy that was missing was put
-	// back. It is called by the keeper's goroutine, and must not block.
+	// back. It is called in a goroutine of its own.
 	Repaired func(nodes []string)
 }
 
@@ -72,14 +71,26 @@ type Keeper struct {
 }
 
 // Keep begins to extend the lock, and does so until [Keeper.Stop],
-// [Keeper.Release] or the loss of the lock; one of the two must be called. Only
-// one keeper should keep a lock, and nobody else should extend or release it
-// meanwhile. A lock that is not valid any more is [Lost] from the beginning.
-func (l *Lock) Keep(opt KeepOptions) *Keeper {
+// [Keeper.Release] or the loss of the lock; one of the two must be called. Nobody else should
+// extend the lock meanwhile; [Lock.Release] ends the keeper. A lock that is not valid any more is
+// [Lost] from the beginning. Keep fails with [ErrInvalid] if the TTL leaves no validity or is out
+// of range, if another option is negative, or while another keeper keeps the lock.
+func (l *Lock) Keep(opt KeepOptions) (*Keeper, error) {
+	const op = "keep"
+	if err := l.ofClient(op); err != nil {
+		return nil, err
+	}
 	if opt.TTL == 0 {
 		opt.TTL = l.TTL()
 	}
-	if opt.Every <= 0 {
+	switch err := l.client.checkTTL(op, l.resource, opt.TTL); {
+	case err != nil:
+		return nil, err
+	case opt.Every < 0:
+		return nil, invalid(op, l.resource, "the pause between extensions is negative")
+	case opt.MaxExtensions < 0:
+		return nil, invalid(op, l.resource, "the number of extensions is negative")
+	case opt.Every == 0:
 		opt.Every = opt.TTL / 3
 	}
 	if opt.Context == nil {
@@ -99,16 +110,35 @@ func (l *Lock) Keep(opt KeepOptions) *Keeper {
 	k.ctx, k.cancel = context.WithCancelCause(opt.Context)
 	var halted context.Context
 	halted, k.halt = context.WithCancel(context.Background())
+	kept := false
 	k.update(func(now time.Time) {
 		k.timer = time.AfterFunc(k.machine.until.Sub(now), k.look)
+		if kept = !l.keptBy(k); kept {
+			k.timer.Stop()
+			return
+		}
 		if now.Before(k.machine.until) && !l.Valid(now) {
 			k.machine.lose(ErrNotHeld, nil)
-		} else if err := l.client.checkTTL("keep", l.Resource(), opt.TTL); err != nil {
-			k.machine.failed(now, err, 0)
 		}
 	})
+	if kept {
+		k.halt()
+		k.cancel(nil)
+		return nil, invalid(op, l.resource, "another keeper keeps the lock")
+	}
 	go k.run(halted)
-	return k
+	return k, nil
+}
+
+// keptBy reports whether k may keep the lock: nobody else does.
+func (l *Lock) keptBy(k *Keeper) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.keeper != nil {
+		return false
+	}
+	l.keeper = k
+	return true
 }
 
 // Context ends when the lock is lost, no later than at the end of validity,
@@ -238,6 +268,11 @@ func (k *Keeper) missed() {
 // run carries out what the machine decides, one thing after the other.
 func (k *Keeper) run(halted context.Context) {
 	defer close(k.done)
+	defer func() {
+		k.lock.mu.Lock()
+		defer k.lock.mu.Unlock()
+		k.lock.keeper = nil // another may keep it
+	}()
 	watch := k.lock.client.watchCopies(k.lock.Resource(), k.lock.Token(), k.missed)
 	defer watch.end()
 	for {
@@ -305,11 +340,18 @@ func (k *Keeper) extend(halted context.Context) {
 // release that does not reach enough nodes is no error of the work: what it leaves
 // ends with the TTL.
 func (c *Client) Do(ctx context.Context, resource string, opt AcquireOptions, work func(ctx context.Context, lock *Lock) error) (err error) {
+	if work == nil {
+		return invalid("acquire", resource, "there is no work")
+	}
 	lock, err := c.AcquireWith(ctx, resource, opt)
 	if err != nil {
 		return err
 	}
-	keeper := lock.Keep(KeepOptions{Context: ctx})
+	keeper, err := lock.Keep(KeepOptions{Context: ctx})
+	if err != nil {
+		_, rerr := lock.Release(ctx)
+		return errors.Join(err, rerr)
+	}
 	defer func() {
 		lost := error(nil)
 		if keeper.State() == Lost {
@@ -422,7 +464,7 @@ func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 	}
 	p.lock.mu.Unlock()
 	if p.tell != nil && len(done) > 0 {
-		p.tell(done)
+		go p.tell(done)
 	}
 }
 
@@ -441,8 +483,11 @@ func InOrder(resources []string) []string {
 //
 // A caller waits for a lock while it holds those before it: keep the names few.
 func (c *Client) DoAll(ctx context.Context, resources []string, opt AcquireOptions, work func(ctx context.Context, locks []*Lock) error) error {
-	if len(resources) == 0 {
-		return fmt.Errorf("%w: no resource is named", ErrInvalid)
+	switch {
+	case len(resources) == 0:
+		return invalid("acquire", "", "no resource is named")
+	case work == nil:
+		return invalid("acquire", resources[0], "there is no work")
 	}
 	held := make(map[string]*Lock, len(resources))
 	var next func(ctx context.Context, left []string) error

@@ -24,6 +24,15 @@ type Lock struct {
 	lost     bool
 	copies   []leftCopy    // what is known to be left on the nodes
 	runs     []*attemptRun // of which some nodes have not answered yet
+	keeper   *Keeper       // that keeps it; nil: nobody does
+}
+
+// ofClient is the error of an operation on a lock that no client made.
+func (l *Lock) ofClient(op string) error {
+	if l == nil || l.client == nil {
+		return invalid(op, "", "the lock was not acquired from a client")
+	}
+	return nil
 }
 
 // Resource is what is locked.
@@ -60,6 +69,9 @@ func (l *Lock) end() time.Time {
 // Valid reports whether the lock may be relied upon at now: it was not released, no
 // extension has found it lost, and its validity runs.
 func (l *Lock) Valid(now time.Time) bool {
+	if l == nil {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.released && !l.lost && now.Before(l.end())
@@ -81,6 +93,9 @@ func (l *Lock) Nodes() []NodeResult {
 // validity is over. After any other failure the validity is what it was, and
 // while it lasts the extension may be tried again.
 func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
+	if err := l.ofClient("extend"); err != nil {
+		return err
+	}
 	_, err := l.extend(ctx, ttl, l.votes())
 	return err
 }
@@ -162,6 +177,20 @@ func (l *Lock) settle() {
 // where a copy may be left and its end is known; it is zero where a request
 // that was never answered may still be on its way.
 func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
+	const op = "release"
+	if err := l.ofClient(op); err != nil {
+		return nil, err
+	}
+	if ctx == nil {
+		return nil, invalid(op, l.resource, "the context is nil")
+	}
+	l.mu.Lock()
+	keeper := l.keeper
+	l.mu.Unlock()
+	if keeper != nil { // it says at once that the lock is not held any more
+		keeper.update(keeper.machine.release)
+		keeper.halt()
+	}
 	l.mu.Lock()
 	again := l.released
 	valid := !l.lost && time.Now().Before(l.end())

@@ -25,7 +25,7 @@ func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult
 	if err := checkNames(op, resource, token); err != nil {
 		return nil, err
 	}
-	if err := c.enter(op, resource); err != nil {
+	if err := c.enter(ctx, op, resource); err != nil {
 		return nil, err
 	}
 	defer c.ops.Done()

@@ -31,7 +31,10 @@ func TestAKeptLockOutlivesARollingRestart(t *testing.T) {
 	l := acquire(t, c, "job", ttl)
 	everywhere(t, c, l)
 	told := make(chan []string, 100)
-	k := l.Keep(redlock.KeepOptions{Repaired: func(nodes []string) { told <- nodes }})
+	k, err := l.Keep(redlock.KeepOptions{Repaired: func(nodes []string) { told <- nodes }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer k.Stop()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

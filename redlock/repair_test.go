@@ -33,7 +33,7 @@ func keptOn(t *testing.T, n int, opt KeepOptions, test func(t *testing.T, nodes 
 	inMemory(t, n, func(t *testing.T, nodes []*memNode, c *Client) {
 		l := mustFence(t, c)
 		synctest.Wait()
-		k := l.Keep(opt)
+		k := mustKeep(t, l, opt)
 		defer k.Stop()
 		test(t, nodes, c, l, k)
 	})
@@ -121,7 +121,7 @@ func TestAnAttemptThatMissedANodeGetsItsCopyThere(t *testing.T) {
 	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
 		nodes[2].set(func(n *memNode) { n.fenced = true })
 		l := mustAcquire(t, c, 30*time.Second)
-		k := l.Keep(KeepOptions{})
+		k := mustKeep(t, l, KeepOptions{})
 		defer k.Stop()
 		time.Sleep(15 * time.Second)
 		nodes[2].set(func(n *memNode) { n.fenced = false })
@@ -144,7 +144,7 @@ func takenRun(t *testing.T, seed uint64) (taken, after bool) {
 		defer func() { _ = c.Close(); _ = op.Close() }()
 		l := mustAcquire(t, c, 9*time.Second)
 		synctest.Wait()
-		k := l.Keep(KeepOptions{})
+		k := mustKeep(t, l, KeepOptions{})
 		defer k.Stop()
 		time.Sleep(time.Duration(rnd.Int64N(int64(10 * time.Second))))
 		for _, i := range rnd.Perm(len(nodes))[:rnd.IntN(len(nodes)-c.Quorum()+1)] {

@@ -35,9 +35,9 @@ func (c *Client) Revoke(ctx context.Context, resource, token string, atMost time
 	const op = "revoke"
 	switch {
 	case atMost < time.Millisecond || atMost > maxTTL:
-		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: fmt.Sprintf("a TTL of %s for copies without one is not between 1ms and %s", atMost, maxTTL)}
+		return nil, invalid(op, resource, fmt.Sprintf("a TTL of %s for copies without one is not between 1ms and %s", atMost, maxTTL))
 	case IsTombstone(token):
-		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "it is revoked already"}
+		return nil, invalid(op, resource, "it is revoked already")
 	}
 	return c.remove(ctx, op, call{op: opRevoke, key: resource, token: token, value: tombstoneOf(token), ttl: atMost})
 }

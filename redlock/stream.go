@@ -21,6 +21,8 @@ const (
 	queueSize    = 4 * windowMost // calls waiting for one node, more than admission lets in
 	queueReserve = 1024           // further room that only releases may use
 	batchSize    = 256            // calls in one write
+	batchBytes   = 256 << 10      // of their names and tokens: a large write keeps all others waiting
+	queueBytes   = 16 << 20       // of the names and tokens of calls that wait for one node
 	flightSize   = 4096           // calls sent and not answered
 	owedSize     = 8192           // releases kept for a node that does not take them
 	owedAtOnce   = 64             // of those, that go with what is sent
@@ -71,6 +73,7 @@ type stream struct {
 
 	mu       sync.Mutex
 	queue    []*call
+	bytes    int     // of the queue
 	spare    []*call // of the writer: the queue before
 	owed     []owedRelease
 	refused  int       // how often the node has refused a release, since it took one
@@ -144,14 +147,20 @@ func (s *stream) admit(c *call) error {
 		return ErrClosed
 	case s.broken != nil:
 		err = s.broken
-	case len(s.queue) >= room:
+	case len(s.queue) >= room, s.bytes >= queueBytes && c.op != opRelease:
 		err = errQueueFull
 	default:
-		s.queue = append(s.queue, c)
+		s.push(c)
 		return nil
 	}
 	s.owe(c)
 	return err
+}
+
+// push puts a call behind the others; s.mu is held.
+func (s *stream) push(c *call) {
+	s.queue = append(s.queue, c)
+	s.bytes += c.bytes()
 }
 
 // owe keeps a release for later, if there may be something to release; s.mu is
@@ -196,7 +205,7 @@ func (s *stream) sendOwed(most int, now time.Time) {
 			continue
 		}
 		sent++
-		s.queue = append(s.queue, &call{op: opRelease, key: d.key, token: d.token, until: d.until})
+		s.push(&call{op: opRelease, key: d.key, token: d.token, until: d.until})
 	}
 	if len(s.owed) == 0 {
 		s.owed = nil
@@ -310,13 +319,20 @@ func (s *stream) take() (batch []*call, closed bool) {
 	if len(s.owed) > 0 && s.conn != nil && s.ctx.Err() == nil {
 		s.sendOwed(min(owedAtOnce, int(s.window.most.Load()-s.window.used.Load())), time.Now())
 	}
-	if len(s.queue) <= batchSize {
-		batch, s.queue = s.queue, s.spare[:0]
+	if len(s.queue) <= batchSize && s.bytes <= batchBytes {
+		batch, s.queue, s.bytes = s.queue, s.spare[:0], 0
 		s.spare = batch
-	} else {
-		batch = s.queue[:batchSize:batchSize]
-		s.queue = append([]*call(nil), s.queue[batchSize:]...)
+		return batch, s.closed
 	}
+	n := 0
+	for size := 0; n < len(s.queue) && n < batchSize; n++ {
+		if size += s.queue[n].bytes(); n > 0 && size > batchBytes {
+			break
+		}
+		s.bytes -= s.queue[n].bytes()
+	}
+	batch = s.queue[:n:n]
+	s.queue = append([]*call(nil), s.queue[n:]...)
 	return batch, s.closed
 }
 
@@ -438,7 +454,7 @@ func (s *stream) bury(l *nodeConn, c *call, err error) {
 func (s *stream) again(c *call) {
 	c.eval = true
 	s.mu.Lock()
-	s.queue = append(s.queue, c)
+	s.push(c)
 	s.mu.Unlock()
 	poke(s.wake)
 }
@@ -541,7 +557,7 @@ func (s *stream) skip() {
 	s.mu.Lock()
 	s.broken = fmt.Errorf("not asked after %d failures: %w", s.failures, s.why)
 	broken, left := s.broken, s.queue
-	s.queue = nil
+	s.queue, s.bytes = nil, 0
 	s.mu.Unlock()
 	s.fail(left, StatusSkipped, broken)
 }

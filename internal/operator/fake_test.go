@@ -98,9 +98,9 @@ func (c *cluster) Release(_ context.Context, _, token string) ([]redlock.NodeRes
 	return out, nil
 }
 
-func (c *cluster) keep(*redlock.Lock, redlock.KeepOptions) keeper {
+func (c *cluster) keep(*redlock.Lock, redlock.KeepOptions) (keeper, error) {
 	c.called("keep")
-	return kept{c: c}
+	return kept{c: c}, nil
 }
 
 // kept is a keeper of a lock on the cluster; what a test does not ask for it has

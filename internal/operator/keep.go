@@ -145,7 +145,12 @@ func (o *Operator) KeepWith(ctx context.Context, resource string, ttl time.Durat
 	if err != nil {
 		return nil, err
 	}
-	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o, terms: o.terms(opt)}, nil
+	k, err := o.keep(lock, keep)
+	if err != nil {
+		_, left := o.Release(context.WithoutCancel(ctx), resource, lock.Token())
+		return nil, errors.Join(err, left)
+	}
+	return &KeptLock{keeper: k, lock: lock, o: o, terms: o.terms(opt)}, nil
 }
 
 func (o *Operator) terms(opt AcquireOptions) Terms {
@@ -192,7 +197,11 @@ func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl
 	if lock == nil {
 		return nil, err
 	}
-	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o, foreign: true, terms: o.terms(AcquireOptions{For: span})}, err
+	k, bad := o.keep(lock, keep)
+	if bad != nil {
+		return nil, errors.Join(err, bad)
+	}
+	return &KeptLock{keeper: k, lock: lock, o: o, foreign: true, terms: o.terms(AcquireOptions{For: span})}, err
 }
 
 // Hold waits while the lock is extended, until ctx ends, its time is over or it is lost,

@@ -63,7 +63,13 @@ type keeper interface {
 	Release(ctx context.Context) ([]redlock.NodeResult, error)
 }
 
-func keepLock(l *redlock.Lock, opt redlock.KeepOptions) keeper { return l.Keep(opt) }
+func keepLock(l *redlock.Lock, opt redlock.KeepOptions) (keeper, error) {
+	k, err := l.Keep(opt)
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
 
 // hand is one of restartguard's functions that fence a node or let it serve.
 type hand func(context.Context, *redlock.Node) error
@@ -71,7 +77,7 @@ type hand func(context.Context, *redlock.Node) error
 // Operator acts on one cluster. It is safe for use by many goroutines.
 type Operator struct {
 	locks          locks
-	keep           func(*redlock.Lock, redlock.KeepOptions) keeper
+	keep           func(*redlock.Lock, redlock.KeepOptions) (keeper, error)
 	cordon, rejoin hand
 	opt            Options
 }
@@ -133,7 +139,7 @@ func (o *Operator) Inspect(ctx context.Context, resource string) ([]redlock.Node
 // Nodes are those of the cluster.
 func (o *Operator) Nodes() []*redlock.Node { return o.locks.Nodes() }
 
-func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) keeper, cordon, rejoin hand, opt Options) *Operator {
+func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) (keeper, error), cordon, rejoin hand, opt Options) *Operator {
 	opt.Actor = cmp.Or(opt.Actor, audit.Actor(os.Getenv))
 	return &Operator{locks: l, keep: keep, cordon: cordon, rejoin: rejoin, opt: opt}
 }

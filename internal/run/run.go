@@ -88,8 +88,13 @@ type running struct {
 // whatever that is. code is the command's exit code, or 128 and the number of the
 // signal that ended it.
 func Run(ctx context.Context, op *operator.Operator, lock *redlock.Lock, c Command) (code int, err error) {
+	keeper, err := lock.Keep(c.Keep)
+	if err != nil {
+		_, left := op.Release(context.WithoutCancel(ctx), lock.Resource(), lock.Token())
+		return 0, errors.Join(err, left, operator.ReleaseAll(ctx, c.Others))
+	}
 	r := &running{
-		Command: c, op: op, lock: lock, keeper: lock.Keep(c.Keep),
+		Command: c, op: op, lock: lock, keeper: keeper,
 		ending: ending{killAfter: c.KillAfter, margin: endMargin(lock.TTL())},
 	}
 	// From here on a signal is for the command. Those that we were told to ignore,
