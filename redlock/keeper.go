@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"redlockctl/internal/crash"
 )
 
 // KeepOptions are the settings of a [Keeper]. The zero value of a field means
@@ -107,7 +109,7 @@ func (l *Lock) Keep(opt KeepOptions) *Keeper {
 			k.machine.failed(now, err, 0)
 		}
 	})
-	go k.run(halted)
+	crash.Go(func() { k.run(halted) })
 	return k
 }
 

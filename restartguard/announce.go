@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/resp"
 	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
@@ -79,7 +80,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 	}
 	a.seen(nil)
 	ended := make(chan error, 1)
-	go func() {
+	crash.Go(func() {
 		for {
 			// Messages, which anybody may send there, say nothing.
 			if _, err := s.next(); err != nil {
@@ -87,7 +88,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 				return
 			}
 		}
-	}()
+	})
 	defer func() { _ = conn.Close(); <-ended }()
 	ping := time.NewTicker(announcePing)
 	defer ping.Stop()
