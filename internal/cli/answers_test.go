@@ -86,11 +86,15 @@ func playRandomAnswers(t *testing.T, most int) {
 
 	began, rounds, mu := time.Now(), map[string]int{}, sync.Mutex{}
 	var all sync.WaitGroup
+	end, bounded := t.Deadline() // of the test: what is there by then counts
+	more := func() bool {
+		return lies.Total() < most && !t.Failed() && !(bounded && time.Until(end) < time.Minute)
+	}
 	// Each part goes on until so many answers were given, and begins anew again and again, as each restart of a
 	// process does. The first round is played to its end.
 	part := func(name string, round func(ctx context.Context) error) {
 		all.Go(func() {
-			for n := 0; n == 0 || lies.Total() < most && !t.Failed(); n++ {
+			for n := 0; n == 0 || more(); n++ {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				if err := round(ctx); err != nil {
 					t.Errorf("%s: %v", name, err)
