@@ -115,8 +115,8 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 	}
 }
 
-// subscription is a connection that a server tells of channels. The client library ends the process where
-// what it reads there is not of the form that it expects, so it is read here.
+// subscription is a connection that has sent SUBSCRIBE. go-redis' own reader panics on an answer of another form than
+// it expects, so answers and messages are read here.
 type subscription struct {
 	conn    net.Conn
 	in      *bufio.Reader

@@ -13,7 +13,7 @@ import (
 // random; REDLOCKCTL_ANSWERS says another number, as scripts/fuzz does.
 func PlayRandom(tb testing.TB, answers int, play func(said string), said ...string) {
 	tb.Helper()
-	logging.Disable() // the client library tells of each on stderr
+	logging.Disable() // go-redis logs each invalid answer
 	if text := os.Getenv("REDLOCKCTL_ANSWERS"); text != "" {
 		var err error
 		if answers, err = strconv.Atoi(text); err != nil {
