@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"redlockctl/internal/crash"
 )
 
 // The order of locks. Whoever holds a mutex may lock one that stands further to
@@ -85,9 +87,9 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.ops.Wait()
 	var wg sync.WaitGroup
-	wg.Go(c.waits.close)
+	wg.Go(crash.Safe(c.waits.close))
 	for _, s := range c.streams {
-		wg.Go(func() { s.close(2 * c.opt.NodeTimeout) })
+		wg.Go(crash.Safe(func() { s.close(2 * c.opt.NodeTimeout) }))
 	}
 	wg.Wait()
 	return nil

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"redlockctl/internal/crash"
 )
 
 // KeepOptions are the settings of a [Keeper]. The zero value of a field means
@@ -126,7 +128,7 @@ func (l *Lock) Keep(opt KeepOptions) (*Keeper, error) {
 		k.cancel(nil)
 		return nil, invalid(op, l.resource, "another keeper keeps the lock")
 	}
-	go k.run(halted)
+	crash.Go(func() { k.run(halted) })
 	return k, nil
 }
 
@@ -464,7 +466,7 @@ func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 	}
 	p.lock.mu.Unlock()
 	if p.tell != nil && len(done) > 0 {
-		go p.tell(done)
+		crash.Go(func() { p.tell(done) })
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"redlockctl/internal/crash"
 )
 
 // dialer is how to connect to a node.
@@ -100,7 +102,7 @@ func newStream(w dialer, reply, connect time.Duration, h hooks) *stream {
 
 // start starts the writer, which opens the connection ahead of the first call.
 func (s *stream) start() *stream {
-	go s.run()
+	crash.Go(s.run)
 	return s
 }
 
@@ -529,7 +531,8 @@ func (s *stream) open() bool {
 	s.sendOwed(windowFirst, time.Now())
 	s.queue = append(s.queue, queue...)
 	s.mu.Unlock()
-	go s.listen(s.conn)
+	conn := s.conn
+	crash.Go(func() { s.listen(conn) })
 	return true
 }
 

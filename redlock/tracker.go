@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"redlockctl/internal/crash"
 )
 
 // trackingConn is a connection over which a node tells of keys: what is there now, when
@@ -116,7 +118,7 @@ func (t *tracker) attach(l listener) trackerState {
 		if time.Now().Before(t.rest) {
 			t.state = trackerResting
 		}
-		t.wg.Go(t.run)
+		t.wg.Go(crash.Safe(t.run))
 	case trackerUp:
 		if t.idle {
 			t.idle = false

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/resp"
 	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
@@ -80,7 +81,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 	}
 	a.seen(nil)
 	ended := make(chan error, 1)
-	go func() {
+	crash.Go(func() {
 		for {
 			// Messages, which anybody may send there, say nothing.
 			if _, err := s.next(); err != nil {
@@ -88,7 +89,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 				return
 			}
 		}
-	}()
+	})
 	defer func() { _ = conn.Close(); <-ended }()
 	ping := time.NewTicker(announcePing)
 	defer ping.Stop()
@@ -124,8 +125,8 @@ func without(some, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(some), func(c string) bool { return slices.Contains(others, c) })
 }
 
-// subscription is a connection that a server tells of channels. The client library ends the process where
-// what it reads there is not of the form that it expects, so it is read here.
+// subscription is a connection that has sent SUBSCRIBE. go-redis' own reader panics on an answer of another form than
+// it expects, so answers and messages are read here.
 type subscription struct {
 	conn    net.Conn
 	in      *bufio.Reader

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
@@ -323,9 +324,9 @@ func (g *Guard) Run(ctx context.Context) error {
 	for i, m := range g.members {
 		w := &watcher{guard: g, member: m}
 		watches[i] = w
-		wg.Go(func() { w.run(ctx) })
+		wg.Go(crash.Safe(func() { w.run(ctx) }))
 		if m.method.Kind != MethodNone { // it fences nothing there, and must not be taken for one that does
-			wg.Go(func() { w.keepAnnounced(ctx) })
+			wg.Go(crash.Safe(func() { w.keepAnnounced(ctx) }))
 		}
 	}
 	wg.Wait()

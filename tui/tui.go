@@ -20,6 +20,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
+	"redlockctl/internal/crash"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 	"redlockctl/tui/prefs"
@@ -83,10 +84,18 @@ func Run(ctx context.Context, opt Options) error {
 			opt.Tell(p)
 		}
 	}()
-	_, err := newProgram(m, opt).Run()
-	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic) {
+	err := runProgram(newProgram(m, opt))
+	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
 		return nil
 	}
+	return err
+}
+
+// runProgram runs the program. Whatever panics meanwhile, in whichever goroutine: the terminal is as it was before the text
+// of that is written.
+func runProgram(p *tea.Program) (err error) {
+	defer crash.Before(func() { _ = p.ReleaseTerminal() })()
+	crash.Safe(func() { _, err = p.Run() })()
 	return err
 }
 
@@ -99,13 +108,18 @@ const goodbye = 3 * time.Second
 // and that ends the program: the toolkit's own handler waits for a place in the
 // queue that nobody reads any more by then, and the program for the handler.
 func newProgram(m *model, opt Options, more ...tea.ProgramOption) *tea.Program {
+	return tea.NewProgram(safeModel{m}, append(programOptions(m.Ctx, opt), more...)...)
+}
+
+func programOptions(ctx context.Context, opt Options) []tea.ProgramOption {
 	profile := max(opt.Profile, colorprofile.ANSI)
 	if opt.NoColor {
 		profile = colorprofile.ASCII
 	}
 	opts := []tea.ProgramOption{
-		tea.WithContext(m.Ctx),
+		tea.WithContext(ctx),
 		tea.WithoutSignalHandler(),
+		tea.WithoutCatchPanics(), // the toolkit writes the text of some to the screen that it is about to leave
 		tea.WithFPS(frameRate),
 		tea.WithColorProfile(profile),
 	}
@@ -115,7 +129,7 @@ func newProgram(m *model, opt Options, more ...tea.ProgramOption) *tea.Program {
 	if opt.Out != nil {
 		opts = append(opts, tea.WithOutput(opt.Out))
 	}
-	return tea.NewProgram(m, append(opts, more...)...)
+	return opts
 }
 
 func newModel(ctx context.Context, opt Options, now func() time.Time) *model {

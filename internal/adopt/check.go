@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/announce"
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -117,7 +118,7 @@ func checkLogins(ctx context.Context, nodes []*redlock.Node, secrets Secrets) []
 	out := make([]login, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		all.Go(func() {
+		all.Go(crash.Safe(func() {
 			out[i].node = n.Name()
 			for _, u := range users {
 				c := n.Client(1, askTime, func(o *redis.Options) { o.Username, o.Password = u.name, secrets[u.name] })
@@ -128,7 +129,7 @@ func checkLogins(ctx context.Context, nodes []*redlock.Node, secrets Secrets) []
 					return
 				}
 			}
-		})
+		}))
 	}
 	all.Wait()
 	return out

@@ -19,6 +19,7 @@ import (
 	"redlockctl/internal/acl"
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/resp"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/serverinfo"
@@ -49,7 +50,7 @@ func Look(ctx context.Context, cfg *config.Config, span time.Duration) (*Facts, 
 	}
 	var all sync.WaitGroup
 	for i, n := range cfg.Nodes {
-		all.Go(func() { f.Servers[i] = ask(ctx, n, nodes[i]) })
+		all.Go(crash.Safe(func() { f.Servers[i] = ask(ctx, n, nodes[i]) }))
 	}
 	all.Wait()
 	err = app.Watch(ctx, cfg, app.Aim{Stays: span >= time.Minute}, func(mon *observe.Monitor) error {

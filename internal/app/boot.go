@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sleep"
 	"redlockctl/monitor"
@@ -31,7 +32,7 @@ func LookAtBoots(ctx context.Context, cfg *config.Config, looks []BootLook, file
 	var all sync.WaitGroup
 	for i := range looks {
 		l := &looks[i]
-		all.Go(func() {
+		all.Go(crash.Safe(func() {
 			if file != "" {
 				l.Check, l.Err = restartguard.CheckBootFile(ctx, l.Node, l.Method, file)
 				return
@@ -44,7 +45,7 @@ func LookAtBoots(ctx context.Context, cfg *config.Config, looks []BootLook, file
 			if memoryErr != nil {
 				l.Check.Because = append(l.Check.Because, safetext.Printable(memoryErr.Error()))
 			}
-		})
+		}))
 	}
 	all.Wait()
 }

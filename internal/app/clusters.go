@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/view"
 	"redlockctl/monitor/observe"
@@ -57,7 +58,7 @@ func (c *Clusters) Open(_ context.Context, name string) (tui.Cluster, error) {
 // Watch looks at all clusters until ctx ends, each with connections of its own.
 func (c *Clusters) Watch(ctx context.Context) (rows func() []view.ClusterRow) {
 	f := NewFleet(c.Set)
-	go f.Run(ctx)
+	crash.Go(func() { f.Run(ctx) })
 	return f.Rows
 }
 
@@ -120,7 +121,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	defer wg.Wait()
 	for _, mon := range f.monitors {
 		if mon != nil {
-			wg.Go(func() { mon.Run(ctx) })
+			wg.Go(crash.Safe(func() { mon.Run(ctx) }))
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -103,7 +104,7 @@ func (d *Daemon) several(ctx context.Context, names []string) error {
 		for _, name := range names {
 			if !guarded[name] {
 				guarded[name] = true
-				d.wg.Go(func() { d.keep(ctx, name, len(names)) })
+				d.wg.Go(crash.Safe(func() { d.keep(ctx, name, len(names)) }))
 			}
 		}
 		select {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/record"
 	"redlockctl/internal/safetext"
@@ -113,13 +114,13 @@ func (d *Demo) Start() {
 	work, end := context.WithCancel(context.Background())
 	d.end = end
 	if d.opt.Clients > 0 {
-		d.working.Go(func() {
+		d.working.Go(crash.Safe(func() {
 			lab.Clients{Count: d.opt.Clients, MaxTTL: d.opt.MaxTTL, Tally: &d.Tally}.Run(work, d.clients...)
-		})
+		}))
 	}
 	d.crash = &crasher{cluster: d.cluster, note: d.Session.Monitor.Note}
 	if d.opt.CrashEvery > 0 {
-		d.working.Go(func() { d.crash.run(work, d.opt.CrashEvery) })
+		d.working.Go(crash.Safe(func() { d.crash.run(work, d.opt.CrashEvery) }))
 	}
 	d.wrong = lab.NewWrong(d.cluster.Nodes(), d.opt.MaxTTL)
 }
@@ -185,7 +186,7 @@ func (c *crasher) crash(i int) error {
 
 	c.tell("crash", name, "crashed by the demo, its data is gone")
 	err := c.cluster.Crash(i)
-	go func() {
+	crash.Go(func() {
 		defer c.pending.Done()
 		time.Sleep(downtime)
 		if err := c.cluster.Restart(i); err != nil {
@@ -194,7 +195,7 @@ func (c *crasher) crash(i int) error {
 		c.mu.Lock()
 		delete(c.away, i)
 		c.mu.Unlock()
-	}()
+	})
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/crash"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 )
@@ -39,7 +40,7 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	}
 	run, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { mon.Run(run) })
+	wg.Go(crash.Safe(func() { mon.Run(run) }))
 	defer wg.Wait()
 	defer stop()
 	return f(mon)

@@ -8,6 +8,7 @@ import (
 	"runtime/metrics"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 )
@@ -39,7 +40,7 @@ func withinMemory(ctx context.Context, most int64, used func() int64, task func(
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	done := make(chan struct{})
-	go func() { defer close(done); task(ctx) }()
+	crash.Go(func() { defer close(done); task(ctx) })
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {

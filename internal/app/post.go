@@ -16,6 +16,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -160,7 +161,7 @@ func (d *post) guardUntil(ctx context.Context, guard *restartguard.Guard, plan g
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- guard.Run(run) }()
+	crash.Go(func() { ended <- guard.Run(run) })
 	defer d.watch(run, guard, plan)()
 	defer stop()
 
@@ -233,18 +234,18 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 		return func() {}
 	}
 	mon.Guarded(func() monitor.GuardView { return sightOf(guard) })
-	wg.Go(func() { vouch(ctx, mon, guard) })
+	wg.Go(crash.Safe(func() { vouch(ctx, mon, guard) }))
 	about.Export = d.record(ctx, &wg, plan, mon, guard)
 	with := about
 	with.Monitor = mon
 	d.metrics.Show(with)
-	wg.Go(func() {
+	wg.Go(crash.Safe(func() {
 		most := int64(d.share)*plan.Monitor.MaxMemory + guardMemory
 		if errors.Is(withinMemory(ctx, most, usedMemory, mon.Run), errTooMuchMemory) {
 			d.metrics.Show(about)
 			d.log.Error("watching the locks takes too much memory and is given up; the guard continues", "max_memory", plan.Monitor.MaxMemory)
 		}
-	})
+	}))
 	return wg.Wait
 }
 

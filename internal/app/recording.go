@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlockctl/internal/audit"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/otlp"
 	"redlockctl/internal/record"
@@ -43,7 +44,7 @@ func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from 
 		}
 		from.Note(e)
 	}
-	wg.Go(func() { record.New(opt).Run(ctx, from) })
+	wg.Go(crash.Safe(func() { record.New(opt).Run(ctx, from) }))
 }
 
 // actsLate is for how long what was done waits for somebody to tell that it was seen.
@@ -57,7 +58,7 @@ func acted(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from n
 		return
 	}
 	log := audit.Follow(path)
-	wg.Go(func() {
+	wg.Go(crash.Safe(func() {
 		defer log.Close()
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
@@ -72,7 +73,7 @@ func acted(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from n
 				}
 			}
 		}
-	})
+	}))
 }
 
 // acts are locks that were taken from their holders, until it is known that it was seen.
@@ -127,7 +128,7 @@ func exported(ctx context.Context, wg *sync.WaitGroup, cluster string, from note
 	if e == nil {
 		return nil // and not a nil *Exporter, which would not be nil
 	}
-	wg.Go(func() { e.Run(ctx, from) })
+	wg.Go(crash.Safe(func() { e.Run(ctx, from) }))
 	return e
 }
 

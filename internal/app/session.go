@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
@@ -76,17 +77,17 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metr
 	}
 	run, stop := context.WithCancel(ctx)
 	ses.stop = stop
-	ses.wg.Go(func() { mon.Run(run) })
+	ses.wg.Go(crash.Safe(func() { mon.Run(run) }))
 	recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus)
 	acted(run, &ses.wg, s.Audit, ses.cluster, mon)
 	ses.export = exported(run, &ses.wg, ses.cluster, mon)
 	switch {
 	case guard == nil:
 	case mode == GuardUnlessSeen:
-		ses.wg.Go(func() { ses.runOrRely(run, guard) })
+		ses.wg.Go(crash.Safe(func() { ses.runOrRely(run, guard) }))
 	default:
 		ses.sit(run, guard)
-		ses.wg.Go(func() { _ = guard.Run(run) })
+		ses.wg.Go(crash.Safe(func() { _ = guard.Run(run) }))
 	}
 	ses.show()
 	return ses, nil
@@ -143,7 +144,7 @@ func (s *seat) Status() []restartguard.NodeStatus {
 // sit lets all see the guard that runs from now on.
 func (s *Session) sit(ctx context.Context, g *restartguard.Guard) {
 	s.guard.at.Store(g)
-	s.wg.Go(func() { vouch(ctx, s.Monitor, g) })
+	s.wg.Go(crash.Safe(func() { vouch(ctx, s.Monitor, g) }))
 	s.Monitor.Guarded(func() monitor.GuardView { return sightOf(g) })
 }
 

@@ -5,6 +5,8 @@ package child
 import (
 	"os/exec"
 	"runtime"
+
+	"redlockctl/internal/crash"
 )
 
 // Start starts a command, with [Attr] where it has no attributes, and wait, which waits
@@ -14,7 +16,7 @@ func Start(cmd *exec.Cmd, wait func()) (ended <-chan struct{}, err error) {
 		cmd.SysProcAttr = Attr()
 	}
 	started, done := make(chan error), make(chan struct{})
-	go func() {
+	crash.Go(func() {
 		defer close(done)
 		// Where the kernel ends the child with its parent, the parent is the thread that
 		// started it: this one, which stays as long as the child.
@@ -25,6 +27,6 @@ func Start(cmd *exec.Cmd, wait func()) (ended <-chan struct{}, err error) {
 		if err == nil {
 			wait()
 		}
-	}()
+	})
 	return done, <-started
 }

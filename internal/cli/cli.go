@@ -27,6 +27,7 @@ import (
 	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/cli/printer"
+	"redlockctl/internal/crash"
 )
 
 // Main runs the command line with the arguments after the program's name, and
@@ -37,11 +38,11 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	go func() {
+	crash.Go(func() {
 		s := <-signals
 		signal.Stop(signals)
 		end(exit.Interruption{By: s})
-	}()
+	})
 	// go-redis would write lines of its own to standard error, into the middle of
 	// the screen; each failure is an error of a command, or a state of a node.
 	redis.SetLogger(noLog{})

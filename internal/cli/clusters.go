@@ -11,6 +11,7 @@ import (
 	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/cli/printer"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/redlock"
@@ -65,7 +66,7 @@ time, else 0. With --watch it is 0. In the console the page is :clusters.`,
 func (a *commandLine) fleet(ctx context.Context, f *app.Fleet, again *live, as *flags.Listing) error {
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	go func() { defer close(ended); f.Run(run) }()
+	crash.Go(func() { defer close(ended); f.Run(run) })
 	defer func() { stop(); <-ended }()
 	if err := f.Decided(ctx, again.most); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 )
 
@@ -44,13 +45,13 @@ func readLine(ctx context.Context, r io.Reader) (string, error) {
 		err  error
 	}
 	done := make(chan result, 1)
-	go func() {
+	crash.Go(func() {
 		line, err := bufio.NewReader(r).ReadString('\n')
 		if errors.Is(err, io.EOF) && line != "" {
 			err = nil
 		}
 		done <- result{strings.TrimRight(line, "\r\n"), err}
-	}()
+	})
 	select {
 	case <-ctx.Done():
 		return "", exit.ErrInterrupted

@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/app"
 	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/cli/progress"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -62,7 +63,7 @@ func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error
 // the other one; else the console goes on until a signal.
 func (a *commandLine) typedLines(ctx context.Context) <-chan string {
 	lines := make(chan string)
-	go func() {
+	crash.Go(func() {
 		read := bufio.NewScanner(a.In)
 		for read.Scan() {
 			select {
@@ -74,7 +75,7 @@ func (a *commandLine) typedLines(ctx context.Context) <-chan string {
 		if a.InTTY {
 			close(lines)
 		}
-	}()
+	})
 	return lines
 }
 

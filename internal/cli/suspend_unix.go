@@ -6,13 +6,15 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"redlockctl/internal/crash"
 )
 
 // unsuspended has Ctrl-Z tell something in place of stopping this process, until end is called.
 func unsuspended(tell func()) (end func()) {
 	asked, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(asked, syscall.SIGTSTP)
-	go func() {
+	crash.Go(func() {
 		for {
 			select {
 			case <-asked:
@@ -21,7 +23,7 @@ func unsuspended(tell func()) (end func()) {
 				return
 			}
 		}
-	}()
+	})
 	return func() {
 		signal.Stop(asked)
 		close(done)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
@@ -72,7 +73,7 @@ func (c Clients) Run(ctx context.Context, clients ...*redlock.Client) {
 	var wg sync.WaitGroup
 	for i := range c.Count {
 		w := &worker{Clients: c, client: clients[i%len(clients)], number: c.First + i, rand: rand.New(rand.NewPCG(uint64(c.First+i), 1))}
-		wg.Go(func() { w.run(ctx) })
+		wg.Go(crash.Safe(func() { w.run(ctx) }))
 	}
 	wg.Wait()
 }

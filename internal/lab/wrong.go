@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
@@ -85,7 +86,7 @@ func (w *Wrong) Start(kind string, n int) error {
 			c.nodes = append(c.nodes, node.Client(1, unfenceTimeout))
 		}
 		w.clients[kind] = append(w.clients[kind], c)
-		go c.run(ctx)
+		crash.Go(func() { c.run(ctx) })
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (c *wrongClient) run(ctx context.Context) {
 func (c *wrongClient) each(ctx context.Context, do func(context.Context, int, *redis.Client)) {
 	var wg sync.WaitGroup
 	for i, n := range c.nodes {
-		wg.Go(func() { do(ctx, i, n) })
+		wg.Go(crash.Safe(func() { do(ctx, i, n) }))
 	}
 	wg.Wait()
 }

@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v2"
 	"golang.org/x/net/netutil"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 )
 
@@ -185,7 +186,7 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener, webConfig string, l
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wg.Go(func() {
+	wg.Go(crash.Safe(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
@@ -201,7 +202,7 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener, webConfig string, l
 				m.look()
 			}
 		}
-	})
+	}))
 	serve := server.Serve
 	if webConfig != "" {
 		serve = func(l net.Listener) error {
@@ -244,10 +245,10 @@ func (m *Metrics) Start(ctx context.Context, log *slog.Logger) (wait func()) {
 		log.Warn("everybody who can reach this address can read the metrics: there is no TLS and no password; a file given by --web-config sets them", "addr", m.at.Addr().String())
 	}
 	var serving sync.WaitGroup
-	serving.Go(func() {
+	serving.Go(crash.Safe(func() {
 		if err := m.Serve(ctx, m.at, m.webConfig, log); err != nil && ctx.Err() == nil {
 			log.Error("the metrics are no longer served", "error", safetext.Printable(err.Error()))
 		}
-	})
+	}))
 	return serving.Wait
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlockctl/internal/audit"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -83,7 +84,7 @@ func (o *Operator) Keep(ctx context.Context, resource string, ttl time.Duration,
 	if err != nil {
 		return nil, err // a nil *KeptLock in the interface would not be nil
 	}
-	go k.attend()
+	crash.Go(k.attend)
 	return k, nil
 }
 
@@ -267,7 +268,7 @@ func HoldAll(ctx context.Context, kept []*KeptLock, hold func(context.Context, *
 		}
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
 		held := make(chan error, 1)
-		go func() { held <- hold(own, kept[i]); end() }()
+		crash.Go(func() { held <- hold(own, kept[i]); end() })
 		inner := after(i + 1)
 		stop()
 		return errors.Join(inner, <-held)

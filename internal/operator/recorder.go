@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlockctl/internal/audit"
+	"redlockctl/internal/crash"
 	"redlockctl/restartguard"
 )
 
@@ -71,7 +72,7 @@ func recordGuard(write func(audit.Record) error, trouble func(error)) *GuardReco
 		lines: make(chan audit.Record, mostUnwritten), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	r.By("")
-	go r.run()
+	crash.Go(r.run)
 	return r
 }
 

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -262,11 +263,11 @@ func (r *running) lost() <-chan struct{} {
 	end := sync.OnceFunc(func() { close(lost) })
 	context.AfterFunc(r.keeper.Context(), end)
 	for _, k := range r.Others {
-		go func() {
+		crash.Go(func() {
 			defer end()
 			for range k.Changes() { // closed behind the last
 			}
-		}()
+		})
 	}
 	return lost
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/resp"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/serverinfo"
@@ -116,11 +117,11 @@ func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, ti
 	defer cancel()
 	var behind atomic.Bool
 	done := make(chan struct{})
-	go func() {
+	crash.Go(func() {
 		defer close(done)
 		watchOutput(ctx, side, id, &behind)
 		_ = raw.Close()
-	}()
+	})
 	defer func() { cancel(); <-done }()
 	if _, err := raw.Write(resp.AppendCommand(nil, "MONITOR")); err != nil {
 		return "", err

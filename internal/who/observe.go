@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/push"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/resp"
 	"redlockctl/internal/serverinfo"
 	"redlockctl/internal/sleep"
@@ -56,16 +57,16 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 	reports := make(chan report)
 	var wg sync.WaitGroup
 	for i, n := range nodes {
-		wg.Go(func() {
+		wg.Go(crash.Safe(func() {
 			w := &nodeWatch{node: i, opt: opt, reports: reports}
 			// What is under way at the end is no failure of a node that was heard before, though
 			// it may fail a moment before ctx tells of the end.
 			if err := w.run(ctx, n, end); err != nil && (!w.heard || time.Now().Before(end)) && ctx.Err() == nil {
 				w.send(ctx, report{list: List{Node: i, At: time.Now()}, err: err})
 			}
-		})
+		}))
 	}
-	go func() { wg.Wait(); close(reports) }()
+	crash.Go(func() { wg.Wait(); close(reports) })
 	c := newCase(nodes, opt.Key)
 	c.remember(opt.Known, time.Now())
 	var refused error

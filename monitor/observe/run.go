@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/sleep"
 	"redlockctl/monitor/clock"
 )
@@ -13,10 +14,10 @@ import (
 // to be called once.
 func (m *Monitor) Run(ctx context.Context) {
 	var wg sync.WaitGroup
-	wg.Go(func() { m.live(ctx) })
+	wg.Go(crash.Safe(func() { m.live(ctx) }))
 	for i := range m.nodes {
-		wg.Go(func() { m.probe(ctx, i) })
-		wg.Go(func() { m.scan(ctx, i) })
+		wg.Go(crash.Safe(func() { m.probe(ctx, i) }))
+		wg.Go(crash.Safe(func() { m.scan(ctx, i) }))
 	}
 	m.publishUntil(ctx)
 	wg.Wait()

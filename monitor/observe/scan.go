@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sleep"
 	"redlockctl/internal/words"
@@ -171,10 +172,10 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 	m.listens(i, f != nil)
 	if f != nil {
 		done := make(chan struct{})
-		go func() {
+		crash.Go(func() {
 			defer close(done)
 			cancel(f.Listen(queue, m.sought.match))
-		}()
+		})
 		defer func() { f.Close(); <-done }()
 	}
 	s, err := wire.Dial(ctx, m.nodes[i].Within(wire.ReadBudget(len(m.nodes))), m.opt.Timeout)

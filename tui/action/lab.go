@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/crash"
 	"redlockctl/internal/view"
 )
 
@@ -71,7 +72,7 @@ func inLab(what, done string, do func() error) []step {
 	return oneStep(func(ctx context.Context) Outcome {
 		o := Outcome{what: what, done: done}
 		end := make(chan error, 1)
-		go func() { end <- do() }()
+		crash.Go(func() { end <- do() })
 		select {
 		case o.err = <-end:
 		case <-ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"redlockctl/internal/crash"
 	"redlockctl/redlock"
 )
 
@@ -37,7 +38,7 @@ func (r *Running) Close(limit time.Duration) {
 	r.closed = true
 	r.mu.Unlock()
 	idle := make(chan struct{})
-	go func() { r.steps.Wait(); close(idle) }()
+	crash.Go(func() { r.steps.Wait(); close(idle) })
 	select {
 	case <-idle:
 	case <-time.After(limit):

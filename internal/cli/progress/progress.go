@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"redlockctl/internal/cli/printer"
+	"redlockctl/internal/crash"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -93,7 +94,7 @@ func (t *Teller) Reading(mon *observe.Monitor) (done func()) {
 	}
 	stop := make(chan struct{})
 	var ended sync.WaitGroup
-	ended.Go(func() {
+	ended.Go(crash.Safe(func() {
 		wait := time.NewTimer(firstReport)
 		defer wait.Stop()
 		for {
@@ -105,7 +106,7 @@ func (t *Teller) Reading(mon *observe.Monitor) (done func()) {
 				wait.Reset(NextReport)
 			}
 		}
-	})
+	}))
 	return sync.OnceFunc(func() {
 		close(stop)
 		ended.Wait()
@@ -132,7 +133,7 @@ func (t *Teller) bar(text func(took time.Duration) string) *Bar {
 	}
 	b := &Bar{w: t.to.Err, text: text, began: time.Now(), stop: make(chan struct{})}
 	t.last = b
-	b.finished.Go(func() {
+	b.finished.Go(crash.Safe(func() {
 		wait := time.NewTimer(progressAfter)
 		defer wait.Stop()
 		for {
@@ -147,7 +148,7 @@ func (t *Teller) bar(text func(took time.Duration) string) *Bar {
 				wait.Reset(time.Second)
 			}
 		}
-	})
+	}))
 	return b
 }
 

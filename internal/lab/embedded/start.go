@@ -7,6 +7,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
+
+	"redlockctl/internal/crash"
 )
 
 // Start starts an instance at host:port, which begins fenced; [Instance.End] ends it.
@@ -40,7 +42,7 @@ func Start(addr string, clock *Clock) (*Instance, error) {
 	port := in.listener.Addr().(*net.TCPAddr).Port
 	in.config = bootSettings(port)
 	in.stats = newStats(clock.At(time.Now()), port)
-	go in.accept()
+	crash.Go(in.accept)
 	return in, nil
 }
 

@@ -40,7 +40,7 @@ func Mischiefs() []Mischief {
 		{"endless pushes", "", "", strings.Repeat(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n", 1<<10)},
 		{"endless replies", "", "", strings.Repeat("+OK\r\n", 1<<13)},
 	}
-	for _, to := range []string{"hello", "client", "ping", "info", "time", "config", "get", "set", "eval", "evalsha", "evalsha_ro", "scan", "pubsub"} {
+	for _, to := range []string{"hello", "client", "ping", "info", "time", "config", "get", "set", "eval", "evalsha", "evalsha_ro", "scan", "pubsub", "subscribe"} {
 		all = append(all,
 			Mischief{"a huge text to " + to, to, "$32000000000\r\nx", ""},
 			Mischief{"a huge list to " + to, to, "*1000000000\r\n:1\r\n", ""},
