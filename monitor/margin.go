@@ -44,6 +44,9 @@ type Access struct {
 	// Now: another client can reach a quorum now. Perhaps: that cannot be excluded, as nodes
 	// are not seen from here, or have copies of another client that may be getting in.
 	Now, Perhaps bool
+	// Unsure are the nodes, by their index, of which it is not known whether they would give
+	// another client a vote.
+	Unsure []int
 	// From is when another client can at the earliest, because fenced nodes rejoin before the
 	// holder's end; zero: not before that end.
 	From time.Time
@@ -59,9 +62,9 @@ type Access struct {
 func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
 	end := l.HeldUntil()
 	a := Access{Restarts: -1, Spare: -s.Cluster.Quorum}
-	free, maybe, fragile := 0, 0, 0
+	free, fragile := 0, 0
 	var rejoins []time.Time // of nodes that rejoin before the end
-	for i := range s.Nodes {
+	for i := range min(len(s.Nodes), l.Copies.Len()) {
 		n, c := &s.Nodes[i], l.Copies.At(i)
 		p := ProtectionOf(n, guard)
 		fences := p == protectionVerified || p == protectionDurable
@@ -79,25 +82,25 @@ func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
 			if c.State == CopyAbsent || c.State == CopyLost {
 				free++
 			} else {
-				maybe++
+				a.Unsure = append(a.Unsure, i)
 			}
 		case NodeFenced:
 			switch at := n.RejoinsAfter; {
 			case !at.IsZero() && (end.IsZero() || at.Before(end)):
 				rejoins = append(rejoins, at)
 			case at.IsZero() && l.State == LockOverTTL:
-				maybe++ // its wait is shorter than the lock
+				a.Unsure = append(a.Unsure, i) // its wait is shorter than the lock
 			}
 		case NodeCordoned:
 		case NodeDown:
 			if !fences {
-				maybe++
+				a.Unsure = append(a.Unsure, i)
 			}
 		default:
-			maybe++
+			a.Unsure = append(a.Unsure, i)
 		}
 	}
-	quorum := s.Cluster.Quorum
+	quorum, maybe := s.Cluster.Quorum, len(a.Unsure)
 	a.Now, a.Perhaps = free >= quorum, free < quorum && free+maybe >= quorum
 	if need := quorum - free - maybe; need > 0 {
 		if need <= len(rejoins) {

@@ -19,16 +19,17 @@ func TestTimes(t *testing.T) {
 		{90 * time.Minute, "90m", "1h30m"},
 		{47 * time.Hour, "47h", "1d23h"},
 		{1000 * time.Hour, "41d", "41d16h"},
-		{90000 * time.Hour, ">2y", "3750d"},
+		{80000 * time.Hour, ">2y", "3333d"},
+		{90000 * time.Hour, "never", "3750d"},
 	} {
-		if got := Remaining(c.d); got != c.left || len(got) > 4 {
+		if got := Remaining(c.d); got != c.left || len(got) > 5 {
 			t.Errorf("remaining(%s) = %q", c.d, got)
 		}
 		if got := Age(c.d); got != c.age || len(got) > 6 {
 			t.Errorf("age(%s) = %q", c.d, got)
 		}
 	}
-	for d, want := range map[time.Duration]string{-1: "0.0s", 999 * time.Millisecond: "0.9s", 59999 * time.Millisecond: "59.9s", 64 * time.Second: "1m04s", 2*time.Hour + 3*time.Minute: "2h03m"} {
+	for d, want := range map[time.Duration]string{-1: "0.0s", 999 * time.Millisecond: "0.9s", 59999 * time.Millisecond: "59.9s", 64 * time.Second: "1m04s", 2*time.Hour + 3*time.Minute: "2h03m", 90000 * time.Hour: "never"} {
 		if got := Left(d); got != want {
 			t.Errorf("Left(%s) = %q, not %q", d, got, want)
 		}

@@ -1,0 +1,35 @@
+package table
+
+import (
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// A TTL that no Duration can hold keeps its number, and sorts behind all others.
+func TestFarAwayTTL(t *testing.T) {
+	const far = 9_000_000_000_000_000_000
+	r := newRig(3, 30*time.Second).first()
+	for i := range 3 {
+		r.Read(i, r.now, r.now, []Row{NewRow("k", "string", far+int64(i), 1, "a"), NewRow("near", "string", 5000, 1, "b")})
+	}
+	r.Refresh(r.now)
+	l := r.lock("k")
+	if l.Held != 3 || l.State != monitor.LockOverTTL {
+		t.Fatalf("%+v", l)
+	}
+	if got := l.Copies.At(0).Expires.UnixMilli() - r.now.UnixMilli(); got != far {
+		t.Error(got)
+	}
+	if !l.MajorityEnd().After(r.lock("near").MajorityEnd()) || !l.MajorityEnd().After(r.now.Add(100*365*24*time.Hour)) {
+		t.Error(l.MajorityEnd())
+	}
+	for _, ttl := range []int64{1<<63 - 1, 101 * 365 * 24 * 3600 * 1000} { // whatever a server says
+		r.Read(0, r.now, r.now, []Row{NewRow("most", "string", ttl, 1, "a")})
+		r.Refresh(r.now)
+		if at := r.lock("most").Copies.At(0).Expires; !at.After(r.now.Add(100 * 365 * 24 * time.Hour)) {
+			t.Error(ttl, at)
+		}
+	}
+}
