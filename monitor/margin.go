@@ -61,7 +61,7 @@ type Access struct {
 // Access is who else can get the lock before HeldUntil, with the guard of this process, if any.
 func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
 	end := l.HeldUntil()
-	a := Access{Restarts: -1, Spare: -s.Cluster.Quorum}
+	a := Access{Restarts: -1, Spare: l.spare(s.Nodes)}
 	free, fragile := 0, 0
 	var rejoins []time.Time // of nodes that rejoin before the end
 	for i := range min(len(s.Nodes), l.Copies.Len()) {
@@ -69,9 +69,6 @@ func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
 		p := ProtectionOf(n, guard)
 		fences := p == protectionVerified || p == protectionDurable
 		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
-			if c.State == CopyPresent && n.State == NodeServing || c.State == CopySeen {
-				a.Spare++
-			}
 			if !fences && n.State != NodeFenced && n.State != NodeCordoned {
 				fragile++
 			}
@@ -112,6 +109,19 @@ func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
 		}
 	}
 	return a
+}
+
+// spare is how many more of these nodes may be lost, and Holder can still extend the lock;
+// negative: it cannot.
+func (l *Lock) spare(nodes []Node) int {
+	n := -redlock.Quorum(l.Copies.Len())
+	for i := range min(len(nodes), l.Copies.Len()) {
+		c := l.Copies.At(i)
+		if own := c.Token == l.Holder && !c.Token.Empty(); own && (c.State == CopyPresent && nodes[i].State == NodeServing || c.State == CopySeen) {
+			n++
+		}
+	}
+	return n
 }
 
 // Share is the copies that one token has of a lock.

@@ -46,14 +46,14 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 			Help: "remaining TTL of the copy on that node. `–` no copy; `lost` the copy was lost with a restart or a wipe, and its TTL still runs; `?` the node does not answer (`?~8s`: its copy as last seen); `…` its keys are still being read (`..` with `--ascii`); " +
 				"`∞` or `no TTL` never expires. `'` marks another token's copy; a value that is not a lock shows its type",
 			Fields: []string{at + "state", at + "ttl_ms"}, Key: copyEnd(i),
-			Cell: func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Rank: 7, Width: min(6, max(5, Width(nodes[i].Name))),
+			Cell: func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Rank: 7, Width: min(6, max(4, Width(nodes[i].Name))),
 		})
 	}
 	return append(columns, column{
-		Name: "ENDS", Help: "time until the holder cannot rely on the lock any more: when the Q-th last of its copies expires, lost ones included; `never`: in more than ten years",
-		Fields: []string{"majority_ends_ms", "held_until"}, Key: lockEnd, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 5,
+		Name: "ENDS", Help: "time until the holder cannot rely on the lock any more: when the Q-th last of its copies expires, lost ones included; `never` (on the screen `∞`): in more than ten years",
+		Fields: []string{"majority_ends_ms", "held_until"}, Key: lockEnd, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
 	}, column{
-		Name: "AT", Help: "ENDS as a time of day", SortAs: "ends", Wide: true, Rank: 12, Width: 8,
+		Name: "AT", Help: "ENDS as a time of day", SortAs: "ends", Wide: true, Rank: 11, Width: 8,
 		Cell: func(c *Context, l *monitor.Lock) Cell {
 			if l.HeldUntil().IsZero() {
 				return Cell{}
@@ -65,14 +65,14 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, Cell: lockMargin, Right: true, Rank: 9, Width: 6,
 	}, column{
 		Name: "WHO CAN GET IN", Help: "when another client can get the lock before its holder's end: `now`; `may now`: nodes that are not seen could let one in; `from 22:17:40` (on the screen `from :40`): when nodes rejoin; `after 1 restart` of a node that is not verified to start fenced; `not before 22:17:43`: not before the holder's end; `never`: there is no end",
-		Fields: []string{"can_get_in.when", "can_get_in.at", "can_get_in.restarts"}, Cell: lockAccess, SortAs: "margin", Wide: true, Rank: 10, Width: 14, Most: 19,
+		Fields: []string{"can_get_in.when", "can_get_in.at", "can_get_in.restarts"}, Cell: lockAccess, SortAs: "margin", Wide: true, Rank: 13, Width: 14, Most: 19,
 	}, column{
 		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or `inferred` or `seen` by `w` (`redlockctl who`) while this token holds it; `?` after the name: not certain. If HOLDER has no room and the owner is not known, the token is shown here",
 		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 19, Most: 44, Clauses: true,
 	}, column{
 		Name: "LIBRARY", Help: "which library made the lock, guessed from its key and value ([forms.md](forms.md)), and whether it has several keys or a deadline in its value",
 		Fields: []string{"library"}, Compare: compareBy(func(l *monitor.Lock) string { return libraryOf(l) }),
-		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 11, Width: 10, Most: 16,
+		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 10, Width: 10, Most: 16,
 	}, column{
 		Name: "TOKENS", Help: "how many different tokens have copies", Fields: []string{"tokens"}, Key: func(l *monitor.Lock) int64 { return int64(l.Tokens) }, Right: true, Wide: true,
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: strconv.Itoa(l.Tokens)} },
@@ -81,7 +81,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(lockKeys(c, l, " ")) },
 	}, column{
 		Name: "SEEN FOR", Help: "how long this process has seen this holder; `≥` (`>=` with `--ascii`) if the lock was there before",
-		Fields: []string{"seen_for_ms"}, Key: func(l *monitor.Lock) int64 { return -l.Since().UnixMicro() }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 13, Width: 8,
+		Fields: []string{"seen_for_ms"}, Key: func(l *monitor.Lock) int64 { return -l.Since().UnixMicro() }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 12, Width: 8,
 	}, column{
 		Name: "HOLDER", Help: "the token with the most copies, shortened on the screen; `here`: acquired in this console; `+1`: one other token. `nobody: 2 + 2 of 5`: no token can reach a quorum",
 		Fields: []string{"holder"}, Compare: compareBy(func(l *monitor.Lock) string { return l.Holder.Raw() }),

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Remaining is a time until something ends, rounded down, in at most five cells: a
+// Remaining is a time until something ends, rounded down, in at most four cells: a
 // lock never looks longer than it is.
 func Remaining(d time.Duration) string {
 	switch {
@@ -23,10 +23,8 @@ func Remaining(d time.Duration) string {
 		return strconv.Itoa(int(d/time.Hour)) + "h"
 	case d < 1000*24*time.Hour:
 		return strconv.Itoa(int(d/(24*time.Hour))) + "d"
-	case d < longAway:
-		return ">2y"
 	default:
-		return "never"
+		return ">2y"
 	}
 }
 

@@ -19,10 +19,9 @@ func TestTimes(t *testing.T) {
 		{90 * time.Minute, "90m", "1h30m"},
 		{47 * time.Hour, "47h", "1d23h"},
 		{1000 * time.Hour, "41d", "41d16h"},
-		{80000 * time.Hour, ">2y", "3333d"},
-		{90000 * time.Hour, "never", "3750d"},
+		{90000 * time.Hour, ">2y", "3750d"},
 	} {
-		if got := Remaining(c.d); got != c.left || len(got) > 5 {
+		if got := Remaining(c.d); got != c.left || len(got) > 4 {
 			t.Errorf("remaining(%s) = %q", c.d, got)
 		}
 		if got := Age(c.d); got != c.age || len(got) > 6 {
