@@ -7,6 +7,23 @@ import (
 	"redlockctl/monitor"
 )
 
+// A TTL above the maximum does not tell that a vote was given after a loss: who looks for the
+// first time cannot exclude that its holder lost the others.
+func TestFirstLookAtATTLAboveTheMaximum(t *testing.T) {
+	r := newRig(5, 30*time.Second)
+	for i := range 5 {
+		r.Met(i, Incarnation{Started: r.now.Add(-time.Hour), Fenced: i < 2}, r.now)
+	}
+	r.set("k", "a", time.Hour, 4)
+	r.first()
+	r.pass(2 * time.Second)
+	r.scanAll()
+	r.scanAll()
+	if l := r.lock("k"); l.State != monitor.LockOverTTL || !l.ReliedOn() || l.HeldUntil().IsZero() {
+		t.Errorf("%+v", l)
+	}
+}
+
 // A TTL that no Duration can hold keeps its number, and sorts behind all others.
 func TestFarAwayTTL(t *testing.T) {
 	const far = 9_000_000_000_000_000_000
