@@ -279,7 +279,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		a.minority = 0
 		t.relyUntil(r, a)
 		return monitor.LockLostMajority
-	case ripe > a.now:
+	case ripe > a.now && !a.over: // which is told at once
 		return monitor.LockPartial
 	case !a.best.written, known+a.best.lost+t.possible(r, a, a.holder, &a.best) >= t.quorum:
 		return t.mayBeHeld(r, a)

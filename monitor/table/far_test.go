@@ -16,8 +16,6 @@ func TestFirstLookAtATTLAboveTheMaximum(t *testing.T) {
 	}
 	r.set("k", "a", time.Hour, 4)
 	r.first()
-	r.pass(2 * time.Second)
-	r.scanAll()
 	r.scanAll()
 	if l := r.lock("k"); l.State != monitor.LockOverTTL || !l.ReliedOn() || l.HeldUntil().IsZero() {
 		t.Errorf("%+v", l)
