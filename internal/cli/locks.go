@@ -278,7 +278,12 @@ const axisWidth = 32
 func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
 	ctx := a.ViewContext(s)
 	state := ctx.LockState(l.State)
-	fmt.Fprintf(a.Out, "%s: %s, %s copies, %s\n", l.Key, a.Paint(state.Text, state.Tone), view.Copies(l), view.LockEnd(ctx, l))
+	copies, end := view.Copies(l)+" copies", view.LockEnd(ctx, l)
+	if strings.HasPrefix(end, state.Text) { // it says the state
+		fmt.Fprintf(a.Out, "%s: %s, %s\n", l.Key, a.Paint(end, state.Tone), copies)
+	} else {
+		fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", l.Key, a.Paint(state.Text, state.Tone), copies, end)
+	}
 	a.Facts(view.LockFacts(ctx, l))
 	axis := view.Axis(ctx, l)
 	t := view.NewTable("NODE", "COPY", "NOTE")

@@ -143,12 +143,12 @@ type earlierDoc struct {
 	Until       *time.Time    `json:"until,omitempty"` // left out: without end
 }
 
-// jsonTime is a time that JSON can say; nil for any other.
+// jsonTime is a time that JSON can say, rounded down to milliseconds; nil for any other.
 func jsonTime(t time.Time) *time.Time {
 	if t.IsZero() || t.Year() > 9999 {
 		return nil
 	}
-	return &t
+	return new(t.Truncate(time.Millisecond))
 }
 
 // docAccess adds until when a client may rely on a lock, who else can get in, and who may rely on
@@ -175,7 +175,7 @@ func (d *LockDoc) docAccess(l *monitor.Lock, s *monitor.Snapshot) {
 	case a.Perhaps:
 		d.Access = &accessDoc{When: "may now"}
 	case !a.From.IsZero():
-		d.Access = &accessDoc{When: "from", At: &a.From}
+		d.Access = &accessDoc{When: "from", At: jsonTime(a.From)}
 	case a.Restarts > 0:
 		d.Access.Restarts = &a.Restarts
 	}
@@ -259,7 +259,7 @@ func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 			cp.TTLms = MSUntil(c.Expires, s.At)
 			cp.NoTTL = (c.State == monitor.CopyPresent || c.State == monitor.CopyLost) && c.Expires.IsZero()
 			if c.State == monitor.CopyLost {
-				cp.LostAt, cp.LostBy = &c.LostAt, c.Cause.String()
+				cp.LostAt, cp.LostBy = jsonTime(c.LostAt), c.Cause.String()
 			}
 		}
 		doc.Nodes = append(doc.Nodes, cp)

@@ -27,7 +27,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Cell: func(c *Context, l *monitor.Lock) Cell {
 			cell := c.LockState(l.State)
 			if c.Short {
-				cell.Text = strings.NewReplacer("bare majority", "bare maj.", "lost majority", "lost maj.", "over max TTL", "over max").Replace(cell.Text)
+				cell.Text = strings.NewReplacer("bare majority", "bare maj.", "may be held", "maybe held", "lost majority", "lost maj.", "over max TTL", "over max").Replace(cell.Text)
 			}
 			return cell
 		}, Rank: 2, Width: 12,

@@ -39,7 +39,7 @@ func TestWhatIsSaidOfALockThatLostCopies(t *testing.T) {
 	}{
 		{"one of three copies lost", monitor.LockLostMajority, a,
 			[]node{{fenced, 'L', 30 * time.Second, false}, {serving, 'a', 0, false}, {serving, 'a', 0, false}, {serving, '-', 0, false}, {serving, '-', 0, false}}, false,
-			[]string{"held until 22:17:43 (18.0s), cannot be extended", "another client can get in: not before 22:17:43", "cannot be extended", "n1: lost 22:17:04 (restart), fenced ≥30s", "held until here"},
+			[]string{"held until 22:17:43 (18.0s), cannot be extended", "Held: until 22:17:43 (18.0s)", "another client can get in: not before 22:17:43", "cannot be extended", "n1: lost 22:17:04 (restart), fenced ≥30s", "held until here"},
 			[]string{"orphaned", "nobody", ": now"}, "not before :43", "lost maj. 2/5 ×▇▇·· 18s –"},
 		{"every copy lost", monitor.LockLostMajority, a,
 			[]node{{fenced, 'L', 30 * time.Second, false}, {fenced, 'L', 30 * time.Second, false}, {fenced, 'L', 30 * time.Second, false}, {serving, '-', 0, false}, {serving, '-', 0, false}}, false,
@@ -53,7 +53,7 @@ func TestWhatIsSaidOfALockThatLostCopies(t *testing.T) {
 			[]string{"another client can get in: from 22:17:40, when n1 rejoins"}, []string{"not before"}, "from :40", "lost maj. 2/5 ×▇▇·· 18s –"},
 		{"a node is silent", monitor.LockMayBeHeld, a,
 			[]node{{serving, 'a', 0, false}, {serving, 'a', 0, false}, {serving, '-', 0, false}, {down, '?', 0, true}, {serving, '-', 0, false}}, false,
-			[]string{"may be held until 22:17:43 (18.0s)", "maybe now: n4 does not answer"}, []string{"orphaned", "nobody"}, "may now", "may be held 2/5 ▇▇·?· 18s –"},
+			[]string{"may be held until 22:17:43 (18.0s)", "Held: maybe, until 22:17:43 (18.0s)", "maybe now: n4 does not answer"}, []string{"orphaned", "nobody"}, "may now", "maybe held 2/5 ▇▇·?· 18s –"},
 		{"bare majority, all start fenced", monitor.LockBareMajority, a,
 			[]node{{serving, 'a', 0, false}, {serving, 'a', 0, false}, {serving, 'a', 0, false}, {serving, '-', 0, false}, {serving, '-', 0, false}}, false,
 			[]string{"not before 22:17:43", "can be extended while no more nodes are lost"}, []string{"restart"}, "not before :43", "bare maj. 3/5 ▇▇▇·· 18s 0"},

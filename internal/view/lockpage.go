@@ -37,14 +37,18 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 
 // reliedText is until when a client may rely on a lock without a majority.
 func reliedText(c *Context, l *monitor.Lock) string {
-	until := "without end"
-	if end := l.HeldUntil(); !end.IsZero() {
-		until = "until " + Clock(end) + " (" + Left(end.Sub(c.Now)) + ")"
-	}
+	until := untilText(c, l)
 	if l.State == monitor.LockMayBeHeld {
 		return "may be held " + until
 	}
 	return "held " + until + ", cannot be extended"
+}
+
+func untilText(c *Context, l *monitor.Lock) string {
+	if end := l.HeldUntil(); !end.IsZero() {
+		return "until " + endClock(end, c.Now) + " (" + Left(end.Sub(c.Now)) + ")"
+	}
+	return "without end"
 }
 
 // marginFacts are who else can get a lock before its holder's end, and while how many losses the
@@ -177,6 +181,13 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		}
 		facts = append(facts, Fact{"Means", l.State.String() + ": " + c.Our(means), c.LockState(l.State).Tone})
 	}
+	if l.ReliedOn() && l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum) {
+		until := untilText(c, l)
+		if l.State == monitor.LockMayBeHeld {
+			until = "maybe, " + until
+		}
+		facts = append(facts, Fact{"Held", until, Warn})
+	}
 	facts = append(append(facts, marginFacts(c, l)...), earlierFacts(c, l)...)
 	holder := Fact{Label: "Holder", Text: c.Whole(l.Holder.Raw())}
 	if l.Nobody {
@@ -284,12 +295,14 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 			bar.Held = true
 			full := w
 			bar.Left = Cell{Text: "no TTL", Tone: Bad}
+			if !one.Expires.IsZero() {
+				bar.Left = Cell{Text: Left(one.Expires.Sub(c.Now))}
+			}
 			switch {
 			case axis == 0:
 				full = 0
 			case !one.Expires.IsZero():
 				full = cells(one.Expires)
-				bar.Left = Cell{Text: Left(one.Expires.Sub(c.Now))}
 			}
 			bar.Bar = Cell{Text: strings.Repeat(c.Full, full), Tone: c.LockState(l.State).Tone}
 			if full > ends { // a copy that outlives the majority shows where that ends
@@ -372,7 +385,7 @@ func Axis(c *Context, l *monitor.Lock) time.Duration {
 	var d time.Duration
 	expires := false
 	for _, one := range l.Copies.All() {
-		if one.State == monitor.CopyPresent && !one.Expires.IsZero() {
+		if one.State == monitor.CopyPresent && !one.Expires.IsZero() && !farAway(one.Expires, c.Now) {
 			d, expires = max(d, one.Expires.Sub(c.Now)), true
 		}
 	}
