@@ -192,6 +192,9 @@ func TestLockDocOfWhatIsReliedOn(t *testing.T) {
 		t.Error(got)
 	}
 	ctx := &Context{Glyphs: &Unicode, Snap: s, Now: now}
+	if bars := LockBars(ctx, l, Axis(ctx, l), 20); bars[1].Left.Text != "never" || bars[1].Bar.Text != "" {
+		t.Errorf("%+v", bars)
+	}
 	if got := lockEnds(ctx, l).Text + " " + copyCell(ctx, l, 1).Text; got != "never never" {
 		t.Error(got)
 	}

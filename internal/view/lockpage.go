@@ -271,6 +271,9 @@ type CopyBar struct {
 // is no axis.
 func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar {
 	cells := func(end time.Time) int {
+		if axis <= 0 {
+			return 0
+		}
 		return min(w, int(float64(w)*float64(max(0, end.Sub(c.Now)))/float64(axis)))
 	}
 	ends, marked := w, false
