@@ -1,6 +1,7 @@
 package table
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -46,5 +47,30 @@ func TestFarAwayTTL(t *testing.T) {
 		if at := r.lock("most").Copies.At(0).Expires; !at.After(r.now.Add(100 * 365 * 24 * time.Hour)) {
 			t.Error(ttl, at)
 		}
+	}
+}
+
+// The copies that a wipe took from locks that are held on are told by the wipe, in one event.
+func TestAWipeTellsTheCopiesThatItTook(t *testing.T) {
+	r := newRig(5, 30*time.Second).first()
+	r.set("k", "a", 30*time.Second, 0, 1, 2, 3, 4)
+	r.scanAll()
+	r.scanAll()
+	clear(r.servers[0])
+	r.Wiped(0, r.now)
+	r.scanAll()
+	r.scanAll()
+	r.pass(2 * time.Second)
+	r.scanAll()
+	told := false
+	for _, e := range r.events {
+		if e.Kind == "lost copy" {
+			if told = true; !e.Part || !strings.Contains(e.Text.Raw(), "its data were wiped") {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	if !told {
+		t.Error(r.kinds())
 	}
 }
