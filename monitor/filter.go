@@ -8,7 +8,6 @@ import (
 
 	"redlockctl/internal/filter"
 	"redlockctl/internal/safetext"
-	"redlockctl/redlock"
 )
 
 // Filter chooses locks, by the language of package filter; it is the same on the screen and in
@@ -30,7 +29,7 @@ type lockRow struct {
 
 // lockLanguage has the fields of a filter of locks.
 var lockLanguage = filter.Language[lockRow]{Text: "the name", Texts: lockTexts, Fields: []filter.Field[lockRow]{{
-	Name: "state", Example: "state:split|orphaned", Help: "in this state: held, bare, over, no-ttl, not-a-lock",
+	Name: "state", Example: "state:split|orphaned", Help: "in this state: held, bare, lost, may, over, no-ttl, not-a-lock",
 	Is: func(l lockRow) string { return l.State.String() }, Words: lockStateNames[:],
 }, {
 	Name: "node", Example: "node:n2", Help: "with a copy on this node", Has: onNode,
@@ -54,8 +53,11 @@ var lockLanguage = filter.Language[lockRow]{Text: "the name", Texts: lockTexts, 
 	Name: "age", Example: "age<1h", Help: "how long this holder has been seen",
 	Span: func(l lockRow, now time.Time) (time.Duration, bool) { return now.Sub(l.Since()), !l.Since().IsZero() },
 }, {
-	Name: "margin", Example: "margin:0  margin<2", Help: "copies that may be lost before another client can get in",
-	Number: func(l lockRow) (int, bool) { return l.Margin(), l.Held >= redlock.Quorum(l.Copies.Len()) },
+	Name: "margin", Example: "margin:0  margin<2", Help: "nodes with a copy that may be lost while it can be extended",
+	Number: func(l lockRow) (int, bool) {
+		n := l.spare(l.nodes)
+		return n, l.ReliedOn() && n >= 0
+	},
 }, {
 	Name: "copies", Example: "copies<3", Help: "copies of the holder; also <=, >, >=",
 	Number: func(l lockRow) (int, bool) { return l.Held, true },

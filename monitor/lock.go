@@ -9,6 +9,7 @@ import (
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/redlock"
 )
 
 // LockState is the state of a resource over all nodes, in a word. The order is
@@ -89,6 +90,19 @@ func (l *Lock) HeldUntil() time.Time {
 		return l.Copies.time(l.Relied)
 	}
 	return l.MajorityEnd()
+}
+
+// ReliedOn reports whether a client relies on the lock, or may: Holder has a majority, lost one
+// that has not ended, or may have one unseen. Where a record does not tell, it does not.
+func (l *Lock) ReliedOn() bool {
+	quorum := redlock.Quorum(l.Copies.Len())
+	switch {
+	case l.Nobody, l.State == LockRevoked, l.State == LockNotALock:
+		return false
+	case l.State == LockLostMajority, l.State == LockMayBeHeld, !l.HeldUntil().IsZero():
+		return true
+	}
+	return l.Held > 0 && l.Held+l.Lost >= quorum
 }
 
 // Reliance is a client that may rely on a lock until a moment; zero: without end.

@@ -44,6 +44,9 @@ type Access struct {
 	// Now: another client can reach a quorum now. Perhaps: that cannot be excluded, as nodes
 	// are not seen from here, or have copies of another client that may be getting in.
 	Now, Perhaps bool
+	// Unsure are the nodes, by their index, of which it is not known whether they would give
+	// another client a vote.
+	Unsure []int
 	// From is when another client can at the earliest, because fenced nodes rejoin before the
 	// holder's end; zero: not before that end.
 	From time.Time
@@ -58,17 +61,14 @@ type Access struct {
 // Access is who else can get the lock before HeldUntil, with the guard of this process, if any.
 func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
 	end := l.HeldUntil()
-	a := Access{Restarts: -1, Spare: -s.Cluster.Quorum}
-	free, maybe, fragile := 0, 0, 0
+	a := Access{Restarts: -1, Spare: l.spare(s.Nodes)}
+	free, fragile := 0, 0
 	var rejoins []time.Time // of nodes that rejoin before the end
-	for i := range s.Nodes {
+	for i := range min(len(s.Nodes), l.Copies.Len()) {
 		n, c := &s.Nodes[i], l.Copies.At(i)
 		p := ProtectionOf(n, guard)
 		fences := p == protectionVerified || p == protectionDurable
 		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
-			if c.State == CopyPresent && n.State == NodeServing || c.State == CopySeen {
-				a.Spare++
-			}
 			if !fences && n.State != NodeFenced && n.State != NodeCordoned {
 				fragile++
 			}
@@ -79,25 +79,25 @@ func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
 			if c.State == CopyAbsent || c.State == CopyLost {
 				free++
 			} else {
-				maybe++
+				a.Unsure = append(a.Unsure, i)
 			}
 		case NodeFenced:
 			switch at := n.RejoinsAfter; {
 			case !at.IsZero() && (end.IsZero() || at.Before(end)):
 				rejoins = append(rejoins, at)
 			case at.IsZero() && l.State == LockOverTTL:
-				maybe++ // its wait is shorter than the lock
+				a.Unsure = append(a.Unsure, i) // its wait is shorter than the lock
 			}
 		case NodeCordoned:
 		case NodeDown:
 			if !fences {
-				maybe++
+				a.Unsure = append(a.Unsure, i)
 			}
 		default:
-			maybe++
+			a.Unsure = append(a.Unsure, i)
 		}
 	}
-	quorum := s.Cluster.Quorum
+	quorum, maybe := s.Cluster.Quorum, len(a.Unsure)
 	a.Now, a.Perhaps = free >= quorum, free < quorum && free+maybe >= quorum
 	if need := quorum - free - maybe; need > 0 {
 		if need <= len(rejoins) {
@@ -109,6 +109,19 @@ func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
 		}
 	}
 	return a
+}
+
+// spare is how many more of these nodes may be lost, and Holder can still extend the lock;
+// negative: it cannot.
+func (l *Lock) spare(nodes []Node) int {
+	n := -redlock.Quorum(l.Copies.Len())
+	for i := range min(len(nodes), l.Copies.Len()) {
+		c := l.Copies.At(i)
+		if own := c.Token == l.Holder && !c.Token.Empty(); own && (c.State == CopyPresent && nodes[i].State == NodeServing || c.State == CopySeen) {
+			n++
+		}
+	}
+	return n
 }
 
 // Share is the copies that one token has of a lock.

@@ -53,6 +53,8 @@ var ways = []way{
 		o.Guard = g
 	}},
 	{name: "overview-safe", of: monitortest.Safe, with: func(o *Options) { o.Guard = safeGuard() }},
+	{name: "locks-crashed", keys: []string{"2"}, of: monitortest.Crashed, with: func(o *Options) { o.Guard = safeGuard() }},
+	{name: "lock-lost-majority", keys: []string{"2", "o"}, of: monitortest.Crashed, with: func(o *Options) { o.Guard = safeGuard() }},
 	{name: "overview-reading", of: monitortest.Loading, with: func(o *Options) { o.Guard = safeGuard() }},
 	{name: "locks-reading", keys: []string{"2"}, of: monitortest.Loading},
 	{name: "locks-reading-a-node", keys: []string{"2"}, of: func(now time.Time) *monitor.Snapshot {

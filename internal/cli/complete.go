@@ -132,8 +132,8 @@ func lockNames(s *monitor.Snapshot, begun string, dashed bool) []cobra.Completio
 			continue
 		}
 		about := l.State.String()
-		if !l.MajorityEnd().IsZero() {
-			about += ", ends in " + view.Left(l.MajorityEnd().Sub(s.At))
+		if end := l.HeldUntil(); !end.IsZero() {
+			about += ", ends in " + view.Left(end.Sub(s.At))
 		}
 		names = append(names, cobra.CompletionWithDesc(name, about))
 	}

@@ -39,12 +39,13 @@ func (a *commandLine) locksCommand() *cobra.Command {
 		Use:   "locks [NAME]",
 		Short: "The locks on every master: holder, copies, remaining TTLs",
 		Long: `Looks at every master once and prints a row for each lock. The column of a node
-is the remaining TTL of the copy there: - no copy, ? the node does not answer
-(~ its copy as last seen), … it answers but could not be read to the end, ' another
-token than the holder's, which COPIES counts behind a +; a copy that never expires
-says so, and a value that is no lock is named by its type. ENDS is when the holder
-falls below a quorum, MARGIN how many copies may be lost before another client can
-reach one: 0 is a lock one restart away from two holders.
+is the remaining TTL of the copy there: - no copy, lost a copy that a restart or a
+wipe took, ? the node does not answer (~ its copy as last seen), … it answers but
+could not be read to the end, ' another token than the holder's, which COPIES counts
+behind a +; a copy that never expires says so, and a value that is no lock is named
+by its type. ENDS is until when the holder can rely on the lock, MARGIN how many more
+nodes with a copy may be lost while it can extend it, and WHO CAN GET IN (-o wide)
+when another client can get it before that.
 LIBRARY is the one whose locks look so, where another than this program is
 known, with what the lock tells: that it is several keys, or ends by its value
 and not by a TTL. JSON has more: owner, time of creation, what to know before
@@ -59,7 +60,12 @@ values one of them (state:split|orphaned), with ! before a term the opposite.
 
 With a NAME it prints all that is known of that lock: holder, who made it and what
 to know before it is revoked or force-released, its keys, the findings about it, and
-what is left of each copy on one axis of time. Exit code 5 if no node that answers has a copy.
+what is left of each copy on one axis of time. Exit code 5 if no node that answers has a
+copy, unless it is known that a client relies on the lock all the same.
+
+A lock that was granted and lost copies has lost its majority: its holder relies on it
+until the time that is shown. Whoever looks once cannot always tell; then it may be held
+until then.
 
 Exit code 4 if fewer than a quorum of the nodes answer, so that locks may be missing;
 what is known is printed all the same. With --watch it is 0.
@@ -272,7 +278,12 @@ const axisWidth = 32
 func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
 	ctx := a.ViewContext(s)
 	state := ctx.LockState(l.State)
-	fmt.Fprintf(a.Out, "%s: %s, %s copies, %s\n", l.Key, a.Paint(state.Text, state.Tone), view.Copies(l), view.LockEnd(ctx, l))
+	copies, end := view.Copies(l)+" copies", view.LockEnd(ctx, l)
+	if strings.HasPrefix(end, state.Text) { // it says the state
+		fmt.Fprintf(a.Out, "%s: %s, %s\n", l.Key, a.Paint(end, state.Tone), copies)
+	} else {
+		fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", l.Key, a.Paint(state.Text, state.Tone), copies, end)
+	}
 	a.Facts(view.LockFacts(ctx, l))
 	axis := view.Axis(ctx, l)
 	t := view.NewTable("NODE", "COPY", "NOTE")

@@ -59,16 +59,17 @@ than the console.
 
 With --output jsonl (or json) each line is a JSON object with "schema", "kind",
 "at" (RFC 3339), "seq", "level" (info, notice, alarm), "text", and "node" or
-"key" where it concerns one. A restart also has "locks_lost_copy",
-"locks_bare_majority", "locks" (the first names) and "rejoins" (when). "part" is
-true for what the line of a restart tells too: the table leaves that out, unless
---filter chooses locks. The kinds:
+"key" where it concerns one. A restart and a wipe of data also have
+"locks_lost_copy", "locks_bare_majority", "locks_lost_majority" and "held_until",
+"loaded_from_disk", "locks" (the first names) and "rejoins" (when). "part" is true
+for what such a line tells too: the table leaves that out, unless --filter chooses
+locks. The kinds:
 
   state     the first line: cluster, nodes, locks by state, findings
   of locks  acquired, extended, released, expired, force-released, revoked,
             lost copy, lost majority, orphaned, split, over max TTL, no TTL
   of nodes  up, down, slow, loading, denied, wrong role, fenced, cordoned, rejoined,
-            restart, clock step
+            restart, data wiped, clock step
   others    own clock (this machine's was set, or it was stopped), finding
             opened, finding closed; missed: "count" events could not be kept for
             a reader that was too slow

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,10 +12,12 @@ import (
 	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/internal/who"
+	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
 
@@ -25,6 +28,10 @@ type whoJSON struct {
 	Copies  int           `json:"copies"`
 	Nodes   int           `json:"nodes"`
 	Token   safetext.Text `json:"token,omitzero"`
+	// State and HeldUntil are those of a lock without a majority on which a client relies all
+	// the same, or may.
+	State     string     `json:"state,omitempty"`
+	HeldUntil *time.Time `json:"held_until,omitempty"`
 	Method  who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
 	Owner   safetext.Text `json:"owner,omitzero"`
 	// Application is the connections that belong together: by name, by user and
@@ -113,7 +120,8 @@ connections, and applications without a name that share an address.`,
 			case err != nil:
 				return err
 			}
-			return a.printWho(cfg.Cluster.Name, found)
+			relied, at := a.reliedOn(ctx, cfg, found)
+			return a.printWho(cfg.Cluster.Name, found, relied, at)
 		}),
 	}
 	cmd.Flags().DurationVar(&opt.For, "for", operator.WhoFor, "how long to watch at most")
@@ -139,37 +147,71 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 	if err != nil {
 		return err
 	}
-	return a.printWho(cfg.Cluster.Name, found)
+	relied, at := a.reliedOn(ctx, cfg, found)
+	return a.printWho(cfg.Cluster.Name, found, relied, at)
 }
 
-// printWho prints an answer; it is an error if nobody can answer, or nobody holds it.
-func (a *commandLine) printWho(cluster string, w *who.Answer) error {
+// reliedOn is the lock of an answer that has no majority, where a client relies on it all the same,
+// or may, and the snapshot that tells it; nil: nobody does, as far as can be seen.
+func (a *commandLine) reliedOn(ctx context.Context, cfg *config.Config, w *who.Answer) (*monitor.Lock, *monitor.Snapshot) {
+	if w.Held >= redlock.Quorum(w.N) {
+		return nil, nil
+	}
+	s, err := a.look(ctx, cfg, app.Aim{Keys: lockform.PossibleSiblings(w.Key)})
+	if err != nil {
+		return nil, nil
+	}
+	if l := lockOf(s, w.Key); l != nil && l.ReliedOn() && l.Held < s.Cluster.Quorum {
+		return l, s
+	}
+	return nil, nil
+}
+
+// printWho prints an answer; it is an error if nobody can answer, or nobody holds it. relied is the
+// lock of which a client without a majority may rely on it.
+func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) error {
 	if a.Output == "json" {
-		if err := a.JSON("who", whoDoc(cluster, w)); err != nil {
+		doc := whoDoc(cluster, w)
+		if relied != nil {
+			lock := view.DocOfLock(relied, at)
+			doc.State, doc.HeldUntil = lock.State, lock.HeldUntil
+			if w.Held == 0 {
+				doc.Token = relied.Holder
+			}
+		}
+		if err := a.JSON("who", doc); err != nil {
 			return err
 		}
 	} else {
-		a.showWho(w)
+		a.showWho(w, relied, at)
 	}
 	quorum := redlock.Quorum(w.N)
 	switch {
 	case w.N-len(w.Unusable) < quorum:
 		return fmt.Errorf("\"%s\": %w: %d of %d nodes can be watched", safetext.Escape(w.Key), redlock.ErrNoQuorum, w.N-len(w.Unusable), w.N)
-	case w.Held == 0:
+	case w.Held == 0 && relied == nil:
 		return operator.NotLocked(w.Key, w.N-len(w.Unusable), w.N)
 	}
 	return nil
 }
 
-func (a *commandLine) showWho(w *who.Answer) {
+func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) {
 	for node, why := range w.Unusable {
 		a.Note("%s: %s", safetext.Escape(node), why)
+	}
+	if relied != nil && w.Held == 0 {
+		ctx := a.ViewContext(at)
+		fmt.Fprintf(a.Out, "%s: no copy is left; granted to %s\n  %s\n", safetext.Escape(w.Key), view.LockHolder(ctx, relied).Text, view.LockEnd(ctx, relied))
+		return
 	}
 	if w.Held == 0 {
 		return
 	}
 	fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(w.Key), view.WhoHeadline(w))
-	if w.Held < redlock.Quorum(w.N) {
+	switch {
+	case relied != nil:
+		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", w.Held, w.N, view.LockEnd(a.ViewContext(at), relied))
+	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	}
 	if life := view.WhoLiveness(w, 0); life != "" {

@@ -117,11 +117,68 @@ type LockDoc struct {
 	Quorum       int            `json:"quorum"`
 	Tokens       int            `json:"tokens"`
 	Nobody       bool           `json:"nobody,omitempty"` // none of the tokens can have a quorum
+	Lost         int            `json:"lost,omitempty"`   // votes of the holder that were lost and whose TTL still runs
 	EndsMs       *int64         `json:"majority_ends_ms,omitempty"`
-	Margin       *int           `json:"margin,omitempty"`
+	HeldUntil    *time.Time     `json:"held_until,omitempty"` // until when a client may rely on it
+	Margin       *int           `json:"margin,omitempty"`     // more nodes that may be lost while it can be extended
+	Access       *accessDoc     `json:"can_get_in,omitempty"` // who else
+	Earlier      *earlierDoc    `json:"earlier,omitempty"`
 	SeenForMs    *int64         `json:"seen_for_ms,omitempty"` // this holder
 	formDoc
 	Nodes []CopyDoc `json:"nodes"`
+}
+
+// accessDoc is who else can get a lock before its holder's end.
+type accessDoc struct {
+	// When: "now", "may now", "from" (At), "not before" (At, the holder's end) or "never".
+	When     string     `json:"when"`
+	At       *time.Time `json:"at,omitempty"`
+	Restarts *int       `json:"restarts,omitempty"` // of nodes not verified to start fenced, after which another client gets in before
+}
+
+// earlierDoc is a client that may rely on a lock beside its holder.
+type earlierDoc struct {
+	Token       safetext.Text `json:"token"`
+	TokenBase64 string        `json:"token_base64,omitempty"`
+	Until       *time.Time    `json:"until,omitempty"` // left out: without end
+}
+
+// jsonTime is a time that JSON can say, rounded down to milliseconds; nil for any other.
+func jsonTime(t time.Time) *time.Time {
+	if t.IsZero() || t.Year() > 9999 {
+		return nil
+	}
+	return new(t.Truncate(time.Millisecond))
+}
+
+// docAccess adds until when a client may rely on a lock, who else can get in, and who may rely on
+// it too.
+func (d *LockDoc) docAccess(l *monitor.Lock, s *monitor.Snapshot) {
+	if e := l.Earlier; e != nil {
+		d.Earlier = &earlierDoc{e.Token, e.Token.Base64(), jsonTime(e.Until)}
+	}
+	if !l.ReliedOn() {
+		return
+	}
+	end := l.HeldUntil()
+	d.HeldUntil = jsonTime(end)
+	a := s.Access(l, nil)
+	if a.Spare >= 0 {
+		d.Margin = &a.Spare
+	}
+	if d.Access = (&accessDoc{When: "not before", At: d.HeldUntil}); end.IsZero() || farAway(end, s.At) {
+		d.Access = &accessDoc{When: "never"}
+	}
+	switch {
+	case a.Now:
+		d.Access = &accessDoc{When: "now"}
+	case a.Perhaps:
+		d.Access = &accessDoc{When: "may now"}
+	case !a.From.IsZero():
+		d.Access = &accessDoc{When: "from", At: jsonTime(a.From)}
+	case a.Restarts > 0:
+		d.Access.Restarts = &a.Restarts
+	}
 }
 
 // formDoc is what the form of a lock tells; nothing where nobody knows it.
@@ -165,13 +222,15 @@ func docOfForm(l *monitor.Lock) formDoc {
 // CopyDoc is a key on one node.
 type CopyDoc struct {
 	Node        safetext.Text  `json:"node"`
-	State       string         `json:"state"` // present, absent, unknown, unread
+	State       string         `json:"state"` // present, lost, absent, unknown, unread
 	Type        *safetext.Text `json:"type,omitempty"`
 	Token       *safetext.Text `json:"token,omitempty"`
 	TokenBase64 string         `json:"token_base64,omitempty"`
 	Length      int64          `json:"length,omitempty"`
 	TTLms       *int64         `json:"ttl_ms,omitempty"` // absent where the copy has none
 	NoTTL       bool           `json:"no_ttl,omitempty"`
+	LostAt      *time.Time     `json:"lost_at,omitempty"`
+	LostBy      string         `json:"lost_by,omitempty"` // restart, data wiped, deleted
 }
 
 // DocOfLock is a lock of a snapshot.
@@ -179,15 +238,13 @@ func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 	doc := LockDoc{
 		Key: l.Key, KeyBase64: l.Key.Base64(), State: l.State.String(),
 		Holder: safetext.Optional(l.Holder.Raw()), HolderBase64: l.Holder.Base64(),
-		Held: l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Tokens: l.Tokens, EndsMs: MSUntil(l.MajorityEnd(), s.At),
+		Held: l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Lost: l.Lost, Tokens: l.Tokens, EndsMs: MSUntil(l.MajorityEnd(), s.At),
 		formDoc: docOfForm(l),
 	}
 	if l.Nobody {
 		doc.Nobody, doc.Holder, doc.HolderBase64 = true, nil, ""
 	}
-	if l.Held >= s.Cluster.Quorum {
-		doc.Margin = new(l.Margin())
-	}
+	doc.docAccess(l, s)
 	if !l.Since().IsZero() {
 		doc.SeenForMs = new(max(0, s.At.Sub(l.Since()).Milliseconds()))
 	}
@@ -200,14 +257,17 @@ func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 			cp.Type, cp.Length = safetext.Optional(c.Type), c.Len
 			cp.Token, cp.TokenBase64 = safetext.Optional(c.Token.Raw()), c.Token.Base64()
 			cp.TTLms = MSUntil(c.Expires, s.At)
-			cp.NoTTL = c.State == monitor.CopyPresent && c.Expires.IsZero()
+			cp.NoTTL = (c.State == monitor.CopyPresent || c.State == monitor.CopyLost) && c.Expires.IsZero()
+			if c.State == monitor.CopyLost {
+				cp.LostAt, cp.LostBy = jsonTime(c.LostAt), c.Cause.String()
+			}
 		}
 		doc.Nodes = append(doc.Nodes, cp)
 	}
 	return doc
 }
 
-var copyStateNames = [...]string{monitor.CopyAbsent: "absent", monitor.CopyPresent: "present", monitor.CopyUnknown: "unknown", monitor.CopyUnread: "unread", monitor.CopySeen: "present"}
+var copyStateNames = [...]string{monitor.CopyAbsent: "absent", monitor.CopyPresent: "present", monitor.CopyUnknown: "unknown", monitor.CopyUnread: "unread", monitor.CopySeen: "present", monitor.CopyLost: "lost"}
 
 // FindingDoc is one finding.
 type FindingDoc struct {
@@ -253,6 +313,9 @@ func LockCounts(s *monitor.Snapshot) map[string]int {
 func MSUntil(t, now time.Time) *int64 {
 	if t.IsZero() {
 		return nil
+	}
+	if farAway(t, now) { // which may be more than a Duration has
+		return new(t.UnixMilli() - now.UnixMilli())
 	}
 	return new(max(0, t.Sub(now).Milliseconds()))
 }

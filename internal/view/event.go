@@ -21,12 +21,24 @@ type EventDoc struct {
 	Text      safetext.Text  `json:"text"`
 	// Part says that another event, such as the restart of a node, tells it too.
 	Part bool `json:"part,omitempty"`
-	// Of a restart: how many locks lost a copy, how many of them have a bare majority now,
-	// the names of the first of them, and when a guard lets the node rejoin.
-	LostCopy *int            `json:"locks_lost_copy,omitempty"`
-	Bare     *int            `json:"locks_bare_majority,omitempty"`
-	Locks    []safetext.Text `json:"locks,omitempty"`
-	Rejoins  *time.Time      `json:"rejoins,omitempty"`
+	// Of a restart, or a wipe of a node's data: how many locks lost a copy, how many of them
+	// have a bare majority now, how many lost their majority and until when the last of these
+	// is held, the names of the first of them, what came back from disk, and when a guard lets
+	// the node rejoin.
+	LostCopy     *int            `json:"locks_lost_copy,omitempty"`
+	Bare         *int            `json:"locks_bare_majority,omitempty"`
+	LostMajority *int            `json:"locks_lost_majority,omitempty"`
+	HeldUntil    *time.Time      `json:"held_until,omitempty"`
+	Loaded       *loadedDoc      `json:"loaded_from_disk,omitempty"`
+	Locks        []safetext.Text `json:"locks,omitempty"`
+	Rejoins      *time.Time      `json:"rejoins,omitempty"`
+}
+
+// loadedDoc counts the copies that a node loaded from its disk, by what is known of their tokens.
+type loadedDoc struct {
+	Held     int `json:"held"`
+	LeftOver int `json:"left_over"`
+	Unknown  int `json:"unknown"`
 }
 
 // DocOfEvent is an event.
@@ -36,7 +48,11 @@ func DocOfEvent(e *monitor.Event) EventDoc {
 		Key: safetext.Optional(e.Key.Raw()), KeyBase64: e.Key.Base64(), Text: e.Text, Part: e.Part,
 	}
 	if c := e.Cost; c != nil {
-		doc.LostCopy, doc.Bare, doc.Locks = &c.Lost, &c.Bare, c.Locks
+		doc.LostCopy, doc.Bare, doc.LostMajority, doc.Locks = &c.Lost, &c.Bare, &c.LostMajority, c.Locks
+		doc.HeldUntil = jsonTime(c.HeldUntil)
+		if c.Loaded != (monitor.Loaded{}) {
+			doc.Loaded = new(loadedDoc(c.Loaded))
+		}
 		if !c.Rejoins.IsZero() {
 			doc.Rejoins = &c.Rejoins
 		}

@@ -22,8 +22,8 @@ type Glyphs struct {
 
 	On, Half, Off, Wait, Stop, Odd, Unknown          string // states of nodes
 	soon, BareMajority, partial, orphan, over, split string // states of locks
-	endless                                          string
-	noCopy                                           string // in a chart of copies
+	endless, lostMajority                            string
+	noCopy, lostCopy                                 string // in a chart of copies
 }
 
 // Unicode and ASCII are the glyphs of the screen.
@@ -31,13 +31,13 @@ var (
 	Unicode = Glyphs{
 		Sep: "·", Ellipsis: "…", None: "–", Minus: "−", PM: "±", Endless: "∞", Full: "█", empty: "░", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Here: "│", Points: "◂", Edge: "▏", Rewind: "⏪", Play: "▶",
 		On: "●", Half: "◐", Off: "✗", Wait: "◌", Stop: "■", Odd: "▲", Unknown: "?",
-		soon: "◔", BareMajority: "○", partial: "◌", orphan: "◆", over: "▲", split: "◇", endless: "∞", noCopy: "·",
+		soon: "◕", BareMajority: "○", partial: "◌", orphan: "◆", over: "▲", split: "◇", endless: "∞", lostMajority: "◔", noCopy: "·", lostCopy: "×",
 	}
 	ASCII = Glyphs{
 		ASCII: true,
 		Sep:   "|", Ellipsis: "..", None: "-", Minus: "-", PM: "+-", Endless: "inf", Full: "#", empty: ".", spark: []string{"_", ".", "-", "~", "=", "+", "*", "#"}, Here: "|", Points: "<", Edge: "|", Rewind: "<<", Play: ">",
 		On: "*", Half: "%", Off: "x", Wait: "~", Stop: "H", Odd: "!", Unknown: "?",
-		soon: ",", BareMajority: "o", partial: "~", orphan: "#", over: "^", split: "Y", endless: "8", noCopy: ".",
+		soon: ",", BareMajority: "o", partial: "~", orphan: "#", over: "^", split: "Y", endless: "8", lostMajority: "c", noCopy: ".", lostCopy: "x",
 	}
 )
 

@@ -27,7 +27,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Cell: func(c *Context, l *monitor.Lock) Cell {
 			cell := c.LockState(l.State)
 			if c.Short {
-				cell.Text = strings.NewReplacer("bare majority", "bare maj.", "over max TTL", "over max").Replace(cell.Text)
+				cell.Text = strings.NewReplacer("bare majority", "bare maj.", "may be held", "maybe held", "lost majority", "lost maj.", "over max TTL", "over max").Replace(cell.Text)
 			}
 			return cell
 		}, Rank: 2, Width: 12,
@@ -36,33 +36,36 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Fields: []string{"copies", "n"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, First: "fewest copies",
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 3+2*len(strconv.Itoa(len(nodes)))),
 	}, {
-		Name: "TTLS", Help: "a bar for the copy on each node: its remaining time relative to the longest; all full if they agree within a second. `·` no copy, `◇` another token's copy, `?` not known (`.`, `Y` and `?` with `--ascii`). `W` shows a column for each node instead",
+		Name: "TTLS", Help: "a bar for the copy on each node: its remaining time relative to the longest; all full if they agree within a second. `·` no copy, `×` a lost one, `◇` another token's copy, `?` not known (`.`, `x`, `Y` and `?` with `--ascii`). `W` shows a column for each node instead",
 		SortAs: "ends", Cell: lockChart, Wide: true, Rank: 6, Width: max(4, len(nodes)),
 	}}
 	for i := range nodes {
 		at := "nodes." + strconv.Itoa(i) + "."
 		columns = append(columns, column{
 			Name: nodes[i].Name, Group: "nodes",
-			Help: "remaining TTL of the copy on that node. `–` no copy; `?` the node does not answer (`?~8s`: its copy as last seen); `…` its keys are still being read (`..` with `--ascii`); " +
+			Help: "remaining TTL of the copy on that node. `–` no copy; `lost` the copy was lost with a restart or a wipe, and its TTL still runs; `?` the node does not answer (`?~8s`: its copy as last seen); `…` its keys are still being read (`..` with `--ascii`); " +
 				"`∞` or `no TTL` never expires. `'` marks another token's copy; a value that is not a lock shows its type",
 			Fields: []string{at + "state", at + "ttl_ms"}, Key: copyEnd(i),
 			Cell: func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Rank: 7, Width: min(6, max(4, Width(nodes[i].Name))),
 		})
 	}
 	return append(columns, column{
-		Name: "ENDS", Help: "time until the holder loses its quorum: when the Q-th last of its copies expires",
-		Fields: []string{"majority_ends_ms"}, Key: lockEnd, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
+		Name: "ENDS", Help: "time until the holder cannot rely on the lock any more: when the Q-th last of its copies expires, lost ones included; `never` (on the screen `∞`): in more than ten years",
+		Fields: []string{"majority_ends_ms", "held_until"}, Key: lockEnd, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
 	}, column{
 		Name: "AT", Help: "ENDS as a time of day", SortAs: "ends", Wide: true, Rank: 11, Width: 8,
 		Cell: func(c *Context, l *monitor.Lock) Cell {
-			if l.MajorityEnd().IsZero() {
+			if l.HeldUntil().IsZero() {
 				return Cell{}
 			}
-			return Cell{Text: Clock(l.MajorityEnd()), Tone: Dim}
+			return Cell{Text: endClock(l.HeldUntil(), c.Now), Tone: Dim}
 		},
 	}, column{
-		Name: "MARGIN", Help: "crash margin: how many copies the holder may lose before another client can reach a quorum ([definition](#margin)). 0: one restart away from two holders; `–`: no majority",
-		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Margin()) }, Cell: lockMargin, Right: true, Rank: 9, Width: 6,
+		Name: "MARGIN", Help: "how many more nodes with a copy may be lost while the holder can still extend the lock ([definition](#margin)); `–`: it cannot be extended",
+		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, Cell: lockMargin, Right: true, Rank: 9, Width: 6,
+	}, column{
+		Name: "WHO CAN GET IN", Help: "when another client can get the lock before its holder's end: `now`; `may now`: nodes that are not seen could let one in; `from 22:17:40` (on the screen `from :40`): when nodes rejoin; `after 1 restart` of a node that is not verified to start fenced; `not before 22:17:43`: not before the holder's end; `never`: there is no end",
+		Fields: []string{"can_get_in.when", "can_get_in.at", "can_get_in.restarts"}, Cell: lockAccess, SortAs: "margin", Wide: true, Rank: 13, Width: 14, Most: 19,
 	}, column{
 		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or `inferred` or `seen` by `w` (`redlockctl who`) while this token holds it; `?` after the name: not certain. If HOLDER has no room and the owner is not known, the token is shown here",
 		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 19, Most: 44, Clauses: true,
@@ -82,7 +85,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 	}, column{
 		Name: "HOLDER", Help: "the token with the most copies, shortened on the screen; `here`: acquired in this console; `+1`: one other token. `nobody: 2 + 2 of 5`: no token can reach a quorum",
 		Fields: []string{"holder"}, Compare: compareBy(func(l *monitor.Lock) string { return l.Holder.Raw() }),
-		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 13, Width: 11, Most: 20,
+		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 14, Width: 11, Most: 20,
 	})
 }
 
@@ -121,6 +124,8 @@ func copyCell(c *Context, l *monitor.Lock, i int) Cell {
 	switch one.State {
 	case monitor.CopyAbsent:
 		return Cell{Text: c.None, Tone: Dim}
+	case monitor.CopyLost:
+		return Cell{Text: "lost", Tone: Warn}
 	case monitor.CopyUnknown:
 		unknown = "?"
 	case monitor.CopyUnread:
@@ -166,6 +171,8 @@ func lockChart(c *Context, l *monitor.Lock) Cell {
 		switch {
 		case one.State == monitor.CopyAbsent:
 			b.WriteString(c.noCopy)
+		case one.State == monitor.CopyLost:
+			b.WriteString(c.lostCopy)
 		case one.State == monitor.CopyPresent && !own(one):
 			b.WriteString(c.split)
 		case one.State != monitor.CopyPresent:
@@ -192,7 +199,7 @@ func copyEnd(node int) func(*monitor.Lock) int64 {
 		case c.Expires.IsZero():
 			return math.MaxInt64 - 2
 		default:
-			return c.Expires.UnixMicro()
+			return c.Expires.UnixMilli()
 		}
 	}
 }
@@ -203,13 +210,13 @@ func lockEnd(l *monitor.Lock) int64 {
 	if forever {
 		return math.MaxInt64
 	}
-	return end.UnixMicro()
+	return end.UnixMilli()
 }
 
 func lockEnds(c *Context, l *monitor.Lock) Cell {
 	switch {
-	case !l.MajorityEnd().IsZero():
-		return Cell{Text: c.remaining(l.MajorityEnd())}
+	case !l.HeldUntil().IsZero():
+		return Cell{Text: c.remaining(l.HeldUntil())}
 	case l.State == monitor.LockNoTTL:
 		return Cell{Text: c.Endless}
 	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):
@@ -226,12 +233,50 @@ func lockMargin(c *Context, l *monitor.Lock) Cell {
 	if l.Held < 0 {
 		return Cell{Text: "?", Tone: Dim}
 	}
-	if hasMajority(l, c.Snap.Cluster.Quorum) {
-		if cell.Text = strconv.Itoa(l.Margin()); l.Margin() <= 0 {
+	if a := c.access(l); l.ReliedOn() && a.Spare >= 0 {
+		if cell.Text = strconv.Itoa(a.Spare); a.Spare == 0 {
 			cell.Tone = Warn
 		}
 	}
 	return cell
+}
+
+// access is who else can get a lock before its holder's end.
+func (c *Context) access(l *monitor.Lock) monitor.Access {
+	return c.Snap.Access(l, c.Guard.sight())
+}
+
+func lockAccess(c *Context, l *monitor.Lock) Cell {
+	if !l.ReliedOn() {
+		return Cell{Text: c.None, Tone: Dim}
+	}
+	a, end := c.access(l), l.HeldUntil()
+	switch {
+	case a.Now:
+		return Cell{Text: "now", Tone: Bad}
+	case a.Perhaps:
+		return Cell{Text: "may now", Tone: Warn}
+	case !a.From.IsZero():
+		return Cell{Text: "from " + c.brief(a.From), Tone: Warn}
+	case a.Restarts == 1:
+		return Cell{Text: "after 1 restart", Tone: Warn}
+	case a.Restarts > 1:
+		return Cell{Text: "after " + strconv.Itoa(a.Restarts) + " restarts"}
+	case end.IsZero(), farAway(end, c.Now):
+		return Cell{Text: "never"}
+	}
+	return Cell{Text: "not before " + c.brief(end)}
+}
+
+// brief is a time of day; on the screen its seconds alone where it is less than a minute away.
+func (c *Context) brief(t time.Time) string {
+	if soon := t.Add(-time.Minute); !c.Short {
+		return endClock(t, c.Now)
+	} else if c.Now.Before(soon) {
+		c.changes(soon)
+		return endClock(t, c.Now)
+	}
+	return t.Format(":05")
 }
 
 // owner is who holds a lock and how that is known; empty where nobody knows. What may be

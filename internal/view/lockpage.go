@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
@@ -14,9 +15,13 @@ import (
 
 // LockEnd is when a lock ends.
 func LockEnd(c *Context, l *monitor.Lock) string {
-	switch {
+	switch end := l.HeldUntil(); {
+	case !end.IsZero() && farAway(end, c.Now):
+		return "never expires: its TTL is longer than ten years"
 	case !l.MajorityEnd().IsZero():
-		return "ends in " + Left(l.MajorityEnd().Sub(c.Now)) + " (" + Clock(l.MajorityEnd()) + ")"
+		return "ends in " + Left(end.Sub(c.Now)) + " (" + Clock(end) + ")"
+	case l.ReliedOn() && l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum):
+		return reliedText(c, l)
 	case l.State == monitor.LockNoTTL:
 		if _, block := l.Endless(); block {
 			return "never expires: no TTL"
@@ -25,22 +30,145 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):
 		return "when it ends is not known"
 	case l.State == monitor.LockPartial:
-		return "no majority is seen"
+		return "no majority yet"
 	}
 	return "no majority"
 }
 
-// lockMarginText says how many of a lock's copies may be lost; empty where it has no
-// majority.
-func lockMarginText(c *Context, l *monitor.Lock) string {
-	switch n := l.Margin(); {
-	case !hasMajority(l, c.Snap.Cluster.Quorum):
-		return ""
-	case n <= 0:
-		return "0: one more restart lets another client in"
-	default:
-		return strconv.Itoa(n) + ": it may lose " + Plural(n, "more copy", "more copies")
+// reliedText is until when a client may rely on a lock without a majority.
+func reliedText(c *Context, l *monitor.Lock) string {
+	until := untilText(c, l)
+	if l.State == monitor.LockMayBeHeld {
+		return "may be held " + until
 	}
+	return "held " + until + ", cannot be extended"
+}
+
+func untilText(c *Context, l *monitor.Lock) string {
+	if end := l.HeldUntil(); !end.IsZero() {
+		return "until " + endClock(end, c.Now) + " (" + Left(end.Sub(c.Now)) + ")"
+	}
+	return "without end"
+}
+
+// marginFacts are who else can get a lock before its holder's end, and while how many losses the
+// holder can extend it; none where nobody relies on it.
+func marginFacts(c *Context, l *monitor.Lock) []Fact {
+	if !l.ReliedOn() {
+		return nil
+	}
+	a := c.access(l)
+	text, tone := accessText(c, l, &a)
+	facts := []Fact{{"Margin", "another client can get in: " + text, tone}}
+	switch {
+	case a.Spare < 0:
+		return append(facts, Fact{"", "cannot be extended", Warn})
+	case a.Spare == 0:
+		return append(facts, Fact{"", "can be extended while no more nodes are lost", Warn})
+	}
+	return append(facts, Fact{Text: "can be extended while at most " + Plural(a.Spare, "more node is", "more nodes are") + " lost"})
+}
+
+func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
+	end := l.HeldUntil()
+	least := "not before " + endClock(end, c.Now)
+	if end.IsZero() || farAway(end, c.Now) {
+		least = "never"
+	}
+	switch {
+	case a.Now:
+		return "now", Bad
+	case a.Perhaps:
+		return "maybe now: " + unsureText(c, l, a), Warn
+	case !a.From.IsZero():
+		node := "fenced nodes rejoin"
+		for i := range c.Snap.Nodes {
+			if n := &c.Snap.Nodes[i]; n.State == monitor.NodeFenced && n.RejoinsAfter.Equal(a.From) {
+				node = c.Name(n.Name) + " rejoins"
+			}
+		}
+		return "from " + Clock(a.From) + ", when " + node, Warn
+	case a.Restarts == 1:
+		return "after 1 more restart of a node that is not verified to start fenced", Warn
+	case a.Restarts > 1:
+		return "after " + strconv.Itoa(a.Restarts) + " more restarts of nodes that are not verified to start fenced", None
+	}
+	return least, None
+}
+
+// unsureText is why it is not known whether another client can get a lock.
+func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
+	var parts []string
+	for _, i := range a.Unsure {
+		n := &c.Snap.Nodes[i]
+		why := " is " + n.State.String()
+		switch {
+		case !n.State.Answers():
+			why = " does not answer"
+		case l.Copies.At(i).State == monitor.CopyUnread:
+			why = " is being read"
+		case n.State == monitor.NodeServing:
+			why = " has a copy of another token"
+		}
+		parts = append(parts, c.Name(n.Name)+why)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// leftOver reports whether copy i of a lock is of a token that has copies on nodes that refuse
+// writes alone: nobody can extend it, nor complete a majority with it.
+func leftOver(c *Context, l *monitor.Lock, i int) bool {
+	one := l.Copies.At(i)
+	if one.State != monitor.CopyPresent || one.Token.Empty() || one.Token == l.Holder && l.ReliedOn() {
+		return false
+	}
+	for k, other := range l.Copies.All() {
+		there := other.State == monitor.CopyPresent || other.State == monitor.CopyUnknown || other.State == monitor.CopyUnread
+		if there && other.Token == one.Token && (k >= len(c.Snap.Nodes) || !refusesWrites(c.Snap.Nodes[k].State)) {
+			return false
+		}
+	}
+	return true
+}
+
+func refusesWrites(s monitor.NodeState) bool {
+	return s == monitor.NodeFenced || s == monitor.NodeCordoned
+}
+
+// leftOverFacts are the copies that nobody can use any more, and when they go.
+func leftOverFacts(c *Context, l *monitor.Lock) (facts []Fact) {
+	for i, one := range l.Copies.All() {
+		if i >= len(c.Snap.Nodes) || !leftOver(c, l, i) {
+			continue
+		}
+		n, goes := &c.Snap.Nodes[i], "stays until it is deleted: it has no TTL"
+		if !one.Expires.IsZero() {
+			goes = "goes at " + endClock(one.Expires, c.Now)
+		}
+		f := Fact{Text: "on " + c.Name(n.Name) + ", " + n.State.String() + ": " + goes}
+		if facts == nil {
+			f.Label = "Left over"
+		}
+		facts = append(facts, f)
+	}
+	return facts
+}
+
+// earlierFacts are who may rely on a lock beside its holder.
+func earlierFacts(c *Context, l *monitor.Lock) []Fact {
+	e := l.Earlier
+	if e == nil {
+		return nil
+	}
+	by := "the holder of " + c.Token(e.Token)
+	if f := lockform.Recognize(l.Key.Raw(), "string", e.Token.Raw(), int64(len(e.Token.Raw())), c.Now); f != nil && !f.Owner.Empty() {
+		by = c.Whole(f.Owner.Raw())
+	}
+	until := " without end"
+	if !e.Until.IsZero() {
+		until = " until " + endClock(e.Until, c.Now)
+	}
+	return []Fact{{"Earlier", by + " may rely on it" + until + " too", Bad}}
 }
 
 // LockFacts are what is known of a lock, beside its copies.
@@ -53,9 +181,14 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		}
 		facts = append(facts, Fact{"Means", l.State.String() + ": " + c.Our(means), c.LockState(l.State).Tone})
 	}
-	if margin := lockMarginText(c, l); margin != "" {
-		facts = append(facts, Fact{Label: "Margin", Text: margin})
+	if l.ReliedOn() && l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum) {
+		until := untilText(c, l)
+		if l.State == monitor.LockMayBeHeld {
+			until = "maybe, " + until
+		}
+		facts = append(facts, Fact{"Held", until, Warn})
 	}
+	facts = append(append(facts, marginFacts(c, l)...), earlierFacts(c, l)...)
 	holder := Fact{Label: "Holder", Text: c.Whole(l.Holder.Raw())}
 	if l.Nobody {
 		facts = append(facts, Fact{"Holder", l.NobodyText(), Bad}, Fact{Text: "most copies have the token " + holder.Text})
@@ -79,6 +212,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	if l.Tokens > 1 {
 		facts = append(facts, Fact{Label: "Tokens", Text: tokensText(c, l)})
 	}
+	facts = append(facts, leftOverFacts(c, l)...)
 	if seen := lockSeen(c, l); seen.Tone != Dim {
 		facts = append(facts, Fact{Label: "Seen for", Text: seen.Text + ", since " + Clock(l.Since())})
 	}
@@ -137,11 +271,15 @@ type CopyBar struct {
 // is no axis.
 func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar {
 	cells := func(end time.Time) int {
+		if axis <= 0 {
+			return 0
+		}
 		return min(w, int(float64(w)*float64(max(0, end.Sub(c.Now)))/float64(axis)))
 	}
 	ends, marked := w, false
-	if !l.MajorityEnd().IsZero() {
-		ends = cells(l.MajorityEnd())
+	end := l.HeldUntil()
+	if !end.IsZero() {
+		ends = cells(end)
 	}
 	bars := make([]CopyBar, 0, l.Copies.Len())
 	for i, one := range l.Copies.All() {
@@ -160,26 +298,35 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 			bar.Held = true
 			full := w
 			bar.Left = Cell{Text: "no TTL", Tone: Bad}
+			if !one.Expires.IsZero() {
+				bar.Left = Cell{Text: Left(one.Expires.Sub(c.Now))}
+			}
 			switch {
 			case axis == 0:
 				full = 0
 			case !one.Expires.IsZero():
 				full = cells(one.Expires)
-				bar.Left = Cell{Text: Left(one.Expires.Sub(c.Now))}
 			}
 			bar.Bar = Cell{Text: strings.Repeat(c.Full, full), Tone: c.LockState(l.State).Tone}
 			if full > ends { // a copy that outlives the majority shows where that ends
 				bar.Bar.Text = strings.Repeat(c.Full, ends) + c.Here + strings.Repeat(c.Full, full-ends-1)
 			}
 			switch {
+			case leftOver(c, l, i):
+				bar.Bar.Tone, bar.Note = Dim, Cell{Text: "left over, " + n.State.String(), Tone: Dim}
 			case one.Token != l.Holder:
 				bar.Bar.Tone, bar.Note.Text = Bad, "of "+c.Token(one.Token)
-			case !marked && !l.MajorityEnd().IsZero() && one.Expires.Equal(l.MajorityEnd()):
+			case !marked && !end.IsZero() && one.Expires.Equal(end):
 				bar.Note.Text, marked = c.Points+" the majority ends here", true
+				if l.MajorityEnd().IsZero() {
+					bar.Note.Text = c.Points + " held until here"
+				}
 			}
 			if one.Type != "" && one.Type != "string" && one.Token.Empty() {
 				bar.Note.Text = "a " + c.Whole(one.Type)
 			}
+		case monitor.CopyLost:
+			bar.Note = Cell{Text: lostText(c, n, one), Tone: Warn}
 		case monitor.CopyAbsent:
 			bar.Note = Cell{Text: "no copy", Tone: Dim}
 			if n.State != monitor.NodeServing {
@@ -193,6 +340,18 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 		bars = append(bars, bar)
 	}
 	return bars
+}
+
+// lostText is when and why a copy was lost, and what its node is now: "lost 22:17:04 (restart),
+// fenced 18s".
+func lostText(c *Context, n *monitor.Node, one monitor.Copy) string {
+	text := "lost " + Clock(one.LostAt) + " (" + one.Cause.String() + "), " + n.State.String()
+	if left, ok := c.Guard.Countdown(n, c.Now); ok {
+		text += " " + Remaining(left)
+	} else if n.State == monitor.NodeFenced && n.RejoinsAfter.After(c.Now) {
+		text += " " + c.Our("≥") + Remaining(n.RejoinsAfter.Sub(c.Now))
+	}
+	return text
 }
 
 // UnknownCopy is what can be said of a copy on a node that does not tell.
@@ -214,6 +373,9 @@ func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
 		}
 		end = n.Since.Add(most) // of a copy set just before we lost sight of the node
 	}
+	if farAway(end, c.Now) {
+		return "a copy there, if any, never expires"
+	}
 	if end.Before(c.Now) {
 		return "a copy there, if any, expired by " + Clock(end) + ", unless it was extended"
 	}
@@ -226,7 +388,7 @@ func Axis(c *Context, l *monitor.Lock) time.Duration {
 	var d time.Duration
 	expires := false
 	for _, one := range l.Copies.All() {
-		if one.State == monitor.CopyPresent && !one.Expires.IsZero() {
+		if one.State == monitor.CopyPresent && !one.Expires.IsZero() && !farAway(one.Expires, c.Now) {
 			d, expires = max(d, one.Expires.Sub(c.Now)), true
 		}
 	}
@@ -266,7 +428,7 @@ func LeftBehind(c *Context, l *monitor.Lock) bool {
 	case monitor.LockOrphaned:
 		return true
 	case monitor.LockOverTTL, monitor.LockNoTTL: // which are told before it
-		return l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum)
+		return l.Held >= 0 && !l.ReliedOn()
 	}
 	return false
 }

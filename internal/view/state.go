@@ -71,6 +71,10 @@ func (g *Glyphs) LockState(s monitor.LockState) Cell {
 		c.Sign, c.Tone = g.partial, Info
 	case monitor.LockNotALock:
 		c.Sign = g.None
+	case monitor.LockMayBeHeld:
+		c.Tone = Warn
+	case monitor.LockLostMajority:
+		c.Sign, c.Tone = g.lostMajority, Warn
 	case monitor.LockOrphaned:
 		c.Sign, c.Tone = g.orphan, Bad
 	case monitor.LockOverTTL:
@@ -85,13 +89,15 @@ func (g *Glyphs) LockState(s monitor.LockState) Cell {
 
 // States says what the states of locks mean.
 var States = map[monitor.LockState]string{
-	monitor.LockHeld:         "a quorum of copies, with margin 1 or more",
+	monitor.LockHeld:         "a majority of copies, and at least one of them to lose",
 	monitor.LockExpiring:     "held; ends within a second",
-	monitor.LockBareMajority: "held with margin 0: one more restart lets another client in",
+	monitor.LockBareMajority: "held with the last copies that make a majority: it cannot be extended if one more is lost",
 	monitor.LockRevoked:      "the holder cannot extend it; others wait until the TTL expires",
-	monitor.LockPartial:      "copies, but no majority is seen: an attempt under way, or the rest is on nodes that do not answer",
+	monitor.LockPartial:      "copies, but no majority: an attempt, a release or a read is under way",
 	monitor.LockNotALock:     "a key under the lock patterns that cannot be a lock",
-	monitor.LockOrphaned:     "a minority left behind by a failed or dead client: blocks others until it expires",
+	monitor.LockMayBeHeld:    "no majority is seen, but nodes do not answer or may have forgotten a copy: treat it as held",
+	monitor.LockLostMajority: "it was granted and has lost copies: its holder relies on it until its end and cannot extend it",
+	monitor.LockOrphaned:     "a minority that was never granted, or whose grant has ended: blocks others until it expires",
 	monitor.LockOverTTL:      "its TTL is above the cluster's max TTL: the guard's delay does not cover it",
 	monitor.LockSplit:        "copies of several tokens; ' marks those that are not the holder's",
 	monitor.LockNoTTL:        "a copy without a TTL: it never expires",

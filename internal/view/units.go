@@ -28,10 +28,27 @@ func Remaining(d time.Duration) string {
 	}
 }
 
+// longAway is a time after which nobody waits for an end: more likely a mistake than a TTL.
+const longAway = 10 * 365 * 24 * time.Hour
+
+// farAway reports whether an end is as good as none.
+func farAway(end, now time.Time) bool { return end.Sub(now) >= longAway }
+
+// endClock is when something ends, as a time of day.
+func endClock(end, now time.Time) string {
+	if farAway(end, now) {
+		return "never"
+	}
+	return Clock(end)
+}
+
 // Left is a time until something ends where there is room: rounded down to tenths
 // of a second below a minute, else as [Age].
 func Left(d time.Duration) string {
-	if d = max(d, 0); d < time.Minute {
+	switch d = max(d, 0); {
+	case d >= longAway:
+		return "never"
+	case d < time.Minute:
 		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', 1, 64) + "s"
 	}
 	return Age(d)

@@ -28,7 +28,7 @@ func TestTimes(t *testing.T) {
 			t.Errorf("age(%s) = %q", c.d, got)
 		}
 	}
-	for d, want := range map[time.Duration]string{-1: "0.0s", 999 * time.Millisecond: "0.9s", 59999 * time.Millisecond: "59.9s", 64 * time.Second: "1m04s", 2*time.Hour + 3*time.Minute: "2h03m"} {
+	for d, want := range map[time.Duration]string{-1: "0.0s", 999 * time.Millisecond: "0.9s", 59999 * time.Millisecond: "59.9s", 64 * time.Second: "1m04s", 2*time.Hour + 3*time.Minute: "2h03m", 90000 * time.Hour: "never"} {
 		if got := Left(d); got != want {
 			t.Errorf("Left(%s) = %q, not %q", d, got, want)
 		}

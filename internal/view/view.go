@@ -61,6 +61,12 @@ func (c *Context) seconds(end time.Time) int {
 
 func (c *Context) remaining(end time.Time) string {
 	d := end.Sub(c.Now)
+	if farAway(end, c.Now) {
+		if c.Short {
+			return c.Endless
+		}
+		return "never"
+	}
 	switch whole := d.Truncate(time.Second); {
 	case whole > 0:
 		c.changes(end.Add(1 - whole))

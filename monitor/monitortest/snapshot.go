@@ -200,6 +200,33 @@ func Safe(now time.Time) *monitor.Snapshot {
 	return s
 }
 
+// Crashed is a cluster of which n2 restarted, started fenced and rejoins in 18 s: a lock lost its
+// majority, one all of its copies, and one may be held.
+func Crashed(now time.Time) *monitor.Snapshot {
+	s := Safe(now)
+	s.Cluster.Verdict, s.Cluster.Serving, s.Cluster.CanLose = monitor.VerdictDegraded, 4, 1
+	n := &s.Nodes[1]
+	n.State, n.Since, n.Uptime, n.Restarts, n.Locks = monitor.NodeFenced, now.Add(-12*time.Second), 12*time.Second, 1, 0
+	n.RejoinsAfter = now.Add(18500 * time.Millisecond)
+	lost := func(key, token, copies string, nodes ...int) monitor.Lock {
+		l := LockOf(now, key, monitor.LockLostMajority, token, copies)
+		end := now.Add(9700 * time.Millisecond)
+		Change(&l, func(c *monitor.Copy) {
+			*c = monitor.Copy{State: monitor.CopyLost, Type: "string", Token: l.Holder, Len: int64(len(token)), Expires: end, LostAt: now.Add(-12 * time.Second), Cause: monitor.LostByRestart}
+		}, nodes...)
+		l.Lost, l.Tokens = len(nodes), min(1, l.Held)
+		return l.Until(end)
+	}
+	s.Locks = monitor.NewLocks(
+		LockOf(now, "leader:billing", monitor.LockHeld, TokenA, "4.9 - 4.8 4.7 4.7"),
+		lost("orders:42", TokenB, "9.9 - 9.8 - -", 1),
+		lost("orders:43", TokenC, "- - - - -", 0, 1, 2),
+		LockOf(now, "import", monitor.LockMayBeHeld, TokenA, "- - - 7 7").Until(now.Add(7*time.Second)),
+	)
+	recount(s)
+	return s
+}
+
 // Loading is a cluster whose locks are being read for the first time.
 func Loading(now time.Time) *monitor.Snapshot {
 	s := Safe(now)

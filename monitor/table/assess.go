@@ -279,7 +279,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		a.minority = 0
 		t.relyUntil(r, a)
 		return monitor.LockLostMajority
-	case ripe > a.now:
+	case ripe > a.now && !a.over: // which is told at once
 		return monitor.LockPartial
 	case !a.best.written, known+a.best.lost+t.possible(r, a, a.holder, &a.best) >= t.quorum:
 		return t.mayBeHeld(r, a)
@@ -337,11 +337,15 @@ func (t *Table) tombstonesHold(r *record) bool {
 func (t *Table) possible(r *record, a *assessment, tok int8, v *tally) int {
 	k := 0
 	early := !t.settled || a.since <= t.settledAt || tok != a.holder
+	end := v.endOrNever()
+	if a.over {
+		end = 0 // a TTL that is too long does not tell when it was given
+	}
 	for i := range t.nodes {
 		n, c := &t.nodes[i], &r.Copies[i]
 		switch own := (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == tok; {
 		case own:
-		case !n.reachable, t.mayHaveForgotten(i, a.since, v.endOrNever(), early):
+		case !n.reachable, t.mayHaveForgotten(i, a.since, end, early):
 			k++
 		}
 	}

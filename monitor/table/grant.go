@@ -213,8 +213,8 @@ func (t *Table) emitLostCopies(r *record, now packed.Moment, all bool) {
 		if i >= 32 || r.grant.went&(1<<i) == 0 || c.Kind == packed.LockCopy && int8(c.Token) == r.grant.token {
 			continue // it is back
 		}
-		if e := t.lostCopyEvent(r, i, now); t.nodes[i].justRestarted(now) {
-			e.Part = true // the restart tells it
+		if e := t.lostCopyEvent(r, i, now); t.nodes[i].justRestarted(now) || t.nodes[i].justWiped(now) {
+			e.Part = true // the restart or the wipe tells it
 			t.emit(e)
 			continue
 		}
@@ -241,6 +241,8 @@ func (t *Table) lostCopyEvent(r *record, i int, now packed.Moment) monitor.Event
 		why = "something else is there"
 	case t.nodes[i].justRestarted(now):
 		why = "it restarted"
+	case t.nodes[i].justWiped(now):
+		why = "its data were wiped"
 	}
 	e := monitor.LockEvent(t.Time(now), monitor.LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
 	e.Node = t.names[i]

@@ -14,6 +14,7 @@ type Row struct {
 	Key    string
 	Type   string        // "none": not there
 	TTL    time.Duration // negative: it has no TTL, unless typ is "none"
+	Far    int64         // TTL in milliseconds, where a Duration may have no room for it; else zero
 	Len    int64
 	Prefix string // of a string: its first bytes; of a small hash: the names of its fields, one a line
 }
@@ -24,7 +25,7 @@ const (
 )
 
 // NewRow keeps within bounds what a server may say: −2 is a key that is not
-// there, and a TTL beyond a hundred years would overflow.
+// there.
 func NewRow(key, typ string, pttl, length int64, prefix string) Row {
 	const longest = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
 	most, r := PrefixLen, Row{Key: key, Type: typ, TTL: -1, Len: length}
@@ -36,7 +37,9 @@ func NewRow(key, typ string, pttl, length int64, prefix string) Row {
 	case pttl == -2:
 		r.Type = "none"
 	case pttl >= 0:
-		r.TTL = time.Duration(min(pttl, longest)) * time.Millisecond
+		if r.TTL = time.Duration(min(pttl, longest)) * time.Millisecond; pttl > longest {
+			r.Far = pttl
+		}
 	}
 	return r
 }
@@ -55,7 +58,9 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		}
 		var expires packed.Moment
 		if w.TTL >= 0 {
-			expires = sent + packed.Moment(w.TTL)
+			if expires = sent + packed.Moment(w.TTL); w.Far > 0 {
+				expires = t.After(sent, w.Far)
+			}
 		}
 		if r != nil {
 			had := r.Copies[i].Have()

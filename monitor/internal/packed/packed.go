@@ -2,14 +2,23 @@
 package packed
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
 )
 
 // Moment is a time as it is kept a million times: nanoseconds on the monotonic
-// clock since the base of the table; 0: none.
+// clock since the base of the table; 0: none. One that is more than a century away
+// is kept in units of two milliseconds from far on, so that all of them can be
+// compared.
 type Moment int64
+
+const (
+	far     Moment = 1 << 62
+	century        = 100 * 365 * 24 * time.Hour
+	farUnit        = 2 // milliseconds
+)
 
 // Span is from when to when something is; none: zero.
 type Span struct{ Begin, End Moment }
@@ -29,14 +38,30 @@ func (o *Origin) Moment(at time.Time) Moment {
 	if at.IsZero() {
 		return 0
 	}
-	return Moment(at.Sub(o.base))
+	d := at.Sub(o.base)
+	if d > century {
+		return o.After(0, at.UnixMilli()-o.base.UnixMilli())
+	}
+	return Moment(d)
 }
 
 func (o *Origin) Time(m Moment) time.Time {
 	if m == 0 {
 		return time.Time{}
 	}
+	if m >= far {
+		return time.UnixMilli(o.base.UnixMilli() + farUnit*int64(m-far))
+	}
 	return o.base.Add(time.Duration(m))
+}
+
+// After is the moment that is so many milliseconds, not negative, after m.
+func (o *Origin) After(m Moment, ms int64) Moment {
+	if ms <= century.Milliseconds() {
+		return m + Moment(ms)*Moment(time.Millisecond)
+	}
+	since := int64(m) / int64(time.Millisecond)
+	return far + Moment((min(ms, math.MaxInt64-o.base.UnixMilli()-since)+since)/farUnit)
 }
 
 const StringType = 0
