@@ -13,7 +13,7 @@ import (
 
 func TestFilterMatches(t *testing.T) {
 	now := time.Now()
-	nodes := []Node{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}
+	nodes := []Node{{Name: "n1", State: NodeServing}, {Name: "n2", State: NodeServing}, {Name: "n3", State: NodeServing}}
 	lock := func(key string, state LockState, held int, left time.Duration) Lock {
 		l := Lock{Key: safetext.New(key), State: state, Held: held, Holder: safetext.New("Tok-" + key)}
 		var end time.Time
