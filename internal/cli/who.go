@@ -30,10 +30,10 @@ type whoJSON struct {
 	Token   safetext.Text `json:"token,omitzero"`
 	// State and HeldUntil are those of a lock without a majority on which a client relies all
 	// the same, or may.
-	State     string     `json:"state,omitempty"`
-	HeldUntil *time.Time `json:"held_until,omitempty"`
-	Method  who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
-	Owner   safetext.Text `json:"owner,omitzero"`
+	State     string        `json:"state,omitempty"`
+	HeldUntil *time.Time    `json:"held_until,omitempty"`
+	Method    who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
+	Owner     safetext.Text `json:"owner,omitzero"`
 	// Application is the connections that belong together: by name, by user and
 	// address, by address.
 	Application string           `json:"application,omitempty"`

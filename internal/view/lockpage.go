@@ -38,10 +38,15 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 // reliedText is until when a client may rely on a lock without a majority.
 func reliedText(c *Context, l *monitor.Lock) string {
 	until := untilText(c, l)
-	if l.State == monitor.LockMayBeHeld {
+	if mayBeHeld(c, l) {
 		return "may be held " + until
 	}
 	return "held " + until + ", cannot be extended"
+}
+
+// mayBeHeld reports whether it is not known that a lock without a majority was granted.
+func mayBeHeld(c *Context, l *monitor.Lock) bool {
+	return l.State == monitor.LockMayBeHeld || l.State != monitor.LockLostMajority && l.Held+l.Lost < c.Snap.Cluster.Quorum
 }
 
 func untilText(c *Context, l *monitor.Lock) string {
@@ -183,7 +188,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	}
 	if l.ReliedOn() && l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum) {
 		until := untilText(c, l)
-		if l.State == monitor.LockMayBeHeld {
+		if mayBeHeld(c, l) {
 			until = "maybe, " + until
 		}
 		facts = append(facts, Fact{"Held", until, Warn})

@@ -123,8 +123,12 @@ func (w *watch) answered(s sight) (restarted bool) {
 
 // incarnation is what the first answer of a server tells of it.
 func (w *watch) incarnation(at time.Time) table.Incarnation {
+	started := at.Add(-max(0, w.Uptime))
+	if w.Facts.Wipes > 0 {
+		started = at // its data were wiped since, and it does not say when
+	}
 	return table.Incarnation{
-		Started: at.Add(-max(0, w.Uptime)),
+		Started: started,
 		Fenced:  w.base == monitor.NodeFenced,
 		Keys:    w.Keys != 0,
 		Durable: w.Persistent,
