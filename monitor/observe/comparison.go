@@ -71,6 +71,9 @@ func (l *follower) compare(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
+	if len(rows) == 0 {
+		return nil // nothing was read, at no time
+	}
 	for _, key := range l.monitor.differs(l.node, l.runID, sent, received, rows) {
 		if a.suspects == nil {
 			a.suspects = map[string]suspect{}

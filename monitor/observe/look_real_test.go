@@ -142,3 +142,16 @@ func TestALookTellsWhatTakesTime(t *testing.T) {
 		}
 	}
 }
+
+// A monitor of names that are nowhere compares nothing, and does not take that for a stop of its
+// own.
+func TestAMonitorOfNamesThatAreNowhere(t *testing.T) {
+	t.Parallel()
+	servers := labtest.Servers(t, 3)
+	m := watch(t, labtest.Nodes(servers), observe.Options{Keys: []string{"nowhere"}})
+	settled(t, m)
+	until(t, m, "two rounds of comparison", func(s *monitor.Snapshot) bool { return s.At.Sub(s.Settled) > 2500*time.Millisecond })
+	if s := m.Snapshot(); !s.Complete || event(s, "own clock") != nil {
+		t.Error(describe(s))
+	}
+}
