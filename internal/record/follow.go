@@ -30,9 +30,17 @@ func (b *batch) openGrant(lock string) *grant {
 	return one
 }
 
-// begin opens a grant; what was open of the lock has ended unseen.
+// lostMajority is how a grant ended whose majority was lost: with its time, unless it was
+// released before.
+const lostMajority = "lost majority"
+
+// begin opens a grant. What was open of the lock has ended unseen, or goes on to its end if its
+// majority was lost: two clients rely on the lock then.
 func (b *batch) begin(lock, token string, at, until time.Time, partly bool) {
 	g := &b.grants
+	if one := b.openGrant(lock); one != nil && one.fell && one.until.After(at) {
+		g.end(one, one.until, lostMajority)
+	}
 	b.end(lock, at, notSeen)
 	one := &grant{lock: lock, token: shortSHA(token), began: at, until: until, partly: partly}
 	if f := lockform.Recognize(lock, "string", token, int64(len(token)), at); f != nil {
@@ -67,11 +75,21 @@ func (b *batch) follow(e monitor.Event) {
 			one.extensions += max(1, e.Times)
 			b.grants.change(one)
 		}
-	case "released", "expired", "revoked", "force-released", "lost majority":
+	case "released", "expired", "revoked", "force-released", lostMajority:
 		if !b.follows && !e.Token.Empty() && b.openGrant(lock) == nil { // it was there at the start
 			b.begin(lock, e.Token.Raw(), b.began, e.Until, true)
 		}
-		b.end(lock, e.At, e.Kind)
+		one := b.openGrant(lock)
+		switch {
+		case one == nil || !e.Token.Empty() && one.token != shortSHA(e.Token.Raw()):
+		case e.Kind == lostMajority, e.Kind == "revoked" && !e.Until.IsZero(): // it goes on until then
+			one.fell, one.until = true, e.Until
+			b.grants.change(one)
+		case e.Kind == "expired" && one.fell:
+			b.grants.end(one, e.At, lostMajority)
+		default:
+			b.grants.end(one, e.At, e.Kind)
+		}
 	}
 }
 
@@ -117,15 +135,15 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 	b.err = cmp.Or(b.err, rows.Err())
 }
 
-// granted reports whether a lock is one that somebody holds.
+// granted reports whether a lock is one that somebody holds, or relies on without its majority.
 func granted(l *monitor.Lock, quorum int) bool {
-	return l != nil && l.Held >= quorum && !l.Nobody
+	return l != nil && (l.Held >= quorum && !l.Nobody || l.State == monitor.LockLostMajority)
 }
 
 // unseen reports whether no majority of a lock is seen, and nodes that do not tell may have
 // the rest.
 func unseen(l *monitor.Lock) bool {
-	if l == nil || l.State != monitor.LockPartial {
+	if l == nil || l.State != monitor.LockPartial && l.State != monitor.LockMayBeHeld {
 		return false
 	}
 	for _, c := range l.Copies.All() {
@@ -183,7 +201,7 @@ func (b *batch) writeGrants() {
 func (m *minutes) ended(one *grant) {
 	c := m.of(one.lock)
 	c.total++
-	if one.how == "lost majority" {
+	if one.how == lostMajority {
 		c.lost++
 	}
 	if len(c.held) < mostSamples && !one.partly {

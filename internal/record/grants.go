@@ -21,6 +21,7 @@ type grant struct {
 	extensions int
 	ended      time.Time
 	how        string
+	fell       bool          // its majority was lost: its holder relies on it until its end all the same
 	copies     string        // at the first look; "": there was none
 	wait       time.Duration // since the grant before it ended; 0: not known
 	dirty      bool

@@ -29,7 +29,7 @@ func ofManyLocks(events []Event) []Event {
 	var out []Event
 	line, locks := map[string]int{}, map[int]int{} // lines by what they tell, and of how many locks
 	for _, e := range events {
-		if e.Kind == "lost majority" && e.Lock != "" {
+		if e.Kind == lostMajority && e.Lock != "" {
 			if i, ok := line[e.Text]; ok && within(e.At.Sub(out[i].At)) {
 				locks[i]++
 				continue

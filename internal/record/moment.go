@@ -204,8 +204,11 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 				since = was.began
 			}
 			recallCopies(s, l, was.copies, was.token)
-			*l = l.Timed(since, end)
-			l.State = known
+			if l.State = known; known == monitor.LockLostMajority || known == monitor.LockMayBeHeld {
+				*l = l.Timed(since, time.Time{}).Until(end)
+			} else {
+				*l = l.Timed(since, end)
+			}
 			l.Nobody = l.State == monitor.LockSplit && l.Held+strings.Count(was.copies, "?") < s.Cluster.Quorum
 		}
 	}
@@ -230,8 +233,13 @@ func recallCopies(s *monitor.Snapshot, l *monitor.Lock, letters, tokens string) 
 		if i >= len(letters) || letters[i] == '?' {
 			continue
 		}
-		if letters[i] == '-' {
+		switch letters[i] {
+		case '-':
 			copies[i].State = monitor.CopyAbsent
+			continue
+		case '!':
+			copies[i] = monitor.Copy{State: monitor.CopyLost, Type: "string", Token: l.Holder}
+			l.Lost++
 			continue
 		}
 		copies[i].State = monitor.CopySeen

@@ -78,7 +78,8 @@ func (b *batch) takeInNext(s *monitor.Snapshot) {
 }
 
 // copiesOf has a letter for each node: A where the holder's copy is, B, C … for those of
-// other tokens, small where the copy has no TTL, - for none, ? where it is not known; and
+// other tokens, small where the copy has no TTL, - for none, ! where the holder's was lost, ? where it
+// is not known; and
 // for each letter the beginning of the SHA-256 of its token.
 func copiesOf(l *monitor.Lock) (copies, tokens string) {
 	var b strings.Builder
@@ -89,6 +90,8 @@ func copiesOf(l *monitor.Lock) (copies, tokens string) {
 		switch {
 		case c.State == monitor.CopyAbsent:
 			b.WriteByte('-')
+		case c.State == monitor.CopyLost && c.Token == l.Holder:
+			b.WriteByte('!')
 		case c.State != monitor.CopyPresent:
 			b.WriteByte('?')
 		default:
@@ -164,15 +167,17 @@ func (b *batch) look(key string, l *monitor.Lock) {
 func (b *batch) takeInGrant(l *monitor.Lock) {
 	lock, token := l.Key.Raw(), l.Holder.Raw()
 	if one := b.openGrant(lock); one != nil && one.token == shortSHA(token) {
-		if !one.until.Equal(l.MajorityEnd()) {
-			one.until = l.MajorityEnd()
+		if !one.until.Equal(l.HeldUntil()) {
+			one.until = l.HeldUntil()
 			b.grants.change(one)
 		}
+		one.fell = one.fell || l.State == monitor.LockLostMajority
 		return
 	}
 	at := b.now
 	if !l.Since().IsZero() {
 		at = l.Since()
 	}
-	b.begin(lock, token, at, l.MajorityEnd(), true)
+	b.begin(lock, token, at, l.HeldUntil(), true)
+	b.openGrant(lock).fell = l.State == monitor.LockLostMajority
 }
