@@ -186,8 +186,8 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 	if did == "revoked" && len(none) > 0 {
 		fmt.Fprintf(w, "  no copy was on %s\n", safetext.Escape(strings.Join(none, " ")))
 	}
-	if n := len(results); did == "revoked" && len(names) < redlock.Quorum(n) {
-		fmt.Fprintf(w, "  %d of %d is not a quorum: nobody held the lock by these copies, and it can be taken on the other nodes\n", len(names), n)
+	if n := len(results); did == "revoked" && len(names) < n-redlock.Quorum(n)+1 {
+		fmt.Fprintf(w, "  revoked on %d of %d nodes only: that protects nobody, another client can get in on the others\n", len(names), n)
 	}
 	for _, o := range others {
 		fmt.Fprintf(w, "  %s\n", safetext.Escape(o))

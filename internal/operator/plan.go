@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/words"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
@@ -28,6 +29,48 @@ type Asked struct {
 	Form    *lockform.Form // where it is known from more than the copies tell
 	Quorum  int
 	MaxTTL  time.Duration // of the cluster; 0: none
+	// Standing is what a monitor knows of the lock beside its copies; nil: nothing.
+	Standing *Standing
+}
+
+// Standing is who relies on a lock, whatever copies are left of it.
+type Standing struct {
+	Lock   *monitor.Lock
+	Access monitor.Access // who else can get it before HeldUntil
+}
+
+// standingOf is the standing of a lock in a snapshot.
+func standingOf(s *monitor.Snapshot, l *monitor.Lock) *Standing {
+	return &Standing{l, s.Access(l, nil)}
+}
+
+// reliedOn reports whether a client relies on one of these tokens, or may, though no quorum of
+// its copies is seen.
+func (s *Standing) reliedOn(tokens []TokenCopies) bool {
+	return s != nil && s.Lock.ReliedOn() && slices.ContainsFunc(tokens, func(t TokenCopies) bool { return t.Token == s.Lock.Holder.Raw() })
+}
+
+// until says until when the holder relies on the lock.
+func (s *Standing) until(now time.Time) string {
+	if at := s.Lock.HeldUntil(); !at.IsZero() {
+		return "until " + words.Moment(at, now) + " (" + at.Sub(now).Round(time.Second).String() + ")"
+	}
+	return "without end"
+}
+
+// risk is that of a force-release of a lock without a majority that a client relies on, or may.
+func (s *Standing) risk(name string, now time.Time) string {
+	if s.Lock.State == monitor.LockLostMajority {
+		risk := "its holder relies on it " + s.until(now) + " and is not notified: two clients will work on " + name
+		switch a := s.Access; {
+		case a.Now:
+			return risk + ". Another client can get in already"
+		case !a.Perhaps && a.From.IsZero():
+			return risk + ". Nobody else can get in before: wait"
+		}
+		return risk + ". Wait until then"
+	}
+	return "it may be held " + s.until(now) + ", as nodes do not answer or may have forgotten a vote: then two clients will work on " + name
 }
 
 // TokenCopies is one of the tokens of a lock, and the nodes that have its copies.
@@ -58,6 +101,8 @@ type Plan struct {
 	// Shared are the tokens that a library sets on further keys, of which nothing but
 	// a look at all locks tells: see [Plan.AddKeys].
 	Shared []string
+
+	majority bool // a token has a quorum
 }
 
 // Planner plans removals one after the other, by what a look at each lock finds.
@@ -77,7 +122,18 @@ type Planner struct {
 func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan, error) {
 	o := p.Operator
 	copies, err := o.locks.Inspect(ctx, name)
-	plan, err := MakePlan(p.Way, Asked{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: tokens, Quorum: redlock.Quorum(len(copies)), MaxTTL: o.opt.MaxTTL})
+	asked := Asked{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: tokens, Quorum: redlock.Quorum(len(copies)), MaxTTL: o.opt.MaxTTL}
+	plan, err := MakePlan(p.Way, asked)
+	if err == nil && !plan.majority && p.Look != nil {
+		// The copies do not tell whether a client relies on the lock.
+		if p.seen, err = p.Look(ctx, name); err != nil {
+			return plan, err
+		}
+		if l := p.seen.Locks.Get(name); l != nil {
+			asked.Standing = standingOf(p.seen, l)
+			plan, err = MakePlan(p.Way, asked)
+		}
+	}
 	if err != nil || p.OnlyKeys || len(plan.Shared) == 0 || p.seen != nil && plan.AddKeys(p.seen) {
 		return plan, err
 	}
@@ -123,13 +179,14 @@ func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time
 			a.Keys = append(a.Keys, k.Raw())
 		}
 	}
+	a.Standing = standingOf(s, l)
 	for i, c := range l.Copies.All() {
 		r := redlock.NodeResult{Status: redlock.StatusUnanswered}
 		if i < len(s.Nodes) {
 			r.Node = s.Nodes[i].Name
 		}
 		switch c.State {
-		case monitor.CopyAbsent:
+		case monitor.CopyAbsent, monitor.CopyLost:
 			r.Status = redlock.StatusAbsent
 		case monitor.CopyPresent:
 			r.Status, r.Token, r.Type, r.Len = redlock.StatusHeld, c.Token.Raw(), c.Type, c.Len
@@ -274,6 +331,9 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 		most = max(most, len(t.Nodes))
 	}
 	majority := most >= a.Quorum
+	p.majority = majority
+	relied := !majority && a.Standing.reliedOn(p.Tokens)
+	now := time.Now()
 	perhaps := !majority && most+len(p.Silent) >= a.Quorum
 	staying, another := 0, false
 	for _, t := range p.Stay {
@@ -304,6 +364,8 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 			p.Risk = "it is revoked already and ends by itself; a holder that still works is not told: two clients will work on " + name
 		case majority:
 			p.Risk = "a holder that still works is not told: two clients will work on " + name + ". Safer: revoke"
+		case relied:
+			p.Risk = a.Standing.risk(name, now)
 		case perhaps:
 			p.Risk = "if the nodes that do not answer have the missing copies, somebody holds it and is not told: two clients will work on " + name
 		case another:
@@ -319,6 +381,13 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 		case majority:
 			p.Effect = "no more extensions; others wait until the TTL expires"
 			p.Risk = "a holder that works on after that shares it with the next one"
+		case relied:
+			p.Effect = fmt.Sprintf("no more extensions; tombstones on %d of %d nodes, which keep others out of those", most, len(a.Copies))
+			held := "its holder relies on it "
+			if a.Standing.Lock.State != monitor.LockLostMajority {
+				held = "it may be held "
+			}
+			p.Risk = held + a.Standing.until(now) + "; tombstones on a minority do not keep others from the rest"
 		case perhaps:
 			p.Effect = "no extension on the nodes that answer; whether a quorum is revoked is not known: " + strings.Join(p.Silent, ", ") + " may have more copies"
 			p.Risk = "a holder that works on after its time shares it with the next one"
