@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"redlockctl/internal/child"
+	"redlockctl/internal/crash"
 )
 
 // A reaper is a second process of this program: the parent of the command. It holds a
@@ -80,7 +81,7 @@ func Reap(args []string) int {
 	adopt()
 	for _, s := range append(passedOn, syscall.SIGTTIN, syscall.SIGTTOU) {
 		if !signal.Ignored(s) { // that the command inherits; a handler it does not
-			signal.Notify(make(chan os.Signal), s)
+			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
 	r := &reaper{tell: gob.NewEncoder(events), chld: make(chan os.Signal, 1)}
@@ -94,7 +95,7 @@ func Reap(args []string) int {
 		return 0
 	}
 	left := make(chan bool, 1)
-	go func() { left <- mayLeave(from) }()
+	crash.Go(func() { left <- mayLeave(from) })
 	for {
 		select {
 		case <-r.chld:

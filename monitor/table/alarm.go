@@ -43,7 +43,7 @@ func (t *Table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
 	if due := r.alarmed + packed.Moment(wait); now < due {
 		return due
 	}
-	if slices.ContainsFunc(t.nodes, func(n node) bool { return !n.upToDate() }) {
+	if slices.ContainsFunc(t.nodes, func(n node) bool { return !n.isCurrent() }) {
 		r.overdue = true // it may have passed meanwhile
 		return 0
 	}

@@ -36,7 +36,7 @@ const endSlack = time.Second
 // Differs are the keys of which a read of node i says something else than is known of them by an
 // earlier one; ends: the ends of copies are compared too. It changes nothing.
 func (t *Table) Differs(i int, sentAt, receivedAt time.Time, rows []Row, ends bool) (keys []string) {
-	if n := &t.nodes[i]; !n.reachable || n.scanned != n.epoch || !n.upToDate() {
+	if n := &t.nodes[i]; !n.reachable || n.scanned != n.epoch || !n.isCurrent() {
 		return nil
 	}
 	for k := range rows {

@@ -23,7 +23,7 @@ type node struct {
 	// the node tells of them.
 	synced packed.Moment
 	// missed is a time up to which changes may have been missed; it counts until the node has been
-	// read up to then, see upToDate.
+	// read up to then, see isCurrent.
 	missed    packed.Moment
 	lostSight packed.Moment // while not reachable: since when
 	present   int           // copies of locks seen there
@@ -120,10 +120,10 @@ func (t *Table) loaded(i int) (l monitor.Loaded) {
 // there was not there then.
 func (n *node) looked() packed.Moment { return max(n.began, n.synced) }
 
-// upToDate reports whether nothing can have been missed that has not been read since. Until then
+// isCurrent reports whether nothing can have been missed that has not been read since. Until then
 // a TTL that ran out is no proof that a copy is gone: it may have been extended. Of a node that
 // cannot be read nothing better is to be had.
-func (n *node) upToDate() bool {
+func (n *node) isCurrent() bool {
 	return n.missed == 0 || !n.reachable || n.scanned == n.epoch && n.looked() >= n.missed
 }
 

@@ -227,7 +227,7 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 		t.dropVanished(r, i, now)
 		switch c := &r.Copies[i]; {
 		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
-		case c.Lost(), t.nodes[i].upToDate():
+		case c.Lost(), t.nodes[i].isCurrent():
 			r.drop(i)
 		default:
 			r.overdue = true
