@@ -45,9 +45,9 @@ type tally struct {
 	unread  int           // when last read, of nodes that are being read again
 	silent  int           // when last read, of nodes that do not answer
 	lost    int           // lost votes that would still be unexpired
-	end     packed.Moment // the latest expiry of its copies; never: one has none
+	end     packed.Moment // the latest expiry of its copies and lost votes; never: one has none
 	never   bool
-	written bool // a copy of it was not loaded from disk
+	written bool // a copy or lost vote of it was not loaded from disk
 	open    int  // copies on nodes that take writes
 }
 
@@ -95,7 +95,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		a.wakeAt(deadline)
 	}
 	if a.majority = a.best.present >= t.quorum && (a.best.written || a.granted); a.majority {
-		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false)
+		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false, t.silent())
 	}
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
 	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier
@@ -121,8 +121,9 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 		}
 		if c.Lost() {
 			a.wakeAt(c.Expires)
-			if t.voteLost(r, i) {
-				tallies[c.Token].lost++
+			if v := &tallies[c.Token]; t.voteLost(r, i) {
+				v.lost++
+				v.written, v.end, v.never = true, max(v.end, c.Expires), v.never || c.Expires == 0
 			} else if n.loads {
 				tallies[c.Token].unread++
 			}
@@ -186,7 +187,7 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 			} else if a.holders++; v.open+v.silent > 0 {
 				a.rivals++
 			}
-		} else if !t.granted(r, int8(k), v) {
+		} else if !t.granted(r, int8(k), v) && (v.lost == 0 || v.lost+t.possible(r, a, int8(k), v) < t.quorum) {
 			continue
 		}
 		if best < 0 {
@@ -295,8 +296,10 @@ func (t *Table) mayBeHeld(r *record, a *assessment) monitor.LockState {
 	a.perhaps = true
 	if a.granted {
 		t.relyUntil(r, a)
-	} else if !a.best.never {
-		a.lock.Relied = a.best.end
+	}
+	end, never := t.majorityEnd(r, a.holder, 0, true, a.best.silent+a.best.unread+t.possible(r, a, a.holder, &a.best))
+	if a.lock.Relied = max(a.lock.Relied, end); never || a.best.never {
+		a.lock.Relied = 0
 	}
 	return monitor.LockMayBeHeld
 }
@@ -311,7 +314,7 @@ func (t *Table) relyUntil(r *record, a *assessment) {
 		a.lock.Relied = r.grant.end
 	}
 	if a.best.known()+a.best.lost >= t.quorum {
-		end, never := t.majorityEnd(r, a.holder, 0, true)
+		end, never := t.majorityEnd(r, a.holder, 0, true, t.silent())
 		if a.lock.Relied = max(a.lock.Relied, end); never {
 			a.lock.Relied = 0
 		}
@@ -372,30 +375,49 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 	return k
 }
 
-// majorityEnd is the quorum-th latest expiry of the copies of tok, which has a
-// quorum; lost: with its lost votes. never: a quorum of them has no TTL. A copy without
-// TTL whose value tells its deadline ends then.
-func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, lost bool) (end packed.Moment, never bool) {
-	var few [8]packed.Moment
-	ends := few[:0]
+// silent is how many nodes cannot be seen.
+func (t *Table) silent() (k int) {
+	for i := range t.nodes {
+		if !t.nodes[i].reachable {
+			k++
+		}
+	}
+	return k
+}
+
+// majorityEnd is until when tok may have a quorum: the quorum-th latest expiry of its copies;
+// lost: and of its lost votes. So many unseen nodes may have a copy that was extended as far as
+// the latest one that is seen. never: a quorum of them has no TTL. A copy without TTL whose
+// value tells its deadline ends then.
+func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, lost bool, unseen int) (end packed.Moment, never bool) {
+	var few, some [8]packed.Moment
+	ends, seen := few[:0], some[:0]
 	forever := 0
 	for i := range r.Copies {
 		c := &r.Copies[i]
-		switch {
+		switch expires := cmp.Or(c.Expires, deadline); {
 		case c.Kind != packed.LockCopy && !(lost && c.Lost()) || int8(c.Token) != tok:
-		case c.Expires != 0:
-			ends = append(ends, c.Expires)
-		case deadline != 0:
-			ends = append(ends, deadline)
-		default:
+		case expires == 0:
 			forever++
+		default:
+			if ends = append(ends, expires); t.seen(r, i) || c.Lost() {
+				seen = append(seen, expires)
+			}
 		}
 	}
-	if forever >= t.quorum {
+	need := t.quorum - forever
+	if need <= 0 {
 		return 0, true
 	}
 	slices.Sort(ends)
-	return ends[len(ends)-(t.quorum-forever)], false
+	slices.Sort(seen)
+	if len(ends) >= need {
+		end = ends[len(ends)-need]
+	}
+	if k := max(1, need-unseen); unseen > 0 && len(seen) >= k {
+		end = max(end, seen[len(seen)-k])
+	}
+	return end, false
 }
 
 // recognize is the form of the lock with this holder.

@@ -115,7 +115,7 @@ func (t *Table) mayHaveForgotten(i int, since, end packed.Moment, early bool) bo
 func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Moment) {
 	r.noteGone(i, cause, now)
 	c := &r.Copies[i]
-	if c.Kind != packed.LockCopy || c.Expires != 0 && c.Expires <= now {
+	if c.Kind != packed.LockCopy || c.Expires != 0 && c.Expires <= now || t.hasEnded(r, int8(c.Token)) {
 		r.drop(i)
 		return
 	}

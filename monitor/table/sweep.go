@@ -157,7 +157,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	t.updateCopies(r, now)
 	t.reviewGrant(r, now)
 	a := t.assessLock(r, now)
-	if a.locks+a.others == 0 && !a.granted {
+	if a.locks+a.others == 0 && a.holder < 0 {
 		t.bury(r)
 		return
 	}

@@ -22,17 +22,21 @@ const (
 	// a lock is put back that has ended, in the place of another's, or on a fenced
 	// master.
 	Resurrected
+	// Shown: what a monitor shows of a lock is what its holder relies on: neither free, nor left
+	// behind, nor at an end before the holder's validity; and nobody gets in of whom it says so.
+	Shown
 )
 
 // String is the property as a sentence says it.
 func (p Property) String() string {
 	return [...]string{"two clients hold one lock", "a copy is left behind", "a master rejoins too early", "a cordon is removed",
-		"a master that lost nothing is fenced", "a lock is held on to that was force-released or has expired"}[p]
+		"a master that lost nothing is fenced", "a lock is held on to that was force-released or has expired",
+		"what is shown is not what a client relies on"}[p]
 }
 
 // ID is the property as one word for machines.
 func (p Property) ID() string {
-	return [...]string{"exclusion", "left-behind", "early-removal", "cordon-removed", "needless-fence", "resurrected"}[p]
+	return [...]string{"exclusion", "left-behind", "early-removal", "cordon-removed", "needless-fence", "resurrected", "shown"}[p]
 }
 
 // MarshalText is the property as a word, see [Property.ID].

@@ -107,6 +107,7 @@ func (p *Plan) Draw(seed uint64, faults Faults) {
 	if p.Shorter = d.oneIn(2); p.Shorter && p.Guards > 1 && d.oneIn(4) {
 		p.Guard[0].Start, p.Guard[1].Start = p.Guard[1].Start, p.Guard[0].Start // it is there first
 	}
+	p.drawView(seed, faults)
 }
 
 // drawKept lets the first client keep its lock for long, while masters restart one
@@ -273,7 +274,7 @@ func (p *Plan) drawFaults(d *dice, faults Faults) {
 }
 
 func (p *Plan) add(f Fault) {
-	if p.Faults < MaxFaults {
+	if p.Faults < mostFaults {
 		p.Fault[p.Faults] = f
 		p.Faults++
 	}

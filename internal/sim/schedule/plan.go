@@ -11,7 +11,8 @@ const (
 	MaxAttempts = 6
 	MaxExtends  = 5 // two of them are drawn, all of a lock that is kept
 	MaxGuards   = 2
-	MaxFaults   = 6
+	MaxFaults   = mostFaults + 4 // those of the monitor come last
+	mostFaults  = 6
 	GuardTrips  = 16
 )
 
@@ -106,6 +107,8 @@ const (
 	Restore                      // a master's memory is put back to an earlier state
 	Reset                        // the counters of a master are reset (CONFIG RESETSTAT), and it is flushed
 	Take                         // an operator removes the lock granted last, node by node
+	Blind                        // the monitor cannot reach masters for length
+	Anew                         // the monitor starts anew, and knows nothing
 )
 
 // Choice is which nodes a fault strikes.
@@ -153,6 +156,7 @@ type Plan struct {
 	Faults   int
 	Fault    [MaxFaults]Fault
 	Patience time.Duration // how long a client waits for a trigger
+	View     View
 }
 
 const ms = time.Millisecond

@@ -235,6 +235,9 @@ func (w *World) granted(c *client) {
 		c.repair = c.run
 	}
 	w.believe(c, ends)
+	if !c.extend {
+		w.entersAgainst(c)
+	}
 	hold := a.Hold
 	if c.extends > 0 {
 		hold = a.Ext[c.extends-1].Hold

@@ -59,6 +59,7 @@ type client struct {
 	dead      uint8         // nodes that were down in this run
 
 	believes time.Duration // true time until which it believes in the lock
+	believed time.Duration // when it was last granted or extended it
 }
 
 // conn is one connection: first in, first out, in both directions, to one incarnation

@@ -140,7 +140,7 @@ func (w *World) showTo(g *guard, m *master, node int, o *restartguard.Observatio
 }
 
 func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
-	if w.plan.Faults == 0 && !m.harmed && !g.watches[node].away && int64(e.x) == restartguard.FenceUp {
+	if w.plan.Calm() && !m.harmed && !g.watches[node].away && int64(e.x) == restartguard.FenceUp {
 		w.breach(mutant.NeedlessFence, "g%d fences %s, which has lost nothing", g.index+1, nodeNames[node])
 	}
 	if e.code != 0 {

@@ -39,6 +39,7 @@ func (w *World) crash(i int, back time.Duration, silent bool) {
 		}
 		w.say("n", i, "%s", what)
 	}
+	w.view.crashed = w.now
 	w.forget(m)
 	m.up, m.silent, m.token, m.lostAt, m.harmed, m.announced = false, silent, 0, w.now, true, 0
 	m.losses++
@@ -89,6 +90,8 @@ func (w *World) flush(i int) {
 	}
 	w.say("n", i, "is flushed (FLUSHALL)")
 	w.forget(m)
+	m.wiped++
+	w.view.lost = w.now
 	m.token, m.counter = 0, 0
 	m.wipes++
 	w.lose(m, i, true)
@@ -104,6 +107,7 @@ func (w *World) evict(i int) {
 		return
 	}
 	w.say("n", i, "evicts the vote for %s", tokenName(m.token))
+	w.vanish(m, i)
 	w.forget(m)
 	m.token = 0
 	m.evicted++
@@ -116,6 +120,7 @@ func (w *World) evict(i int) {
 func (w *World) stepClock(i int, by time.Duration) {
 	m := &w.masters[i]
 	if by > 0 {
+		w.vanish(m, i)
 		w.forget(m)
 	}
 	m.clock.offset += by
@@ -143,6 +148,7 @@ func (w *World) lose(m *master, i int, seen bool) {
 // creep moves a master's wall clock by one of many small steps.
 func (w *World) creep(i int, e *event) {
 	m := &w.masters[i]
+	w.vanish(m, i)
 	w.forget(m)
 	m.clock.offset += e.x
 	m.harmed = true
@@ -167,6 +173,8 @@ func (w *World) demote(i int, length time.Duration) {
 	}
 	w.say("n", i, "is made a replica of another server, and forgets all for it")
 	w.forget(m)
+	m.wiped++
+	w.view.lost = w.now
 	m.slave, m.token, m.counter = true, 0, 0
 	w.lose(m, i, true)
 	w.emit(schedule.OnCrash, i)
@@ -201,6 +209,7 @@ func (w *World) restore(i int) {
 		return
 	}
 	w.say("n", i, "has its memory put back to an earlier state")
+	w.vanish(m, i)
 	w.forget(m)
 	m.token, m.counter = 0, max(0, c-6)
 	w.lose(m, i, true)
@@ -234,6 +243,7 @@ func (w *World) handBack(i int, incarnation uint16) {
 		return
 	}
 	w.say("n", i, "is uncordoned, still fenced")
+	w.view.lost = w.now
 	m.minReplicas = restartguard.FenceUp
 }
 

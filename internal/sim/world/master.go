@@ -30,6 +30,7 @@ type master struct {
 	slave      bool // it is a replica of another server
 	promotions int  // in this incarnation
 	wipes      int64
+	wiped      uint16 // how often all its data were gone at once, which no reset of counters hides
 	evicted    int64
 	commands   int64 // carried out since the counters were reset
 	counter    int64 // the guard's counter key

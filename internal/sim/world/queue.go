@@ -24,6 +24,9 @@ const (
 	evTold                        // its answer reaches the guard
 	evGuardAlone                  // a guard has waited long enough for it
 	evAnnounce                    // a guard announces itself on a master that is back
+	evViewLook                    // the monitor looks at a master
+	evViewAsked                   // its look reaches the master
+	evViewTold                    // the answer reaches the monitor, or it has waited long enough
 )
 
 // event is one thing that happens at one moment. It is a value: the queue holds

@@ -34,6 +34,7 @@ func (w *World) Play(p *schedule.Plan, r mutant.Rules) {
 		w.clients[i].reset(i, p)
 	}
 	w.Stats.Schedules++
+	w.startView()
 	if !r.NoGuard {
 		for i := range p.Guards {
 			w.startGuard(&w.guards[i], p.Guard[i].Start)
@@ -116,6 +117,8 @@ func (w *World) happen(e *event) {
 		default:
 			w.guardEvent(g, e)
 		}
+	case evViewLook, evViewAsked, evViewTold:
+		w.viewEvent(e)
 	case evAsk:
 		w.asked(e)
 	}
@@ -146,6 +149,10 @@ func (w *World) strike(f *schedule.Fault) {
 		w.take(f)
 		return
 	}
+	if f.Kind == schedule.Anew {
+		w.viewAnew()
+		return
+	}
 	struck := w.choose(f)
 	if f.Kind == schedule.Cut {
 		g := &w.guards[f.Who]
@@ -156,6 +163,10 @@ func (w *World) strike(f *schedule.Fault) {
 				w.say("g", int(f.Who), "cannot reach %s for %s", nodeNames[i], trace.Span(f.Length))
 			}
 		}
+		return
+	}
+	if f.Kind == schedule.Blind {
+		w.blind(f, struck)
 		return
 	}
 	back := w.now + f.Length

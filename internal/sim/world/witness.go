@@ -12,7 +12,7 @@ import (
 // believe takes note that from now until a true time a client believes in its
 // lock, and looks if another does.
 func (w *World) believe(c *client, until time.Duration) {
-	c.believes = until
+	c.believes, c.believed = until, w.now
 	if until <= w.now {
 		return
 	}

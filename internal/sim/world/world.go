@@ -28,6 +28,7 @@ type World struct {
 	masters [schedule.MaxNodes]master
 	clients [schedule.MaxClients]client
 	guards  [schedule.MaxGuards]guard
+	view    view
 	faults  [schedule.MaxFaults]uint8 // how many triggers each still waits for
 
 	grants [tokens]grant
@@ -104,6 +105,7 @@ func (s *Stats) Add(o Stats) {
 // emit tells of something that clients and faults may wait for.
 func (w *World) emit(on schedule.Trigger, node int) {
 	w.lastNode = node
+	w.wakeView()
 	for i := range w.plan.Faults {
 		f := &w.plan.Fault[i]
 		if f.On != on || w.faults[i] == 0 {
@@ -193,6 +195,7 @@ type grant struct {
 	release     [schedule.MaxNodes]uint8
 	repaired    uint8 // nodes on which it was put back
 	relied      uint8 // the nodes that said yes to the last grant or extension
+	vanished    uint8 // nodes where it is gone for a reason that looks like a release
 
 	taking         bool // an operator removes it
 	takeBegan      time.Duration

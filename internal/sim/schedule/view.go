@@ -1,0 +1,67 @@
+package schedule
+
+import "time"
+
+// View is a monitor that looks at the masters, and an operator who acts on what it shows.
+type View struct {
+	On    bool
+	PPM   int64
+	Every time.Duration // between two looks at a master
+	Eager bool          // it happens to look just after something has happened
+	Trips [GuardTrips]Trip
+	Told  bool // started anew, it hears from a guard what was known before
+	Acts  bool // the operator force-releases what is shown as orphaned
+}
+
+// viewOneIn is in how many schedules one has a monitor.
+const viewOneIn = 4
+
+// drawView draws the monitor of a plan. It has dice of its own: without a monitor the schedule
+// of a seed is the same.
+func (p *Plan) drawView(seed uint64, faults Faults) {
+	d := &dice{^seed}
+	if d.next(); !d.oneIn(viewOneIn) {
+		return
+	}
+	v := &p.View
+	v.On, v.PPM, v.Eager, v.Told, v.Acts = true, d.ppm(), !d.oneIn(3), d.oneIn(2), d.oneIn(2)
+	v.Every = d.within(MaxTTL/60, MaxTTL/5)
+	bad := faults.Has(FaultNetwork) && d.oneIn(4)
+	for i := range v.Trips {
+		v.Trips[i] = d.calm()
+		if bad && d.oneIn(3) {
+			v.Trips[i] = Trip{d.within(0, MaxTTL/20), d.within(0, MaxTTL/20)}
+		}
+	}
+	if !faults.Has(FaultOperator) {
+		return
+	}
+	for range d.n(3) {
+		f := p.any(d, Cut)
+		f.Kind, f.Who = Blind, 0
+		p.addView(f)
+	}
+	for range d.n(3) {
+		f := p.any(d, Cut)
+		f.Kind, f.Who, f.Length = Anew, 0, 0
+		p.addView(f)
+	}
+}
+
+// Calm reports whether nothing goes wrong with masters, guards and clients.
+func (p *Plan) Calm() bool {
+	for _, f := range p.Fault[:p.Faults] {
+		if f.Kind != Blind && f.Kind != Anew {
+			return false
+		}
+	}
+	return true
+}
+
+// addView adds a fault of the monitor, for which there is always room.
+func (p *Plan) addView(f Fault) {
+	if p.Faults < MaxFaults {
+		p.Fault[p.Faults] = f
+		p.Faults++
+	}
+}

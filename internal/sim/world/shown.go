@@ -1,0 +1,193 @@
+package world
+
+import (
+	"time"
+
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
+	"redlockctl/internal/sim/trace"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// claim is that nobody else gets the lock before a moment, in true time.
+type claim struct {
+	token    uint8 // of its holder; 0: nothing was said
+	until    time.Duration
+	known    time.Duration // all masters in sight were read since
+	restarts int           // of masters that it takes; −1: no number of them
+}
+
+// clocksDiffer is by how much the end of a copy may be wrong for the rates of clocks.
+const clocksDiffer = schedule.MaxTTL / 100
+
+// judge is the witness of what is shown: while a client relies on the lock, it is neither shown
+// as free nor as left behind, nor as ending before the client's validity does.
+func (w *World) judge() {
+	v := &w.view
+	if v.table == nil || !v.settled || w.Broken != nil {
+		return
+	}
+	l := v.table.Locks().Get(lockKey)
+	for i := range w.plan.Clients {
+		if c := &w.clients[i]; c.believes > w.now+v.slack && w.mustKnow(c) {
+			w.judgeBelief(c, l)
+		}
+	}
+	if l == nil || w.Broken != nil {
+		return
+	}
+	w.noteClaim(l)
+	if l.State == monitor.LockOrphaned {
+		w.clearOrphan(l.Holder.Raw())
+	}
+}
+
+// mustKnow reports whether the monitor must know of the lock on which a client relies: it has read
+// a copy, and the last grant or extension was before it last read the masters that it can see.
+func (w *World) mustKnow(c *client) bool {
+	g := &w.grants[c.token]
+	return w.view.seen>>c.token&1 != 0 && !g.taking && c.believed < w.view.known(w.plan.N) && !w.lookedReleased(c.token)
+}
+
+// sees reports whether a majority of the masters is in sight: else it may have been extended there.
+func (v *view) sees(n int) bool {
+	k := 0
+	for i := range n {
+		if v.table.InSight(i) {
+			k++
+		}
+	}
+	return k >= redlock.Quorum(n)
+}
+
+// known is since when all masters in sight were read.
+func (v *view) known(n int) time.Duration {
+	since := trace.Never
+	for i := range n {
+		if v.table.InSight(i) {
+			since = min(since, v.nodes[i].readAt)
+		}
+	}
+	return since
+}
+
+// lookedReleased reports whether all copies of a token that masters would have deleted for a
+// release are gone, and some of them for a reason that no monitor can tell from a release: they
+// were evicted, or a clock was set ahead.
+func (w *World) lookedReleased(tok uint8) bool {
+	g := &w.grants[tok]
+	if g.vanished == 0 {
+		return false
+	}
+	for i := range w.plan.N {
+		if m := &w.masters[i]; m.up && !m.refuses() && m.token == tok && m.live(w.now) {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeBelief looks at what is shown of the lock of a client that relies on it.
+func (w *World) judgeBelief(c *client, l *monitor.Lock) {
+	token := tokenName(c.token)
+	shown := "is not shown"
+	switch {
+	case l == nil:
+	case l.Nobody:
+		shown = "is shown as held by nobody"
+	case l.State == monitor.LockOrphaned, l.State == monitor.LockNotALock, l.State == monitor.LockRevoked:
+		shown = "is shown as " + l.State.String()
+	case l.State == monitor.LockPartial, l.State == monitor.LockMayBeHeld && l.Holder.Raw() != token, l.State == monitor.LockSplit:
+		return
+	case l.Holder.Raw() != token:
+		if l.Earlier != nil && l.Earlier.Token.Raw() == token {
+			return
+		}
+		if w.now-c.believed < clocksDiffer+w.view.slack {
+			return // the grant before it ends now
+		}
+		shown = "is shown as that of " + l.Holder.Raw() + " alone (" + l.State.String() + ")"
+	case !l.ReliedOn():
+		shown = "is shown as one on which nobody relies (" + l.State.String() + ")"
+	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N) && w.view.clock.whenTime(l.HeldUntil())+w.view.slack < c.believes:
+		shown = "is shown as held (" + l.State.String() + ") until " + trace.At(w.view.clock.whenTime(l.HeldUntil()))
+	default:
+		return
+	}
+	w.breach(mutant.Shown, "the lock %s %s, and c%d relies on it until %s", token, shown, c.index+1, trace.At(c.believes))
+}
+
+// noteClaim takes note of what is said of who else can get the lock.
+func (w *World) noteClaim(l *monitor.Lock) {
+	v := &w.view
+	v.claim = claim{}
+	if !l.ReliedOn() || l.HeldUntil().IsZero() || w.rules.EarlyRejoin {
+		return
+	}
+	a := v.snapshot(w.plan.N).Access(l, nil)
+	if a.Now || a.Perhaps {
+		return
+	}
+	end := l.HeldUntil()
+	if !a.From.IsZero() && a.From.Before(end) {
+		end = a.From
+	}
+	c := claim{until: v.clock.whenTime(end), known: v.known(w.plan.N), restarts: a.Restarts}
+	c.until -= clocksDiffer + v.slack
+	for t := range uint8(tokens) {
+		if t > 0 && tokenName(t) == l.Holder.Raw() {
+			c.token = t
+		}
+	}
+	v.claim = c
+}
+
+// entersAgainst is the witness of a grant to another client than the one of whose lock it was said
+// that nobody else gets it.
+func (w *World) entersAgainst(c *client) {
+	v := &w.view
+	k := v.claim
+	if k.token == 0 || k.token == c.token || w.now >= k.until {
+		return
+	}
+	g := &w.grants[k.token]
+	if g.abandoned || g.taking || v.lost >= k.known || v.crashed >= k.known && k.restarts >= 0 {
+		return
+	}
+	w.breach(mutant.Shown, "it is shown that nobody but %s gets the lock before %s, and c%d is granted it", tokenName(k.token), trace.At(k.until), c.index+1)
+}
+
+// clearOrphan is an operator's force-release of what is shown as orphaned, when every attempt of
+// its client is over.
+func (w *World) clearOrphan(token string) {
+	if !w.plan.View.Acts {
+		return
+	}
+	for i := range w.plan.N {
+		m := &w.masters[i]
+		if m.up && !m.refuses() && m.token != 0 && tokenName(m.token) == token && m.live(w.now) && w.grants[m.token].until < w.now {
+			w.say("o", 0, "force-releases %s, which is shown as orphaned, on %s", token, nodeNames[i])
+			m.token = 0
+			w.free()
+		}
+	}
+}
+
+// vanish takes note that the copy of a token is gone for a reason that looks like a release.
+func (w *World) vanish(m *master, i int) {
+	if m.live(w.now) {
+		w.grants[m.token].vanished |= 1 << i
+	}
+	w.view.lost = w.now
+}
+
+// blind cuts the monitor off from masters.
+func (w *World) blind(f *schedule.Fault, struck uint8) {
+	for i := range w.plan.N {
+		if struck>>i&1 != 0 {
+			w.view.nodes[i].blind = w.now + f.Length
+			w.say("v", 0, "cannot reach %s for %s", nodeNames[i], trace.Span(f.Length))
+		}
+	}
+}
