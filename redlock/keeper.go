@@ -32,7 +32,7 @@ type KeepOptions struct {
 	// [Keeper.Stop] or [Keeper.Release]. Default [context.Background].
 	Context context.Context
 	// Repaired is told the names of nodes on which a copy that was missing was put
-	// back. It is called in a goroutine of its own.
+	// back. It is called in a goroutine of its own, one call after the other.
 	Repaired func(nodes []string)
 }
 
@@ -374,6 +374,7 @@ func (c *Client) Do(ctx context.Context, resource string, opt AcquireOptions, wo
 type repairs struct {
 	lock   *Lock
 	tell   func(nodes []string)
+	told   chan struct{} // closed when the last call of tell has returned; nil: there was none
 	copies *Copies
 }
 
@@ -466,7 +467,15 @@ func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 	}
 	p.lock.mu.Unlock()
 	if p.tell != nil && len(done) > 0 {
-		crash.Go(func() { p.tell(done) })
+		before, ended := p.told, make(chan struct{})
+		p.told = ended
+		crash.Go(func() { // who stops the keeper in it waits for this goroutine
+			if before != nil {
+				<-before
+			}
+			p.tell(done)
+			close(ended)
+		})
 	}
 }
 

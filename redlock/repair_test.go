@@ -65,6 +65,7 @@ func TestAKeptLockOutlivesARestartOfAllMasters(t *testing.T) {
 					})
 				}
 			}
+			synctest.Wait()
 			if len(told) != 2*n {
 				t.Errorf("told of %v", told)
 			}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"redlockctl/internal/crash"
 	"strconv"
 	"syscall"
 	"time"
@@ -67,7 +68,7 @@ func startJob(cmd *exec.Cmd, front bool) (*job, error) {
 	// Only from here on, since a command inherits what is ignored: to take the
 	// terminal back from the background would stop us.
 	signal.Ignore(syscall.SIGTTOU)
-	go j.watch()
+	crash.Go(j.watch)
 	return j, nil
 }
 

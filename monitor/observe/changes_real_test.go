@@ -47,7 +47,7 @@ func TestANodeTellsOfItsChanges(t *testing.T) {
 	// A copy that is missing for good is confirmed by nodes that say nothing.
 	do(t, servers[0], "del", "job:1")
 	do(t, servers[1], "del", "job:1")
-	until(t, m, "an orphan", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockOrphaned })
+	until(t, m, "two copies less", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockMayBeHeld })
 	do(t, servers[2], "set", "job:1", "other", "px", 60000)
 	do(t, servers[1], "set", "job:1", "another", "px", 60000)
 	until(t, m, "a split", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockSplit })
@@ -56,7 +56,7 @@ func TestANodeTellsOfItsChanges(t *testing.T) {
 	for _, e := range m.History("job:1") {
 		kinds = append(kinds, e.Kind)
 	}
-	if got := strings.Join(kinds, ","); got != "acquired,extended,lost majority,orphaned,split" {
+	if got := strings.Join(kinds, ","); got != "acquired,extended,lost majority,released,split" {
 		t.Error(got)
 	}
 	if all, missed := m.EventsSince(0); missed != 0 || len(all) != len(m.Snapshot().Events) {
@@ -77,7 +77,7 @@ func TestAFlushAndABrokenFeedLeaveNoGap(t *testing.T) {
 	do(t, servers[0], "flushall")
 	until(t, m, "none on n1", func(s *monitor.Snapshot) bool {
 		l := lock(s, "job:1")
-		return s.Nodes[0].Locks == 0 && l != nil && l.Copies.At(0).State == monitor.CopyAbsent
+		return s.Nodes[0].Locks == 0 && l != nil && l.Copies.At(0).State == monitor.CopyLost
 	})
 	do(t, servers[0], "set", "job:9", "token", "px", 60000)
 	do(t, servers[0], "client", "kill", "type", "normal")

@@ -125,9 +125,10 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 			s.set("c", "redlockctl:revoked:oJtNMIGYPabMwBk-P0VNB2JY7Ns", 20*time.Second, all...)
 		}, time.Second, []string{"revoked"}},
 		{func() { s.set("d", "t4", 20*time.Second, all...) }, time.Second, []string{"acquired"}},
-		{func() { s.del("d", 0, 1, 2) }, 3 * time.Second, []string{"lost majority", "orphaned"}},
-		{func() { s.del("d", 3, 4); s.del("c", all...); s.set("e", "t5", 20*time.Second, 0, 1, 2) }, time.Second, []string{"acquired"}},
+		{func() { s.del("d", 0, 1, 2) }, 3 * time.Second, []string{"lost majority"}},
+		{func() { s.del("d", 3, 4); s.del("c", all...); s.set("e", "t5", 20*time.Second, 0, 1, 2) }, time.Second, []string{"released", "acquired"}},
 		{func() { s.set("e", "t6", 20*time.Second, 3, 4) }, 3 * time.Second, []string{"split", "finding opened"}},
+		{func() { s.set("i", "t7", 4*time.Second, 3, 4) }, 3 * time.Second, []string{"orphaned"}},
 		{func() { s.del("e", all...) }, 12 * time.Second, []string{"released", "finding closed"}},
 		{func() { s.set("f", "t7", 35*time.Second, all...) }, 500 * time.Millisecond, []string{"acquired", "over max TTL"}},
 		{func() { s.del("f", all...); s.set("g", "t8", 0, all...) }, 500 * time.Millisecond, []string{"released", "acquired"}},
@@ -140,7 +141,7 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 		{func() { s.fails[1] = redlock.ServerError("NOAUTH Authentication required.") }, time.Second, []string{"denied"}},
 		{func() { s.fails[1] = nil; s.info[1] = []string{"loading", "1"} }, time.Second, []string{"loading"}},
 		{func() { s.info[1] = []string{"role", "slave"} }, time.Second, []string{"wrong role", "finding opened"}},
-		{func() { s.info[1] = nil; s.fences[1] = "2147483647" }, time.Second, []string{"fenced"}},
+		{func() { s.info[1] = nil; s.fences[1] = "2147483647" }, time.Second, []string{"fenced", "data wiped"}},
 		{func() { s.fences[1] = "2147483646" }, time.Second, []string{"cordoned", "finding opened"}},
 		{func() { s.fences[1] = "0" }, time.Second, []string{"rejoined"}},
 		{func() { s.clocks[2] = time.Second }, time.Second, []string{"clock step", "finding opened"}},
@@ -168,7 +169,7 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"acquired", "extended", "released", "expired", "revoked", "lost copy", "lost majority", "orphaned", "split", "over max TTL", "no TTL",
-		"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step",
+		"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "data wiped", "clock step",
 		"own clock", "finding opened", "finding closed",
 	} {
 		if !told[kind] {

@@ -67,6 +67,6 @@ return 1`
 		do(t, s, "set", "lock:1", "token1", "px", 600000)
 	}
 	until(t, m, "all of it fits", func(s *monitor.Snapshot) bool {
-		return !found(s, "locks-unread", "n1") && !found(s, "locks-unread", "n2") && s.Locks.Len() == 1
+		return !found(s, "locks-unread", "n1") && !found(s, "locks-unread", "n2") && s.Counts[monitor.LockHeld] == 1 && s.Counts[monitor.LockLostMajority] == 499
 	})
 }

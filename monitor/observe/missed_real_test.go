@@ -96,7 +96,6 @@ func TestChangesThatAreNotToldAreFound(t *testing.T) {
 		"another end":       {"pexpire", "k1", 600000},
 		"a key that went":   {"del", "k1"},
 		"a key that is new": {"set", "k9", "new", "px", 3600000},
-		"other databases":   {"swapdb", 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -127,8 +127,8 @@ func TestAScanOfAnEarlierIncarnationIsNotBelieved(t *testing.T) {
 		t.Error("believed")
 	}
 	w.tick(now)
-	if n := w.table.Locks().Len(); n != 0 || w.nodes[0].Restarts != 1 {
-		t.Errorf("%d locks", n)
+	if l := w.table.Locks().Get("k"); l.Held != 0 || w.nodes[0].Restarts != 1 {
+		t.Errorf("%+v", l)
 	}
 	// A node that cannot be read has no scans either.
 	w.failed(0, wire.DialError{Err: errors.New("refused")}, now)
