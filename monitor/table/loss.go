@@ -9,7 +9,7 @@ import (
 	"redlockctl/monitor/internal/packed"
 )
 
-// loss is the last moment at which a node may have forgotten votes: it restarted, its data
+// loss is a moment at which a node may have forgotten votes: it restarted, its data
 // were wiped, or a guard fenced it for a loss that only the guard saw.
 type loss struct {
 	known bool
@@ -49,7 +49,7 @@ func (t *Table) Restarted(i int, s Incarnation, now time.Time) {
 	t.restartedAt = n.restarted
 	n.sealed, n.loads = s.Fenced, s.Keys
 	if !s.Durable {
-		n.loss = loss{known: true, at: n.restarted, before: n.lookedBefore()}
+		n.note(loss{known: true, at: n.restarted, before: n.lookedBefore()})
 	}
 	n.epoch++
 	n.incarnation = n.epoch
@@ -64,7 +64,7 @@ func (t *Table) Restarted(i int, s Incarnation, now time.Time) {
 func (t *Table) Wiped(i int, now time.Time) {
 	n := &t.nodes[i]
 	n.wiped = t.Moment(now)
-	n.loss = loss{known: true, at: n.wiped, before: n.lookedBefore()}
+	n.note(loss{known: true, at: n.wiped, before: n.lookedBefore()})
 	n.count(monitor.LostByWipe, true, n.wiped)
 }
 
@@ -72,7 +72,7 @@ func (t *Table) Wiped(i int, now time.Time) {
 // that was not seen here.
 func (t *Table) Suspected(i int, now time.Time) {
 	n := &t.nodes[i]
-	n.loss = loss{known: true, at: t.Moment(now), before: n.lookedBefore()}
+	n.note(loss{known: true, at: t.Moment(now), before: n.lookedBefore()})
 }
 
 // count begins to count what a loss on the node costs.
@@ -81,6 +81,16 @@ func (n *node) count(cause monitor.LossCause, read bool, now packed.Moment) {
 		n.restart = &restartCost{}
 	}
 	n.restart.cause, n.restart.read, n.restart.since = cause, read, now
+}
+
+// note takes note of a loss. Of those before the last one, the latest moment and the earliest
+// reading count.
+func (n *node) note(l loss) {
+	older := n.loss
+	if n.older.known {
+		older.before = min(older.before, n.older.before)
+	}
+	n.loss, n.older = l, older
 }
 
 // lookedBefore is when the node was read whole before a loss; zero: it was not.
@@ -96,15 +106,20 @@ func (n *node) lookedBefore() packed.Moment {
 // expire at end (zero: never). since is when the token was first seen; early: it may be older.
 func (t *Table) mayHaveForgotten(i int, since, end packed.Moment, early bool) bool {
 	n := &t.nodes[i]
+	return t.mayHaveCost(n.loss, since, end, early) || t.mayHaveCost(n.older, since, end, early)
+}
+
+// mayHaveCost reports it for one loss.
+func (t *Table) mayHaveCost(l loss, since, end packed.Moment, early bool) bool {
 	attempt := packed.Moment(t.Attempt)
 	switch {
-	case !n.loss.known:
+	case !l.known:
 		return false
-	case !early && since > n.loss.at+attempt:
+	case !early && since > l.at+attempt:
 		return false // it was acquired after the loss
-	case n.loss.before != 0 && n.loss.before > since+attempt:
+	case l.before != 0 && l.before > since+attempt:
 		return false // it had no copy before the loss either
-	case end != 0 && t.maxTTL > 0 && end > n.loss.at+packed.Moment(t.maxTTL)+attempt:
+	case end != 0 && t.maxTTL > 0 && end > l.at+packed.Moment(t.maxTTL)+attempt:
 		return false // its votes were given or extended after the loss
 	}
 	return true

@@ -33,7 +33,7 @@ type node struct {
 	restart               *restartCost  // of a restart, being counted
 	restarted             packed.Moment // when it was last seen to have restarted; zero: never
 	wiped                 packed.Moment // when its data were last wiped; zero: never
-	loss                  loss
+	loss, older           loss          // the last one, and those before it
 	// sealed: it has refused writes since it started, so what it has was loaded from its
 	// disk. loads: it has keys that have not been read since it started.
 	sealed, loads bool
