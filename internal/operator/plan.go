@@ -84,8 +84,8 @@ func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan,
 	copies, err := o.locks.Inspect(ctx, name)
 	asked := Asked{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: tokens, Quorum: redlock.Quorum(len(copies)), MaxTTL: o.opt.MaxTTL}
 	plan, err := MakePlan(p.Way, asked)
-	if err == nil && !plan.majority && p.Look != nil {
-		// The copies do not tell whether a client relies on the lock.
+	if err == nil && (!plan.majority || len(plan.Tokens)+len(plan.Stay) > 1) && p.Look != nil {
+		// The copies do not tell who relies on the lock.
 		if p.seen, err = p.Look(ctx, name); err != nil {
 			return plan, err
 		}

@@ -111,7 +111,7 @@ func (s *Standing) releaseRisk(r *monitor.Reliance, name string, now time.Time) 
 	case s.Access.Now:
 		return risk + ". Another client can get in already"
 	case s.keepsOut():
-		return risk + ". Nobody else can get in before: wait"
+		return risk + ". Until then nobody else can get in: wait"
 	}
 	return risk + ". Wait until then"
 }

@@ -359,16 +359,16 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 	} else {
 		out = append(out, st.Fact("Copies", has))
 	}
-	if l != nil {
-		for _, f := range view.MarginFacts(m.latest(), l) {
-			out = append(out, st.Fact(f.Label, st.Paint(f.Tone).Of(f.Text)))
-		}
-	}
 	if effect != "" {
 		out = append(out, st.Fact("Effect", st.Our(effect)))
 	}
 	if risk != "" {
 		out = append(out, st.Fact("Risk", st.Warn.Of(st.Our(risk))))
+	}
+	if l != nil {
+		for _, f := range view.MarginFacts(m.latest(), l) {
+			out = append(out, st.Fact(f.Label, st.Paint(f.Tone).Of(f.Text)))
+		}
 	}
 	if lacks != "" && !several {
 		out = append(out, st.Fact("Else", lacks))
