@@ -21,7 +21,7 @@ func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 		free  monitor.NodeState // of n4 and n5
 		risk  map[Way]string
 	}{
-		"its node stays fenced":      {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeServing, map[Way]string{ForceRelease: "Nobody else can get in before: wait", Revoke: "its holder relies on it until "}},
+		"its node stays fenced":      {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeServing, map[Way]string{ForceRelease: "Until then nobody else can get in: wait", Revoke: "its holder relies on it until "}},
 		"its node serves":            {monitor.LockLostMajority, monitor.NodeServing, monitor.NodeServing, map[Way]string{ForceRelease: "Another client can get in already", Revoke: "its holder relies on it until "}},
 		"nobody knows of a majority": {monitor.LockMayBeHeld, monitor.NodeFenced, monitor.NodeServing, map[Way]string{ForceRelease: "it may be held until ", Revoke: "it may be held until "}},
 		"nodes are silent beside it": {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeSlow, map[Way]string{ForceRelease: "its holder relies on it until ", Revoke: "its holder relies on it until "}},
@@ -33,7 +33,7 @@ func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 			}
 			l := monitor.Lock{Key: safetext.New("job"), State: c.state, Holder: holds.Token, Held: 2, Lost: 1, Tokens: 1, Copies: monitor.PackCopies(lost, holds, holds, monitor.Copy{}, monitor.Copy{})}.Until(end)
 			for way, want := range c.risk {
-				p, err := PlanOf(way, s, &l, "job", now)
+				p, err := PlanOf(way, s, nil, &l, "job", now)
 				if err != nil || !strings.Contains(p.Risk, want) || strings.Contains(p.Risk+p.Effect, "nobody holds") {
 					t.Errorf("%v: %q, %q: %v", way, p.Effect, p.Risk, err)
 				}

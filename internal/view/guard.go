@@ -80,8 +80,8 @@ func guardName(g announce.Guard) string {
 	return "guard@" + Unicode.Escape(g.Host.Raw(), 20)
 }
 
-// sight is what the guard in this process knows of the starts of nodes; nil: none runs here.
-func (g *Guard) sight() *monitor.GuardView {
+// Sight is what the guard in this process knows of the starts of nodes; nil: none runs here.
+func (g *Guard) Sight() *monitor.GuardView {
 	if !g.Here {
 		return nil
 	}

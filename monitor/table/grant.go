@@ -21,6 +21,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	if holds && g.token >= 0 && a.holder != g.token && g.fell {
 		// Another client got in before the grant ended.
 		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
+		r.heard = announce.TokenSum(r.Tokens[g.token].Prefix)
 		*g = grant{token: -1}
 	}
 	switch {

@@ -31,7 +31,7 @@ func (t *Table) Vouches(at time.Time) []announce.Lock {
 			delete(t.vouching, r)
 			continue
 		}
-		if r.earlier != nil {
+		if r.earlier != nil && (r.heard == [8]byte{} || r.heard == announce.TokenSum(r.earlier.Token.Raw())) { // its whole token is known
 			all = append(all, vouch(r.key(), r.earlier.Token.Raw(), r.earlier.Until))
 		}
 		if g := &r.grant; g.token >= 0 && g.fell {
@@ -113,12 +113,20 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 	}
 	switch {
 	case k >= 0 && k == r.grant.token: // it is known; maybe more copies of it are lost by now
-	case r.heard == v.Token:
-		return
 	case r.grant.token >= 0:
+		known := r.earlier != nil && announce.TokenSum(r.earlier.Token.Raw()) == v.Token
+		if known || k < 0 && r.heard == v.Token {
+			return
+		}
+		token := v.Short
+		if k >= 0 {
+			token = r.Tokens[k].Prefix
+		}
 		r.heard = v.Token
-		r.earlier = &monitor.Reliance{Token: safetext.New(v.Short), Until: t.Time(end)}
+		r.earlier = &monitor.Reliance{Token: safetext.New(token), Until: t.Time(end)}
 		t.markDirty(r)
+		return
+	case r.heard == v.Token:
 		return
 	default:
 		if r.heard = v.Token; k < 0 {
@@ -151,7 +159,7 @@ func (r *record) tokenOfSum(sum [8]byte) int8 {
 
 // learnToken gives a grant that a guard told of its token, now that a copy of it was read.
 func (r *record) learnToken(tok packed.Token) (k int8, ok bool) {
-	if k = r.grant.token; k < 0 || r.heard == [8]byte{} || announce.TokenSum(tok.Prefix) != r.heard || announce.TokenSum(r.Tokens[k].Prefix) == r.heard {
+	if k = r.grant.token; k < 0 || r.heard == [8]byte{} || announce.TokenSum(tok.Prefix) != r.heard || announce.TokenSum(r.Tokens[k].Prefix) == r.heard || !strings.HasPrefix(tok.Prefix, r.Tokens[k].Prefix) {
 		return -1, false
 	}
 	r.Tokens = slices.Clone(r.Tokens) // others share them
