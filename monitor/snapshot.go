@@ -112,6 +112,21 @@ func (s *Snapshot) Unread() []Unread {
 	return out
 }
 
+// LockNamed is the lock that a name means: by its first key, or by a further one; nil: there is none.
+func (s *Snapshot) LockNamed(name string) *Lock {
+	if l := s.Locks.Get(name); l != nil {
+		return l
+	}
+	for l := range s.Locks.All() {
+		for _, k := range l.Keys() {
+			if k.Raw() == name {
+				return l
+			}
+		}
+	}
+	return nil
+}
+
 // NodeState tells apart why a node does or does not serve.
 type NodeState uint8
 
