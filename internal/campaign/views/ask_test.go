@@ -29,19 +29,23 @@ type answers struct {
 type answer struct {
 	key string
 	stamped
+	lasted time.Duration // as far as is known; zero: it is not
 }
 
 func (a *answers) add(key string, at time.Time, b belief) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.all = append(a.all, answer{key, stamped{at, b}})
+	a.all = append(a.all, answer{key: key, stamped: stamped{at, b}})
 }
 
 // counts is the lock that stands for the counts of status.
 const counts = "#status"
 
-// countsOf is the counts of states as a belief, and that of the snapshot's own locks.
+// countsOf is the counts of states as a belief.
 func countsOf(s *monitor.Snapshot) belief {
+	if answering(s) < s.Cluster.Quorum {
+		return belief{class: unknown}
+	}
 	var of [3]int
 	for st, n := range s.Counts {
 		switch monitor.LockState(st) {

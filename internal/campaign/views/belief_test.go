@@ -140,6 +140,8 @@ func (t *tokens) agree(operators, other belief, sees sight) bool {
 	switch {
 	case sees != whole && (operators.class == unknown || operators.class == underWay):
 		return true
+	case operators.class == underWay && other.class == nobody, operators.class == nobody && other.class == underWay:
+		return true // nobody relies on what is only tried
 	case sees != whole && operators.class == perhaps && (other.class.relied() || other.class == nobody):
 		return true
 	case operators.class != other.class:
@@ -210,8 +212,19 @@ func (t *timeline) lag(key string, at time.Time, ok func(belief) bool) (lag time
 	return lag, then
 }
 
-// at is the belief at a moment.
-func (t *timeline) at(key string, at time.Time) belief {
-	_, b := t.lag(key, at, func(belief) bool { return true })
-	return b
+// asked are the answers that the view would have given, had it been asked.
+func (t *timeline) asked() *answers {
+	a := &answers{name: t.name}
+	for key, line := range t.of {
+		for i, b := range line {
+			end := t.end
+			if i+1 < len(line) {
+				end = line[i+1].at
+			}
+			for at := b.at; key != counts && at.Before(end); at = at.Add(askEvery) {
+				a.all = append(a.all, answer{key: key, stamped: stamped{at, b.belief}, lasted: end.Sub(b.at)})
+			}
+		}
+	}
+	return a
 }

@@ -95,18 +95,7 @@ func TestViewsAgree(t *testing.T) {
 
 // compare compares each answer with what the views said that were followed.
 func (s *stage) compare(console, guard *timeline, of map[string]*answers) []*pair {
-	for _, line := range []*timeline{console, guard} { // as if they were asked, too
-		a := &answers{name: line.name}
-		for key := range line.of {
-			if key == counts {
-				continue
-			}
-			for at := line.of[key][0].at; at.Before(line.end); at = at.Add(askEvery) {
-				a.add(key, at, line.at(key, at))
-			}
-		}
-		of[line.name] = a
-	}
+	of["console"], of["guard"] = console.asked(), guard.asked()
 	var pairs []*pair
 	with := func(name string, line *timeline, agree func(said, then belief, sees sight) bool) {
 		p := &pair{name: name + " – " + line.name}
@@ -116,18 +105,23 @@ func (s *stage) compare(console, guard *timeline, of map[string]*answers) []*pai
 			}
 			sees := s.seenAt(a.at)
 			lag, then := line.lag(a.key, a.at, func(b belief) bool { return agree(a.belief, b, sees) })
+			if a.lasted > 0 {
+				lag = min(lag, a.lasted)
+			}
 			p.take(a.key, a.at, lag, a.belief, then)
 		}
 		pairs = append(pairs, p)
 	}
 	agree := s.tokens.agree
 	// Both are the operator's: they see the same but in the moment in which that changes.
-	alike := func(a, b belief, sees sight) bool {
-		return agree(a, b, whole) || sees == moved && (agree(a, b, moved) || agree(b, a, moved))
+	// A single look that gets no quorum of answers says so, where the console remembers.
+	alike := func(single, console belief, sees sight) bool {
+		return agree(single, console, whole) || single.class == unknown && sees == less ||
+			sees == moved && (agree(single, console, moved) || agree(console, single, moved))
 	}
 	with("locks", console, alike)
 	with("who", console, alike)
-	with("status", console, alike)
+	with("status", console, func(single, console belief, sees sight) bool { return sees == moved || alike(single, console, sees) })
 	with("console", guard, agree)
 	with("guard", console, func(said, then belief, sees sight) bool { return agree(then, said, sees) })
 	with("replay", guard, func(said, then belief, _ sight) bool { return agree(said, then, whole) })
