@@ -41,7 +41,7 @@ type Standing struct {
 
 // standingOf is the standing of a lock in a snapshot.
 func standingOf(s *monitor.Snapshot, l *monitor.Lock) *Standing {
-	return &Standing{l, s.Access(l, nil)}
+	return &Standing{l, s.Access(l)}
 }
 
 // reliedOn reports whether a client relies on one of these tokens, or may, though no quorum of

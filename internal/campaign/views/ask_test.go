@@ -127,8 +127,13 @@ func (s *stage) askWho(ctx context.Context, key string, to *answers) {
 		to.add(key, w.At, belief{class: unknown})
 	case at != nil && at.LockNamed(key) != nil && at.LockNamed(key).State == monitor.LockPartial:
 		to.add(key, at.At, belief{class: underWay})
-	case at != nil: // it says what it saw itself
-		to.add(key, w.At, belief{class: nobody, state: fmt.Sprintf("%d copies on %d nodes", w.Held, w.N-len(w.Unusable))})
+	case at != nil:
+		b := belief{class: nobody, state: fmt.Sprintf("%d copies on %d nodes", w.Held, w.N-len(w.Unusable))}
+		if answering(at) < quorum {
+			to.add(key, w.At, b) // it says what it saw itself
+		} else {
+			to.add(key, at.At, b)
+		}
 	}
 }
 

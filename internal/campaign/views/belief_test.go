@@ -88,7 +88,7 @@ func (t *tokens) of(said string) string {
 // ofLock is the belief that the document of a lock states; no lock: the view has none of that name.
 func ofLock(l *monitor.Lock, s *monitor.Snapshot) belief {
 	if l == nil {
-		if answering(s) < s.Cluster.Quorum {
+		if answering(s) < s.Cluster.Quorum || !s.Complete {
 			return belief{class: unknown}
 		}
 		return belief{class: nobody}
