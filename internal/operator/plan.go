@@ -90,7 +90,7 @@ func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan,
 			return plan, err
 		}
 		if l := p.seen.Locks.Get(name); l != nil {
-			asked.Standing = StandingOf(p.seen, l, nil)
+			asked.Standing = StandingOf(p.seen, l)
 			plan, err = MakePlan(p.Way, asked)
 		}
 	}
@@ -129,9 +129,8 @@ func (p *Plan) AddKeys(s *monitor.Snapshot) bool {
 	return known == len(p.Shared)
 }
 
-// PlanOf is [MakePlan] for a lock as a snapshot shows it, with the guard of this process,
-// if any, by the name that is shown for it.
-func PlanOf(way Way, s *monitor.Snapshot, guard *monitor.GuardView, l *monitor.Lock, name string, now time.Time, tokens ...string) (Plan, error) {
+// PlanOf is [MakePlan] for a lock as a snapshot shows it, by the name that is shown for it.
+func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time.Time, tokens ...string) (Plan, error) {
 	a := Asked{Keys: []string{l.Key.Raw()}, Tokens: tokens, Name: name, Form: l.Form, Quorum: s.Cluster.Quorum, MaxTTL: s.Cluster.MaxTTL}
 	if l.Keys() != nil {
 		a.Keys = nil
@@ -139,7 +138,7 @@ func PlanOf(way Way, s *monitor.Snapshot, guard *monitor.GuardView, l *monitor.L
 			a.Keys = append(a.Keys, k.Raw())
 		}
 	}
-	a.Standing = StandingOf(s, l, guard)
+	a.Standing = StandingOf(s, l)
 	for i, c := range l.Copies.All() {
 		r := redlock.NodeResult{Status: redlock.StatusUnanswered}
 		if i < len(s.Nodes) {

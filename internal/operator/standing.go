@@ -19,9 +19,9 @@ type Standing struct {
 	Nodes  []monitor.Node
 }
 
-// StandingOf is the standing of a lock in a snapshot, with the guard of this process, if any.
-func StandingOf(s *monitor.Snapshot, l *monitor.Lock, guard *monitor.GuardView) *Standing {
-	return &Standing{l, s.Access(l, guard), s.Nodes}
+// StandingOf is the standing of a lock in a snapshot.
+func StandingOf(s *monitor.Snapshot, l *monitor.Lock) *Standing {
+	return &Standing{l, s.Access(l), s.Nodes}
 }
 
 // reliances are the clients that rely on the lock, or may: its holder, and one before it.

@@ -33,7 +33,7 @@ func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 			}
 			l := monitor.Lock{Key: safetext.New("job"), State: c.state, Holder: holds.Token, Held: 2, Lost: 1, Tokens: 1, Copies: monitor.PackCopies(lost, holds, holds, monitor.Copy{}, monitor.Copy{})}.Until(end)
 			for way, want := range c.risk {
-				p, err := PlanOf(way, s, nil, &l, "job", now)
+				p, err := PlanOf(way, s, &l, "job", now)
 				if err != nil || !strings.Contains(p.Risk, want) || strings.Contains(p.Risk+p.Effect, "nobody holds") {
 					t.Errorf("%v: %q, %q: %v", way, p.Effect, p.Risk, err)
 				}

@@ -76,10 +76,15 @@ func (b *batch) follow(e monitor.Event) {
 			b.grants.change(one)
 		}
 	case "released", "expired", "revoked", "force-released", lostMajority:
-		if !b.follows && !e.Token.Empty() && b.openGrant(lock) == nil { // it was there at the start
-			b.begin(lock, e.Token.Raw(), b.began, e.Until, true)
-		}
 		one := b.openGrant(lock)
+		switch token := e.Token.Raw(); {
+		case token == "":
+		case !b.follows && one == nil: // it was there at the start
+			b.begin(lock, token, b.began, e.Until, true)
+		case e.Kind == lostMajority && (one == nil || one.token != shortSHA(token)): // its majority was lost before it was seen
+			b.begin(lock, token, e.At, e.Until, true)
+		}
+		one = b.openGrant(lock)
 		switch {
 		case one == nil || !e.Token.Empty() && one.token != shortSHA(e.Token.Raw()):
 		case e.Kind == lostMajority, e.Kind == "revoked" && !e.Until.IsZero(): // it goes on until then

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -25,8 +26,12 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: -1}
 	}
 	switch {
+	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes tell of a majority that was not seen
+		*g = grant{token: a.holder, end: a.lock.Relied, fell: true}
+		t.emitLostMajority(r, 0, a.now)
 	case holds && g.token < 0:
 		*g = grant{token: a.holder, end: a.end}
+		delete(t.endings, r.key())
 		if t.settled && !r.early {
 			t.emit(t.grantEvent(r, a.holder, a.end, 0, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.Tokens[a.holder].Prefix, left(a.end, a.now))))
 		}
@@ -137,8 +142,12 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 		e.Token = safetext.New(token)
 		t.emit(e)
 	}
-	t.ended.add(r.key(), announce.TokenSum(token))
-	r.dropVotes(r.grant.token)
+	sum, g := announce.TokenSum(token), &r.grant
+	t.ended.add(r.key(), sum)
+	if (g.fell || g.lost > 0) && (g.end == 0 || g.end > now) && len(t.endings) < announce.MostLocks {
+		t.endings[r.key()] = ending{token: sum, until: cmp.Or(g.end, now+packed.Moment(t.maxTTL))}
+	}
+	r.dropVotes(g.token)
 	r.grant = grant{token: -1}
 }
 

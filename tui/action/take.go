@@ -51,7 +51,7 @@ func (m *Desk) planOf(way operator.Way, l *monitor.Lock, token string) (operator
 	if token != "" {
 		tokens = []string{token}
 	}
-	return operator.PlanOf(way, m.Latest, m.Guards.Sight(), l, m.St.Escape(l.Key.Raw(), 40), m.Now(), tokens...)
+	return operator.PlanOf(way, m.Latest, l, m.St.Escape(l.Key.Raw(), 40), m.Now(), tokens...)
 }
 
 // lockAct is an act that ends the grant of a lock.
@@ -93,7 +93,7 @@ func (m *Desk) taking(way operator.Way, did string, words map[redlock.Status]str
 		act: func(t target, reason string) func(context.Context) Outcome {
 			r := operator.Removal{Way: way, Keys: t.keys, Tokens: t.whose(), Reason: reason}
 			if l := m.LatestLock(t.keys[0]); l != nil {
-				r.Standing = operator.StandingOf(m.Latest, l, m.Guards.Sight())
+				r.Standing = operator.StandingOf(m.Latest, l)
 			}
 			return m.remove(r, words, done)
 		},
