@@ -90,6 +90,9 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	if w.taking.on {
 		b.goOn(s)
 	}
+	if w.follows {
+		b.endDue(s)
+	}
 	b.writeGrants()
 	b.writeMinutes()
 	b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(now), w.run)

@@ -162,18 +162,17 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	if g.end != 0 {
 		until = "until " + words.Moment(t.Time(g.end), t.Time(now))
 	}
-	kind, text, part := "lost majority", "lost its majority: held "+until+", cannot be extended", false
+	text, part := "lost its majority: held "+until+", cannot be extended", false
 	for i := range t.nodes {
 		part = part || t.nodes[i].justRestarted(now) || t.nodes[i].justWiped(now) // which tells it
 	}
 	switch {
 	case tombstones > 0:
-		kind, part = "revoked", false
-		text = fmt.Sprintf("revoked on %d of %s only: others can get in; may be held %s", tombstones, words.Count(len(t.nodes), "node", "nodes"), until)
+		part, text = false, fmt.Sprintf("revoked on %d of %s only: others can get in; may be held %s", tombstones, words.Count(len(t.nodes), "node", "nodes"), until)
 	case g.parted:
 		text, part = "copies were deleted, but not all of them: may be held "+until, false
 	}
-	e := t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, kind, r.key(), "%s (%s)", text, r.Tokens[g.token].Prefix))
+	e := t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, monitor.LockLostMajority.String(), r.key(), "%s (%s)", text, r.Tokens[g.token].Prefix))
 	e.Part = part
 	t.emit(e)
 }
