@@ -114,7 +114,7 @@ func TestAccessByEnumeration(t *testing.T) {
 				}
 			}
 			l := Lock{Copies: PackCopies(copies...), Holder: safetext.New("a")}.Until(end)
-			got := s.Access(&l, nil)
+			got := s.Access(&l)
 			want := Access{Now: rivalWins(chosen, quorum, 0, false, false), Restarts: -1, Spare: spare}
 			want.Perhaps = !want.Now && rivalWins(chosen, quorum, 0, true, false)
 			if !want.Now && !want.Perhaps {

@@ -105,6 +105,12 @@ func (l *Lock) ReliedOn() bool {
 	return l.Held > 0 && l.Held+l.Lost >= quorum
 }
 
+// MayBeHeld reports whether it is not known that a lock without a majority was granted, while
+// a client may rely on it.
+func (l *Lock) MayBeHeld() bool {
+	return l.State == LockMayBeHeld || l.State != LockLostMajority && l.Held+l.Lost < redlock.Quorum(l.Copies.Len())
+}
+
 // Reliance is a client that may rely on a lock until a moment; zero: without end.
 type Reliance struct {
 	Token safetext.Text

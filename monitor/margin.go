@@ -58,15 +58,15 @@ type Access struct {
 	Spare int
 }
 
-// Access is who else can get the lock before HeldUntil, with the guard of this process, if any.
-func (s *Snapshot) Access(l *Lock, guard *GuardView) Access {
+// Access is who else can get the lock before HeldUntil.
+func (s *Snapshot) Access(l *Lock) Access {
 	end := l.HeldUntil()
 	a := Access{Restarts: -1, Spare: l.spare(s.Nodes)}
 	free, fragile := 0, 0
 	var rejoins []time.Time // of nodes that rejoin before the end
 	for i := range min(len(s.Nodes), l.Copies.Len()) {
 		n, c := &s.Nodes[i], l.Copies.At(i)
-		p := ProtectionOf(n, guard)
+		p := ProtectionOf(n, s.Guard)
 		fences := p == protectionVerified || p == protectionDurable
 		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
 			if !fences && n.State != NodeFenced && n.State != NodeCordoned {

@@ -32,6 +32,8 @@ type Snapshot struct {
 	// Findings are the assumptions of Redlock that do not hold now, the most severe
 	// first.
 	Findings []Finding
+	// Guard is what the restart guard in this process knows; nil: none runs here.
+	Guard *GuardView
 	// Ripening is how many locks are in a state that is a danger if it lasts and has
 	// not lasted long enough to be told. Young: the first of them cannot have, since
 	// the locks were read for the first time only just now. Whoever looks once waits
@@ -110,6 +112,21 @@ func (s *Snapshot) Unread() []Unread {
 		}
 	}
 	return out
+}
+
+// LockNamed is the lock that a name means: by its first key, or by a further one; nil: there is none.
+func (s *Snapshot) LockNamed(name string) *Lock {
+	if l := s.Locks.Get(name); l != nil {
+		return l
+	}
+	for l := range s.Locks.All() {
+		for _, k := range l.Keys() {
+			if k.Raw() == name {
+				return l
+			}
+		}
+	}
+	return nil
 }
 
 // NodeState tells apart why a node does or does not serve.

@@ -293,8 +293,8 @@ func (c *Client) checkTTL(op, resource string, ttl time.Duration) error {
 	switch drift := c.opt.Drift(ttl); {
 	case ttl < time.Millisecond:
 		detail = fmt.Sprintf("TTL %s is below 1ms, the unit of Redis", ttl)
-	case ttl > maxTTL:
-		detail = fmt.Sprintf("TTL %s is above %s", ttl, maxTTL)
+	case ttl > LongestTTL:
+		detail = fmt.Sprintf("TTL %s is above %s", ttl, LongestTTL)
 	case drift >= ttl:
 		detail = fmt.Sprintf("TTL %s leaves no validity: the drift allowance is %s", ttl, drift)
 	default:

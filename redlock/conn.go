@@ -15,7 +15,7 @@ const (
 	opExtend
 	opRelease
 	opInspect
-	opRevoke   // value: the tombstone; ttl: of a copy that has none
+	opRevoke   // value: the tombstone; ttl: of a copy whose own is none or above LongestTTL
 	opTakeHash // token: the only field of the hash
 	opFence    // value: the fencing token; ttl: of the counter, beyond the time that the number stands for
 )

@@ -86,8 +86,9 @@ func (o Options) pause(attempt int, random float64) time.Duration {
 }
 
 const (
-	// maxTTL keeps the arithmetic of times far from its limits.
-	maxTTL = 10 * 365 * 24 * time.Hour
+	// LongestTTL is the longest TTL of a grant. A copy with a longer one is as good as one
+	// without.
+	LongestTTL = 10 * 365 * 24 * time.Hour
 
 	// The pause before a node is connected anew grows between these.
 	backoffMin = 100 * time.Millisecond

@@ -34,6 +34,10 @@ var (
 // Quorum is ⌊n/2⌋ + 1 of the configured n, whatever is up.
 func Quorum(n int) int { return n/2 + 1 }
 
+// Blocking is on how many of n nodes copies of one token keep everybody else from a
+// quorum.
+func Blocking(n int) int { return n - Quorum(n) + 1 }
+
 // Status is what one node said or did in one operation.
 type Status uint8
 
@@ -71,8 +75,8 @@ type NodeResult struct {
 	// Len is the length of that value in bytes, where Token is the beginning of a
 	// longer one (see [Client.Inspect]).
 	Len int64
-	// TTL is the remaining time of the copy found when the answer came; negative:
-	// it has none.
+	// TTL is the remaining time of the copy found when the answer came, 292 years at
+	// most; negative: it has none.
 	TTL time.Duration
 	// MayLiveUntil, of a release or of a failed attempt: a copy may be left on
 	// this node until then at the latest. Zero: it is gone for certain, or has no

@@ -6,6 +6,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -36,12 +37,14 @@ if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KE
 return 1`
 
 // revokeScript puts a tombstone in the place of a token. The TTL stays; a copy
-// that has none gets one, since its tombstone would otherwise stand for ever.
+// that has none, or one that no grant has, gets another, since its tombstone would
+// otherwise stand for ever.
 const revokeScript = `
 local n = redis.call('strlen', KEYS[1])
 if n == 0 then return 0 end
 if n ~= #ARGV[1] or redis.call('get', KEYS[1]) ~= ARGV[1] then return -1 end
-if redis.call('pttl', KEYS[1]) < 0 then
+local left = redis.call('pttl', KEYS[1])
+if left < 0 or left > tonumber(ARGV[4]) then
   redis.call('set', KEYS[1], ARGV[2], 'px', ARGV[3])
 else
   redis.call('set', KEYS[1], ARGV[2], 'xx', 'keepttl')
@@ -178,7 +181,7 @@ func (c *call) appendTo(b []byte) []byte {
 	case opRelease:
 		return c.appendScript(b, releaseLua, []string{c.key}, c.token)
 	case opRevoke:
-		return c.appendScript(b, revokeLua, []string{c.key}, c.token, c.value, millis(c.ttl))
+		return c.appendScript(b, revokeLua, []string{c.key}, c.token, c.value, millis(c.ttl), millis(LongestTTL))
 	case opTakeHash:
 		return c.appendScript(b, takeHashLua, []string{c.key}, c.token, c.value)
 	case opFence:
@@ -341,7 +344,7 @@ func (c *call) readInspect(r resp.Value) (NodeResult, bool) {
 	case kind.Text == "none":
 		return NodeResult{Status: StatusAbsent}, true
 	}
-	res := NodeResult{Type: kind.Text, TTL: time.Duration(pttl.N) * time.Millisecond}
+	res := NodeResult{Type: kind.Text, TTL: time.Duration(min(pttl.N, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond}
 	if pttl.N < 0 {
 		res.TTL = -1
 	}

@@ -25,8 +25,9 @@ func IsTombstone(value string) bool { return strings.HasPrefix(value, tombstoneP
 // Revoke takes a lock from the holder of token: on each node that has the token
 // a tombstone takes its place, with the TTL that is left, so that the holder's
 // next extension fails. The holder may go on until its validity ends, and nobody
-// else gets a quorum before. A copy without TTL ends in atMost, which must be at
-// least a millisecond. It needs Redis 6.0 or later.
+// else gets a quorum before if tombstones are on [Blocking] nodes. A copy without
+// TTL, or with a TTL above ten years, which no grant has, ends in atMost: at least a
+// millisecond. It needs Redis 6.0 or later.
 //
 // The error is nil when the token is left on less than a quorum and was
 // replaced somewhere; [ErrNotHeld] and [ErrNoQuorum] are as in [Client.Release].
@@ -34,8 +35,8 @@ func IsTombstone(value string) bool { return strings.HasPrefix(value, tombstoneP
 func (c *Client) Revoke(ctx context.Context, resource, token string, atMost time.Duration) ([]NodeResult, error) {
 	const op = "revoke"
 	switch {
-	case atMost < time.Millisecond || atMost > maxTTL:
-		return nil, invalid(op, resource, fmt.Sprintf("a TTL of %s for copies without one is not between 1ms and %s", atMost, maxTTL))
+	case atMost < time.Millisecond || atMost > LongestTTL:
+		return nil, invalid(op, resource, fmt.Sprintf("a TTL of %s for copies without one is not between 1ms and %s", atMost, LongestTTL))
 	case IsTombstone(token):
 		return nil, invalid(op, resource, "it is revoked already")
 	}

@@ -91,6 +91,36 @@ func TestRevokeGivesAnEndToCopiesWithoutOne(t *testing.T) {
 	}
 }
 
+// No grant has a TTL above ten years: a tombstone with the rest of one would stand for ever.
+func TestRevokeGivesAnEndToCopiesThatEndInTenYears(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	c := open(t, servers, patient())
+	const most, year = 10 * 365 * 24 * time.Hour / time.Millisecond, 365 * 24 * time.Hour
+	for name, ms := range map[string]int64{"the longest of a grant": int64(most), "above it": int64(most) + 60_000, "near 2⁶³": 9_223_370_000_000_000_000} {
+		for _, s := range servers {
+			if _, err := s.Do(t.Context(), "SET", name, "x", "PX", ms); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, err := c.Inspect(t.Context(), name)
+		if err != nil || before[0].TTL < 9*year {
+			t.Fatalf("%s: a TTL of %d ms is read as %s, %v", name, ms, before[0].TTL, err)
+		}
+		if _, err := c.Revoke(t.Context(), name, "x", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		seen, err := c.Inspect(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range seen {
+			if stays := r.TTL > time.Minute; stays != (ms == int64(most)) || r.TTL <= 0 {
+				t.Errorf("%s: the tombstone on %s ends in %s", name, r.Node, r.TTL)
+			}
+		}
+	}
+}
+
 func TestForceReleaseComparesTheToken(t *testing.T) {
 	servers := labtest.Servers(t, 5)
 	c := open(t, servers, patient())

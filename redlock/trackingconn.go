@@ -174,7 +174,7 @@ func readCopy(left, value resp.Value) message {
 	}
 	m := message{there: true, ttl: -1}
 	if left.N >= 0 {
-		m.ttl = min(time.Duration(min(left.N, int64(maxTTL/time.Millisecond)))*time.Millisecond, maxTTL)
+		m.ttl = min(time.Duration(min(left.N, int64(LongestTTL/time.Millisecond)))*time.Millisecond, LongestTTL)
 	}
 	if value.Kind == '$' {
 		m.token = value.Text // something that is no string has none

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"redlockctl/internal/lockform"
+	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
@@ -43,7 +44,7 @@ func TestRevoke(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("R")
-	r.sees("Revoke orders:42 ?", "n1 9s · n3 9s · n5 9s; margin 0", "no more extensions; others wait until",
+	r.sees("Revoke orders:42 ?", "n1 9s · n3 9s · n5 9s", "Margin another client can get in: after 2 more restarts of nodes", "no more extensions; others wait until",
 		"works on after that shares it", "Made by DistributedLock, web-7 (pid 811): its thread works on until it asks again")
 	r.settle()
 	r.press("enter")
@@ -58,6 +59,21 @@ func TestRevoke(t *testing.T) {
 	r.run()
 	r.sent(fmt.Sprintf("revoke %q %q because %q", "orders:42", token42, "runs for hours"))
 	r.sees("revoke orders:42: done", "1 copy revoked: it ends by itself", "n1 ● ok a tombstone in its place", "n2 ○ absent held no copy")
+}
+
+func TestARevokeOnTooFewNodes(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+	r.under("orders:42")
+	r.press("R")
+	r.settle()
+	r.typed("runs for hours")
+	r.press("tab")
+	r.typed("orders:42")
+	r.press("enter")
+	r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}, {Node: "n2", Status: redlock.StatusAbsent}}
+	r.acts.err = operator.ErrPartly
+	r.run()
+	r.sees("revoke orders:42: done in part", "revoked on too few nodes", "n1 ● ok a tombstone in its place")
 }
 
 func TestRevokeRefusesAChangedHolder(t *testing.T) {
@@ -286,7 +302,7 @@ func TestForceReleaseOfASplitLock(t *testing.T) {
 		sent   string // the tokens
 	}{
 		{1, []string{"all copies deleted now: the name is free at once", "nobody holds job by these copies"}, `"aaaa" "bbbb"`},
-		{2, []string{"all copies of this token deleted now", "other copies stay, on a minority: others can have a quorum of the rest"}, `"aaaa"`},
+		{2, []string{"all copies of this token deleted now", "other copies stay, so the name is not free: only their owner"}, `"aaaa"`},
 		{3, []string{"all copies of this token deleted now", "other copies stay"}, `"bbbb"`},
 	} {
 		l := monitortest.LockOf(monitortest.Epoch, "job", monitor.LockSplit, "aaaa", "9 9 - - -")

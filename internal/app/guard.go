@@ -59,7 +59,7 @@ func (k *guardEvents) take(cluster string, e restartguard.Event) {
 // vouch has a guard announce what a monitor beside it knows of locks, so that who looks for the
 // first time says the same, until ctx ends.
 func vouch(ctx context.Context, mon *observe.Monitor, g *restartguard.Guard) {
-	const pause = 200 * time.Millisecond
+	const pause = 50 * time.Millisecond // what a look says is this old, and as old as its last probe
 	for version := uint64(0); ; {
 		select {
 		case <-ctx.Done():

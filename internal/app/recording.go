@@ -88,7 +88,7 @@ type acts struct {
 func (a *acts) step(now time.Time, done []audit.Record, from record.Source) (untold []monitor.Event) {
 	events, _ := from.EventsSince(a.seq)
 	for _, e := range events {
-		if a.seq = e.Seq; e.Kind == "force-released" || e.Kind == "revoked" {
+		if a.seq = e.Seq; slices.Contains([]string{"force-released", "revoked", monitor.LockLostMajority.String()}, e.Kind) {
 			a.seen = append(a.seen, e)
 		}
 	}

@@ -216,21 +216,6 @@ type lockPageJSON struct {
 	Findings []view.FindingDoc `json:"findings"`       // that are about it
 }
 
-// lockOf is the lock that a name means: by its first key, or by a further one.
-func lockOf(s *monitor.Snapshot, name string) *monitor.Lock {
-	if l := s.Locks.Get(name); l != nil {
-		return l
-	}
-	for l := range s.Locks.All() {
-		for _, k := range l.Keys() {
-			if k.Raw() == name {
-				return l
-			}
-		}
-	}
-	return nil
-}
-
 // unseen is the error of a lock that is not there, or of which nobody can say.
 func unseen(s *monitor.Snapshot, name string) error {
 	answer := view.Answering(s)
@@ -247,7 +232,7 @@ func unseen(s *monitor.Snapshot, name string) error {
 // showLock prints one lock, and is an error where there is none; in a row of
 // snapshots it is none.
 func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) error {
-	l := lockOf(s, name)
+	l := s.LockNamed(name)
 	about := slices.DeleteFunc(view.Rows(s.Findings), func(f *monitor.Finding) bool { return l == nil || f.Key != l.Key })
 	doc := lockPageJSON{ClusterDoc: view.DocOfCluster(s), Findings: view.DocsOfFindings(about, s.At)}
 	if l != nil {

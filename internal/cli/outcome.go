@@ -186,9 +186,6 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 	if did == "revoked" && len(none) > 0 {
 		fmt.Fprintf(w, "  no copy was on %s\n", safetext.Escape(strings.Join(none, " ")))
 	}
-	if n := len(results); did == "revoked" && len(names) < n-redlock.Quorum(n)+1 {
-		fmt.Fprintf(w, "  revoked on %d of %d nodes only: that protects nobody, another client can get in on the others\n", len(names), n)
-	}
 	for _, o := range others {
 		fmt.Fprintf(w, "  %s\n", safetext.Escape(o))
 	}
@@ -281,7 +278,7 @@ func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(
 }
 
 // failureJSON is the document of an act on a lock that failed. Error is
-// contended, no quorum, not held, expired, refused, denied, invalid or failed.
+// contended, no quorum, partly revoked, not held, expired, refused, denied, invalid or failed.
 type failureJSON struct {
 	Name       safetext.Text    `json:"name"`
 	NameBase64 string           `json:"name_base64,omitempty"`
@@ -333,6 +330,9 @@ func failureDoc(name string, results []redlock.NodeResult, err error) failureJSO
 func failureWord(err error) string {
 	if errors.As(err, new(exit.Denied)) {
 		return "denied"
+	}
+	if errors.Is(err, operator.ErrPartly) {
+		return "partly revoked"
 	}
 	switch exit.Of(err) {
 	case exit.Contended:

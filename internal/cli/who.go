@@ -12,7 +12,6 @@ import (
 	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
-	"redlockctl/internal/lockform"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -120,7 +119,7 @@ connections, and applications without a name that share an address.`,
 			case err != nil:
 				return err
 			}
-			relied, at := a.reliedOn(ctx, cfg, found)
+			relied, at := app.ReliedOn(ctx, cfg, found, a.Reading)
 			return a.printWho(cfg.Cluster.Name, found, relied, at)
 		}),
 	}
@@ -147,24 +146,8 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 	if err != nil {
 		return err
 	}
-	relied, at := a.reliedOn(ctx, cfg, found)
+	relied, at := app.ReliedOn(ctx, cfg, found, a.Reading)
 	return a.printWho(cfg.Cluster.Name, found, relied, at)
-}
-
-// reliedOn is the lock of an answer that has no majority, where a client relies on it all the same,
-// or may, and the snapshot that tells it; nil: nobody does, as far as can be seen.
-func (a *commandLine) reliedOn(ctx context.Context, cfg *config.Config, w *who.Answer) (*monitor.Lock, *monitor.Snapshot) {
-	if w.Held >= redlock.Quorum(w.N) {
-		return nil, nil
-	}
-	s, err := a.look(ctx, cfg, app.Aim{Keys: lockform.PossibleSiblings(w.Key)})
-	if err != nil {
-		return nil, nil
-	}
-	if l := lockOf(s, w.Key); l != nil && l.ReliedOn() && l.Held < s.Cluster.Quorum {
-		return l, s
-	}
-	return nil, nil
 }
 
 // printWho prints an answer; it is an error if nobody can answer, or nobody holds it. relied is the

@@ -10,7 +10,6 @@ import (
 
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
@@ -31,46 +30,6 @@ type Asked struct {
 	MaxTTL  time.Duration // of the cluster; 0: none
 	// Standing is what a monitor knows of the lock beside its copies; nil: nothing.
 	Standing *Standing
-}
-
-// Standing is who relies on a lock, whatever copies are left of it.
-type Standing struct {
-	Lock   *monitor.Lock
-	Access monitor.Access // who else can get it before HeldUntil
-}
-
-// standingOf is the standing of a lock in a snapshot.
-func standingOf(s *monitor.Snapshot, l *monitor.Lock) *Standing {
-	return &Standing{l, s.Access(l, nil)}
-}
-
-// reliedOn reports whether a client relies on one of these tokens, or may, though no quorum of
-// its copies is seen.
-func (s *Standing) reliedOn(tokens []TokenCopies) bool {
-	return s != nil && s.Lock.ReliedOn() && slices.ContainsFunc(tokens, func(t TokenCopies) bool { return t.Token == s.Lock.Holder.Raw() })
-}
-
-// until says until when the holder relies on the lock.
-func (s *Standing) until(now time.Time) string {
-	if at := s.Lock.HeldUntil(); !at.IsZero() {
-		return "until " + words.Moment(at, now) + " (" + at.Sub(now).Round(time.Second).String() + ")"
-	}
-	return "without end"
-}
-
-// risk is that of a force-release of a lock without a majority that a client relies on, or may.
-func (s *Standing) risk(name string, now time.Time) string {
-	if s.Lock.State == monitor.LockLostMajority {
-		risk := "its holder relies on it " + s.until(now) + " and is not notified: two clients will work on " + name
-		switch a := s.Access; {
-		case a.Now:
-			return risk + ". Another client can get in already"
-		case !a.Perhaps && a.From.IsZero():
-			return risk + ". Nobody else can get in before: wait"
-		}
-		return risk + ". Wait until then"
-	}
-	return "it may be held " + s.until(now) + ", as nodes do not answer or may have forgotten a vote: then two clients will work on " + name
 }
 
 // TokenCopies is one of the tokens of a lock, and the nodes that have its copies.
@@ -103,6 +62,7 @@ type Plan struct {
 	Shared []string
 
 	majority bool // a token has a quorum
+	standing *Standing
 }
 
 // Planner plans removals one after the other, by what a look at each lock finds.
@@ -124,13 +84,13 @@ func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan,
 	copies, err := o.locks.Inspect(ctx, name)
 	asked := Asked{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: tokens, Quorum: redlock.Quorum(len(copies)), MaxTTL: o.opt.MaxTTL}
 	plan, err := MakePlan(p.Way, asked)
-	if err == nil && !plan.majority && p.Look != nil {
-		// The copies do not tell whether a client relies on the lock.
+	if err == nil && (!plan.majority || len(plan.Tokens)+len(plan.Stay) > 1) && p.Look != nil {
+		// The copies do not tell who relies on the lock.
 		if p.seen, err = p.Look(ctx, name); err != nil {
 			return plan, err
 		}
 		if l := p.seen.Locks.Get(name); l != nil {
-			asked.Standing = standingOf(p.seen, l)
+			asked.Standing = StandingOf(p.seen, l)
 			plan, err = MakePlan(p.Way, asked)
 		}
 	}
@@ -169,8 +129,7 @@ func (p *Plan) AddKeys(s *monitor.Snapshot) bool {
 	return known == len(p.Shared)
 }
 
-// PlanOf is [MakePlan] for a lock as a snapshot shows it, by the name that is shown
-// for it.
+// PlanOf is [MakePlan] for a lock as a snapshot shows it, by the name that is shown for it.
 func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time.Time, tokens ...string) (Plan, error) {
 	a := Asked{Keys: []string{l.Key.Raw()}, Tokens: tokens, Name: name, Form: l.Form, Quorum: s.Cluster.Quorum, MaxTTL: s.Cluster.MaxTTL}
 	if l.Keys() != nil {
@@ -179,7 +138,7 @@ func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time
 			a.Keys = append(a.Keys, k.Raw())
 		}
 	}
-	a.Standing = standingOf(s, l)
+	a.Standing = StandingOf(s, l)
 	for i, c := range l.Copies.All() {
 		r := redlock.NodeResult{Status: redlock.StatusUnanswered}
 		if i < len(s.Nodes) {
@@ -205,7 +164,7 @@ func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time
 // MakePlan works out what taking a lock away means in the state that it is in, or
 // why it is refused.
 func MakePlan(way Way, a Asked) (Plan, error) {
-	p := Plan{Way: way, Keys: slices.Clone(a.Keys), Copies: a.Copies}
+	p := Plan{Way: way, Keys: slices.Clone(a.Keys), Copies: a.Copies, standing: a.Standing}
 	name := a.Keys[0]
 	if slices.Contains(a.Keys, "") {
 		return p, fmt.Errorf("%w: its name is empty, and a lock needs a name to be acted on: no action on it can be recorded", ErrRefused)
@@ -217,7 +176,7 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 	if len(a.Tokens) == 1 {
 		one = a.Tokens[0]
 	}
-	endless, revoked := false, false
+	noEnd, revoked := false, false
 	for _, r := range a.Copies {
 		f := lockform.Recognize(name, r.Type, r.Token, max(r.Len, int64(len(r.Token))), time.Now())
 		if why := refusal(way, name, r, f, one != "" && (r.Token == one || r.Token == "")); why != "" {
@@ -230,7 +189,7 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 				p.Stay = addCopy(p.Stay, token, r.Node)
 				continue
 			}
-			endless = endless || r.TTL < 0
+			noEnd = noEnd || endless(r)
 			revoked = revoked || redlock.IsTombstone(token)
 			p.Tokens = addCopy(p.Tokens, token, r.Node)
 			p.learn(f, token)
@@ -245,9 +204,13 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 		return p, p.nothingThere(name, a)
 	}
 	if way == Revoke && len(p.Tokens) == 1 && revoked {
-		return p, fmt.Errorf("%w: it is revoked already: nobody gets in before its TTL expires", ErrRefused)
+		means := ": nobody gets in before its TTL expires"
+		if on := len(p.Tokens[0].Nodes); on < redlock.Blocking(len(a.Copies)) {
+			means = fmt.Sprintf(", on %d of %d nodes only", on, len(a.Copies))
+		}
+		return p, fmt.Errorf("%w: it is revoked already%s", ErrRefused, means)
 	}
-	p.describe(a, endless, revoked)
+	p.describe(a, noEnd, revoked)
 	return p, nil
 }
 
@@ -325,84 +288,115 @@ func (e notHeardError) Error() string {
 
 func (notHeardError) Unwrap() error { return redlock.ErrNoQuorum }
 
-func (p *Plan) describe(a Asked, endless, revoked bool) {
-	most := 0
+// shape is what the texts of a plan follow from.
+type shape struct {
+	name     string
+	n, most  int  // nodes; copies of the token that has most of those that go
+	staying  int  // copies of other tokens
+	free     int  // nodes that can vote for others after a force-release
+	majority bool // those that go have a quorum
+	perhaps  bool // or may have one, with nodes that do not answer
+	another  bool // another token has one
+	revoked  bool // what goes are tombstones
+	relies   *monitor.Reliance
+	now      time.Time
+}
+
+func (p *Plan) describe(a Asked, noEnd, revoked bool) {
+	s := shape{name: cmp.Or(a.Name, safetext.Escape(a.Keys[0])), n: len(a.Copies), revoked: revoked && len(p.Tokens) == 1, now: time.Now()}
 	for _, t := range p.Tokens {
-		most = max(most, len(t.Nodes))
+		s.most = max(s.most, len(t.Nodes))
 	}
-	majority := most >= a.Quorum
-	p.majority = majority
-	relied := !majority && a.Standing.reliedOn(p.Tokens)
-	now := time.Now()
-	perhaps := !majority && most+len(p.Silent) >= a.Quorum
-	staying, another := 0, false
 	for _, t := range p.Stay {
-		staying += len(t.Nodes)
-		another = another || len(t.Nodes) >= a.Quorum
+		s.staying += len(t.Nodes)
+		s.another = s.another || len(t.Nodes) >= a.Quorum
 	}
-	name := cmp.Or(a.Name, safetext.Escape(a.Keys[0]))
-	switch p.Way {
-	case ForceRelease:
-		p.Effect = "all copies deleted now"
-		if staying > 0 {
-			p.Effect = "all copies of this token deleted now"
+	p.majority = s.most >= a.Quorum
+	s.majority, s.perhaps = p.majority, !p.majority && s.most+len(p.Silent) >= a.Quorum
+	s.relies = p.standing.relianceOf(p.Tokens)
+	s.free = s.n - s.staying - len(p.Silent) - p.standing.closed(p)
+	if p.Way == ForceRelease {
+		p.describeRelease(s, a.Quorum)
+	} else {
+		p.describeRevoke(s)
+		if noEnd {
+			p.Effect += "; a copy without TTL, or with one above ten years, ends in " + cmp.Or(a.MaxTTL, defaultTombstone).String()
 		}
-		switch free := len(a.Copies) - staying - len(p.Silent); {
-		case staying == 0 && len(p.Silent) == 0:
-			p.Effect += ": the name is free at once"
-		case staying > 0 && free < a.Quorum:
-			p.Effect += "; other copies stay, so the name is not free: only their owner, or who waits until they expire, can get a quorum"
-		case staying > 0:
-			p.Effect += "; other copies stay, on a minority: others can have a quorum of the rest"
-		case free >= a.Quorum:
-			p.Effect += ": others can have a quorum at once; on " + strings.Join(p.Silent, ", ") + " a copy may be left"
-		default:
-			p.Effect += "; copies may be left on " + strings.Join(p.Silent, ", ") + ", so the name may not be free"
+	}
+	switch text, all := p.standing.refusing(p.Copies, p.Tokens, s.now); {
+	case all:
+		p.Effect, p.Risk = "nothing can be removed now: "+text, "none while nothing is removed"
+		if s.relies != nil {
+			p.Risk += "; " + p.standing.belief(s.relies, s.now)
 		}
-		switch {
-		case revoked && len(p.Tokens) == 1:
-			p.Risk = "it is revoked already and ends by itself; a holder that still works is not told: two clients will work on " + name
-		case majority:
-			p.Risk = "a holder that still works is not told: two clients will work on " + name + ". Safer: revoke"
-		case relied:
-			p.Risk = a.Standing.risk(name, now)
-		case perhaps:
-			p.Risk = "if the nodes that do not answer have the missing copies, somebody holds it and is not told: two clients will work on " + name
-		case another:
-			p.Risk = "these copies have no quorum; those of the holder stay. An attempt that is still under way loses its votes"
-		default:
-			p.Risk = "nobody holds " + name + " by these copies: no token has a quorum. An attempt that is still under way loses its votes"
+	case text != "":
+		p.Effect += "; not removed: " + text
+	}
+	if others := p.standing.others(s.relies, s.now); others != "" && (!s.another || s.relies != nil || p.standing.Lock.Earlier != nil) {
+		p.Risk += ". Besides, " + others
+	}
+}
+
+// describeRelease says what a force-release does.
+func (p *Plan) describeRelease(s shape, quorum int) {
+	p.Effect = "all copies deleted now"
+	if s.staying > 0 {
+		p.Effect = "all copies of this token deleted now"
+	}
+	switch {
+	case s.staying == 0 && len(p.Silent) == 0 && s.free >= quorum:
+		p.Effect += ": the name is free at once"
+	case s.staying == 0 && len(p.Silent) == 0:
+		p.Effect += ": others can get in as soon as enough nodes serve"
+	case s.staying > 0 && s.free < quorum:
+		p.Effect += "; other copies stay, so the name is not free: only their owner, or who waits until they expire, can get a quorum"
+	case s.staying > 0:
+		p.Effect += "; other copies stay, on a minority: others can have a quorum of the rest"
+	case s.free >= quorum:
+		p.Effect += ": others can have a quorum at once; on " + strings.Join(p.Silent, ", ") + " a copy may be left"
+	default:
+		p.Effect += "; copies may be left on " + strings.Join(p.Silent, ", ") + ", so the name may not be free"
+	}
+	switch {
+	case s.revoked:
+		p.Risk = "it is revoked already and ends by itself; a holder that still works is not told: two clients will work on " + s.name
+	case s.majority:
+		p.Risk = "a holder that still works is not told: two clients will work on " + s.name + ". Safer: revoke"
+	case s.relies != nil:
+		p.Risk = p.standing.releaseRisk(s.relies, s.name, s.now)
+	case s.perhaps:
+		p.Risk = "if the nodes that do not answer have the missing copies, somebody holds it and is not told: two clients will work on " + s.name
+	case s.another:
+		p.Risk = "these copies have no quorum; those of the holder stay. An attempt that is still under way loses its votes"
+	default:
+		p.Risk = "nobody holds " + s.name + " by these copies: no token has a quorum. An attempt that is still under way loses its votes"
+	}
+	if p.BareDel != "" {
+		p.Risk += ". " + p.BareDel
+	}
+}
+
+// describeRevoke says what a revoke does.
+func (p *Plan) describeRevoke(s shape) {
+	on := fmt.Sprintf("tombstones on %d of %d nodes, which keep others out of those", s.most, s.n)
+	switch {
+	case s.majority:
+		p.Effect = "no more extensions; others wait until the TTL expires"
+		p.Risk = "a holder that works on after that shares it with the next one"
+	case s.relies != nil:
+		p.Effect = "no more extensions; " + on
+		p.Risk = p.standing.belief(s.relies, s.now) + "; tombstones on a minority do not keep others from the rest"
+		if !p.standing.isEarlier(s.relies) && p.standing.keepsOut() {
+			p.Risk = p.standing.belief(s.relies, s.now) + "; nobody else gets in before, as long as the nodes that lost its copies stay fenced"
 		}
-		if p.BareDel != "" {
-			p.Risk += ". " + p.BareDel
-		}
-	case Revoke:
-		switch {
-		case majority:
-			p.Effect = "no more extensions; others wait until the TTL expires"
-			p.Risk = "a holder that works on after that shares it with the next one"
-		case relied:
-			p.Effect = fmt.Sprintf("no more extensions; tombstones on %d of %d nodes, which keep others out of those", most, len(a.Copies))
-			held := "its holder relies on it "
-			if a.Standing.Lock.State != monitor.LockLostMajority {
-				held = "it may be held "
-			}
-			p.Risk = held + a.Standing.until(now) + "; tombstones on a minority do not keep others from the rest"
-		case perhaps:
-			p.Effect = "no extension on the nodes that answer; whether a quorum is revoked is not known: " + strings.Join(p.Silent, ", ") + " may have more copies"
-			p.Risk = "a holder that works on after its time shares it with the next one"
-		default:
-			p.Effect = fmt.Sprintf("tombstones on %d of %d nodes, which keep others out of those until they expire; the lock can be had on the rest", most, len(a.Copies))
-			p.Risk = "nobody holds " + name + " by these copies, so there is no holder to protect or to stop"
-			if another {
-				p.Risk = "these copies have no quorum; the holder has other ones, and is not told to stop"
-			}
-		}
-		if endless {
-			p.Effect += "; a copy without TTL gets the cluster's max TTL"
-			if a.MaxTTL > 0 {
-				p.Effect += ", " + a.MaxTTL.String()
-			}
+	case s.perhaps:
+		p.Effect = "no extension on the nodes that answer; whether a quorum is revoked is not known: " + strings.Join(p.Silent, ", ") + " may have more copies"
+		p.Risk = "a holder that works on after its time shares it with the next one"
+	default:
+		p.Effect = on + " until they expire; the lock can be had on the rest"
+		p.Risk = "nobody holds " + s.name + " by these copies, so there is no holder to protect or to stop"
+		if s.another {
+			p.Risk = "these copies have no quorum; the holder has other ones, and is not told to stop"
 		}
 	}
 }

@@ -25,11 +25,13 @@ type Removal struct {
 	Reason string // for the audit log
 	// OnlyKeys leaves out the keys that follow from the name of one of them.
 	OnlyKeys bool
+	// Standing is what was known of the lock when it was shown; nil: nothing beside its copies.
+	Standing *Standing
 }
 
 // Removal is what is done by the plan.
 func (p Plan) Removal(reason string) Removal {
-	r := Removal{Way: p.Way, Keys: p.Keys, Reason: reason}
+	r := Removal{Way: p.Way, Keys: p.Keys, Reason: reason, Standing: p.standing}
 	for _, t := range p.Tokens {
 		r.Tokens = append(r.Tokens, t.Token)
 	}
@@ -98,7 +100,7 @@ type removing func(ctx context.Context, resource, token string) ([]redlock.NodeR
 
 // removingBy is how it is done: [ForceRelease] deletes the copies, [Revoke] puts a
 // tombstone in the place of each, which has the rest of its TTL, or the cluster's max
-// TTL where it has none.
+// TTL where it has none, or one that no grant has.
 func (o *Operator) removingBy(way Way, hash bool) removing {
 	switch {
 	case way == Revoke:
@@ -165,53 +167,97 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 		// A release is sent although the context is over, so it must not begin then.
 		return failed(a.end(summary(found), ctxErr))
 	}
-	plan, err := MakePlan(r.Way, Asked{Keys: []string{key}, Copies: found, LookErr: err, Tokens: r.Tokens, Quorum: redlock.Quorum(len(found))})
+	plan, err := MakePlan(r.Way, Asked{Keys: []string{key}, Copies: found, LookErr: err, Tokens: r.Tokens, Quorum: redlock.Quorum(len(found)), Standing: r.Standing})
 	if err != nil {
 		return failed(a.end(joined("; ", summary(found), hashes(found)), err))
 	}
+	relied := r.Standing.reliedUntil(found, plan.Tokens, time.Now())
 	if len(r.Tokens) != 1 {
 		// Only now it is known whose copies will go: that too is on disk before
 		// they do.
-		if err := a.write(audit.Intent, hashes(found)); err != nil {
+		if err := a.write(audit.Intent, joined("; ", relied, hashes(found))); err != nil {
 			return failed(unlogged(err))
 		}
 	}
 	do := o.removingBy(r.Way, slices.ContainsFunc(found, func(r redlock.NodeResult) bool { return r.Type == "hash" }))
-	results, err := removeTokens(ctx, do, key, plan.Tokens, found)
-	out, detail, bad := []KeyOutcome{{Key: key, Results: results}}, summary(results), 0
+	results, err := removeTokens(ctx, do, key, plan.Tokens, found, r.Standing)
+	out, detail, bad := []KeyOutcome{{Key: key, Results: results}}, joined("; ", relied, summary(results)), 0
 	if err == nil && !r.OnlyKeys {
-		out = append(out, removeSiblings(ctx, do, key, plan.Tokens)...)
+		out = append(out, removeSiblings(ctx, do, r, key, plan.Tokens)...)
 		for i, k := range out[1:] {
 			if detail = joined("; ", detail, logTarget(k.Key)+" too"); k.Err != nil && bad == 0 {
 				bad, err = i+1, k.Err
 			}
 		}
 	}
+	if err == nil {
+		err = r.partly(key, results)
+	}
 	out[bad].Err = a.end(detail, err)
 	return out
 }
 
+// ErrPartly is returned when tombstones are on too few nodes to keep others from a quorum.
+var ErrPartly = errors.New("revoked on too few nodes")
+
+// partlyError is ErrPartly with what it means. It is a [redlock.ErrNoQuorum] too.
+type partlyError struct{ text string }
+
+func (e partlyError) Error() string   { return e.text }
+func (e partlyError) Unwrap() []error { return []error{ErrPartly, redlock.ErrNoQuorum} }
+
+// partly is the error of a revoke that protects nobody; nil: it does, or it is a force-release.
+func (r *Removal) partly(key string, results []redlock.NodeResult) error {
+	on := 0
+	for _, one := range results {
+		if one.Status == redlock.StatusOK {
+			on++
+		}
+	}
+	if r.Way != Revoke || on >= redlock.Blocking(len(results)) {
+		return nil
+	}
+	means := "that protects nobody, another client can get in on the others"
+	if now := time.Now(); r.Standing.keepsOut() && r.Standing.relianceOf(r.named()) != nil {
+		means = "nobody else gets in " + until(r.Standing.Lock.HeldUntil(), now) + ", as long as the nodes that lost its copies stay fenced"
+	}
+	return partlyError{fmt.Sprintf("\"%s\" is revoked on %d of %d nodes only: %s", safetext.Escape(key), on, len(results), means)}
+}
+
+// named are the tokens that were named.
+func (r *Removal) named() (tokens []TokenCopies) {
+	for _, t := range r.Tokens {
+		tokens = append(tokens, TokenCopies{Token: t})
+	}
+	return tokens
+}
+
 // removeSiblings removes the further keys of the same lock that follow from the name
 // of one: those that bear the same token.
-func removeSiblings(ctx context.Context, do removing, key string, tokens []TokenCopies) (out []KeyOutcome) {
+func removeSiblings(ctx context.Context, do removing, r Removal, key string, tokens []TokenCopies) (out []KeyOutcome) {
 	for _, t := range tokens {
 		for _, sibling := range lockform.Siblings(key, t.Token) {
 			if sibling == key {
 				continue
 			}
-			if results, err := do(ctx, sibling, t.Token); !errors.Is(err, redlock.ErrNotHeld) {
-				out = append(out, KeyOutcome{sibling, results, err})
+			results, err := do(ctx, sibling, t.Token)
+			if errors.Is(err, redlock.ErrNotHeld) {
+				continue
 			}
+			if err == nil {
+				err = r.partly(sibling, results)
+			}
+			out = append(out, KeyOutcome{sibling, results, err})
 		}
 	}
 	return out
 }
 
-func removeTokens(ctx context.Context, do removing, resource string, tokens []TokenCopies, found []redlock.NodeResult) ([]redlock.NodeResult, error) {
+func removeTokens(ctx context.Context, do removing, resource string, tokens []TokenCopies, found []redlock.NodeResult, known *Standing) ([]redlock.NodeResult, error) {
 	results := slices.Clone(found)
 	var failed error
 	deleted, changed := 0, false
-	var late []string // nodes that had a copy, and did not answer
+	var late, refused []string // nodes that had a copy, and did not answer; where copies are that were not removed
 	for i, t := range tokens {
 		released, err := do(ctx, resource, t.Token)
 		// That this token is gone by now is no failure as long as another was found
@@ -229,17 +275,28 @@ func removeTokens(ctx context.Context, do removing, resource string, tokens []To
 			if j >= 0 && (copyOf(found[j]) && found[j].Token == t.Token || !copyOf(found[j]) && i == 0) {
 				changed = changed || r.Status == redlock.StatusHeld
 				results[j] = r
-				if copyOf(found[j]) && !copyOf(r) && r.Status != redlock.StatusAbsent {
+				switch {
+				case !copyOf(found[j]) || copyOf(r) || r.Status == redlock.StatusAbsent:
+				case r.Status == redlock.StatusFenced:
+					if !endless(found[j]) {
+						results[j].MayLiveUntil = time.Now().Add(found[j].TTL)
+					}
+					refused = append(refused, known.stays(found[j], time.Now()))
+				default:
 					late = append(late, r.Node)
 				}
 			}
 		}
 	}
 	switch {
+	case failed != nil && refused != nil:
+		return results, fmt.Errorf("%w; not removed: %s", failed, strings.Join(refused, "; "))
 	case failed != nil:
 		return results, failed
 	case deleted == 0 && late != nil:
-		return results, notHeardError{resource, unheard(results, late)}
+		return results, notHeardError{resource, joined("; ", append(refused, unheard(results, late))...)}
+	case deleted == 0 && refused != nil:
+		return results, notHeardError{resource, "not removed: " + strings.Join(refused, "; ")}
 	case deleted == 0 && changed:
 		return results, fmt.Errorf("%q: %w, a moment ago", resource, ErrChanged)
 	case deleted == 0:

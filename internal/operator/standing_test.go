@@ -21,7 +21,7 @@ func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 		free  monitor.NodeState // of n4 and n5
 		risk  map[Way]string
 	}{
-		"its node stays fenced":      {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeServing, map[Way]string{ForceRelease: "Nobody else can get in before: wait", Revoke: "its holder relies on it until "}},
+		"its node stays fenced":      {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeServing, map[Way]string{ForceRelease: "Until then nobody else can get in: wait", Revoke: "its holder relies on it until "}},
 		"its node serves":            {monitor.LockLostMajority, monitor.NodeServing, monitor.NodeServing, map[Way]string{ForceRelease: "Another client can get in already", Revoke: "its holder relies on it until "}},
 		"nobody knows of a majority": {monitor.LockMayBeHeld, monitor.NodeFenced, monitor.NodeServing, map[Way]string{ForceRelease: "it may be held until ", Revoke: "it may be held until "}},
 		"nodes are silent beside it": {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeSlow, map[Way]string{ForceRelease: "its holder relies on it until ", Revoke: "its holder relies on it until "}},

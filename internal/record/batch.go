@@ -13,6 +13,7 @@ import (
 // looks follows what the locks are where their grants do not say it.
 type looks struct {
 	version uint64           // of the snapshot that was looked at last
+	counts  monitor.Counts   // of that snapshot
 	open    map[string]*look // by the name of the lock
 }
 

@@ -76,15 +76,21 @@ func openFile(path string) (db *sql.DB, lock *os.File, err error) {
 	return db, lock, nil
 }
 
-// prepare makes the tables where there are none.
+// prepare makes the tables where there are none, and brings up those of an older program.
 func prepare(db *sql.DB) error {
 	version, err := versionOf(db)
 	switch {
 	case err == nil && version > Version:
 		return ErrNewer
-	case err == nil:
-		return nil
-	case !errors.Is(err, ErrNoRecord):
+	case err != nil && !errors.Is(err, ErrNoRecord):
+		return err
+	}
+	if err == nil {
+		var has bool
+		if err := db.QueryRow(`SELECT count(*) > 0 FROM pragma_table_info('grants') WHERE name = 'ends'`).Scan(&has); err != nil || has {
+			return err
+		}
+		_, err = db.Exec(withEnds + ";" + indexEnds)
 		return err
 	}
 	tx, err := db.Begin()
@@ -92,7 +98,7 @@ func prepare(db *sql.DB) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.Exec(schema); err != nil {
+	if _, err := tx.Exec(schema + indexEnds); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(`INSERT INTO meta VALUES ('version', ?)`, strconv.Itoa(Version)); err != nil {

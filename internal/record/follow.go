@@ -36,12 +36,11 @@ const lostMajority = "lost majority"
 
 // begin opens a grant. What was open of the lock has ended unseen, or goes on to its end if its
 // majority was lost: two clients rely on the lock then.
-func (b *batch) begin(lock, token string, at, until time.Time, partly bool) {
+func (b *batch) begin(lock, token string, at, until time.Time, partly bool) *grant {
 	g := &b.grants
-	if one := b.openGrant(lock); one != nil && one.fell && one.until.After(at) {
-		g.end(one, one.until, lostMajority)
+	if one := b.openGrant(lock); one != nil {
+		g.close(one, at, notSeen)
 	}
-	b.end(lock, at, notSeen)
 	one := &grant{lock: lock, token: shortSHA(token), began: at, until: until, partly: partly}
 	if f := lockform.Recognize(lock, "string", token, int64(len(token)), at); f != nil {
 		one.owner, one.library = f.Owner.Raw(), f.Library
@@ -51,12 +50,7 @@ func (b *batch) begin(lock, token string, at, until time.Time, partly bool) {
 	}
 	g.open[lock] = one
 	g.change(one)
-}
-
-func (b *batch) end(lock string, at time.Time, how string) {
-	if one := b.openGrant(lock); one != nil {
-		b.grants.end(one, at, how)
-	}
+	return one
 }
 
 func (b *batch) follow(e monitor.Event) {
@@ -64,29 +58,36 @@ func (b *batch) follow(e monitor.Event) {
 	if b.taking.noneOpen {
 		b.taking.told[lock] = true
 	}
+	token := shortSHA(e.Token.Raw())
+	one := b.openGrant(lock)
 	switch e.Kind {
-	case "acquired":
-		if one := b.openGrant(lock); one == nil || one.token != shortSHA(e.Token.Raw()) {
-			b.begin(lock, e.Token.Raw(), e.At, e.Until, false)
+	case "acquired", "extended":
+		if one == nil {
+			one = b.grants.takeUp(lock, token)
 		}
-	case "extended":
-		if one := b.openGrant(lock); one != nil {
-			one.until, one.extended = e.Until, e.At
+		switch same := one != nil && one.token == token; {
+		case same && (e.Kind == "extended" || one.until.Before(e.Until)):
+			one.until, one.extended, one.ends = e.Until, e.At, ""
 			one.extensions += max(1, e.Times)
 			b.grants.change(one)
+		case !same && e.Kind == "acquired":
+			b.begin(lock, e.Token.Raw(), e.At, e.Until, false)
 		}
-	case "released", "expired", "revoked", "force-released", lostMajority:
-		if !b.follows && !e.Token.Empty() && b.openGrant(lock) == nil { // it was there at the start
-			b.begin(lock, e.Token.Raw(), b.began, e.Until, true)
-		}
-		one := b.openGrant(lock)
+	case "released", "expired", "revoked", "force-released", notSeen, lostMajority:
 		switch {
-		case one == nil || !e.Token.Empty() && one.token != shortSHA(e.Token.Raw()):
-		case e.Kind == lostMajority, e.Kind == "revoked" && !e.Until.IsZero(): // it goes on until then
-			one.fell, one.until = true, e.Until
+		case e.Token.Empty():
+		case one == nil && !b.follows: // it was there at the start
+			one = b.begin(lock, e.Token.Raw(), b.began, e.Until, true)
+		case e.Kind == lostMajority && (one == nil || one.token != token): // its majority was lost before it was seen
+			one = b.begin(lock, e.Token.Raw(), e.At, e.Until, true)
+		}
+		switch {
+		case one == nil || !e.Token.Empty() && one.token != token:
+		case e.Kind == lostMajority: // it goes on until then
+			one.ends, one.until = lostMajority, e.Until
 			b.grants.change(one)
-		case e.Kind == "expired" && one.fell:
-			b.grants.end(one, e.At, lostMajority)
+		case e.Kind == "expired", e.Kind == notSeen:
+			b.grants.close(one, e.At, e.Kind)
 		default:
 			b.grants.end(one, e.At, e.Kind)
 		}
@@ -96,27 +97,41 @@ func (b *batch) follow(e monitor.Event) {
 // endGone ends the open grants of locks that are gone: unseen, at the last moment at which
 // they were known, or at the TTL's end where that came first.
 func (b *batch) endGone(s *monitor.Snapshot) {
-	gone := func(one *grant) bool {
+	endIfGone := func(one *grant) {
 		l := s.Locks.Get(one.lock)
-		return !granted(l, s.Cluster.Quorum) && !(unseen(l) && one.token == shortSHA(l.Holder.Raw()))
-	}
-	ended := func(one *grant) {
+		switch {
+		case granted(l, s.Cluster.Quorum):
+			return
+		case l != nil && one.token == shortSHA(l.Holder.Raw()) && (unseen(l) || l.State == monitor.LockMayBeHeld):
+			if one.ends == "" {
+				one.ends = map[bool]string{true: notSeen, false: lostMajority}[unseen(l)]
+				b.grants.change(one)
+			}
+			return
+		case one.ends != "" && (one.until.IsZero() || one.until.After(b.now)):
+			b.look(one.lock, l)
+			return
+		}
 		at := b.seen
 		if !one.until.IsZero() && one.until.Before(at) {
 			at = one.until
 		}
-		b.grants.end(one, at, notSeen)
+		b.grants.close(one, at, notSeen)
 	}
 	for _, one := range b.grants.open {
-		if one != nil && gone(one) {
-			ended(one)
+		if one != nil {
+			endIfGone(one)
 		}
 	}
-	if b.grants.all || b.err != nil {
-		return
+	if !b.grants.all && b.err == nil {
+		b.writeGrants()
+		b.each(endIfGone, openGrants, b.cluster)
 	}
-	b.writeGrants()
-	rows, err := b.conn.QueryContext(context.Background(), openGrants, b.cluster)
+}
+
+// each does something with open grants of the file.
+func (b *batch) each(do func(*grant), query string, args ...any) {
+	rows, err := b.conn.QueryContext(context.Background(), query, args...)
 	if err != nil {
 		b.err = err
 		return
@@ -128,16 +143,41 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 			b.err = err
 			return
 		}
-		if gone(one) {
-			ended(one)
-		}
+		do(one)
 	}
 	b.err = cmp.Or(b.err, rows.Err())
 }
 
+// endDue ends the grants whose majority is seen no more and whose end nobody has told: a
+// monitor that came later does not know of them.
+func (b *batch) endDue(s *monitor.Snapshot) {
+	if b.writeGrants(); b.err != nil {
+		return
+	}
+	var due []string
+	b.each(func(one *grant) { due = append(due, one.lock) }, dueGrants, b.cluster, millis(b.now.Add(-slack)))
+	for _, lock := range due {
+		one, l := b.openGrant(lock), s.Locks.Get(lock)
+		switch {
+		case one == nil || one.ends == "":
+		case granted(l, s.Cluster.Quorum) && one.token == shortSHA(l.Holder.Raw()):
+			b.takeInGrant(l)
+		default:
+			b.grants.close(one, one.until, one.ends)
+			b.look(lock, l)
+		}
+	}
+}
+
 // granted reports whether a lock is one that somebody holds, or relies on without its majority.
 func granted(l *monitor.Lock, quorum int) bool {
-	return l != nil && (l.Held >= quorum && !l.Nobody || l.State == monitor.LockLostMajority)
+	switch {
+	case l == nil, l.Nobody:
+		return false
+	case l.State == monitor.LockOrphaned, l.State == monitor.LockMayBeHeld, l.State == monitor.LockRevoked: // copies of nobody, or maybe
+		return false
+	}
+	return l.Held >= quorum || l.State == monitor.LockLostMajority
 }
 
 // unseen reports whether no majority of a lock is seen, and nodes that do not tell may have
@@ -169,8 +209,8 @@ func (b *batch) writeGrants() {
 			b.minutes.ended(one)
 		}
 		if one.id != 0 {
-			b.exec(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, copies = ?, ended_ms = ?, ended = ? WHERE id = ?`,
-				null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how, one.id)
+			b.exec(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, copies = ?, ended_ms = ?, ended = ?, ends = ? WHERE id = ?`,
+				null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how, nothing(one.ends), one.id)
 		} else {
 			var owner any
 			if one.owner+one.library != "" {
@@ -178,8 +218,8 @@ func (b *batch) writeGrants() {
 					ON CONFLICT (owner, library) DO UPDATE SET owner = owner RETURNING id`, one.owner, one.library)
 			}
 			lock := b.lock(one.lock)
-			done := b.exec(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, copies, ended_ms, ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-				lock, one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how)
+			done := b.exec(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, copies, ended_ms, ended, ends) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				lock, one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how, nothing(one.ends))
 			if b.err == nil {
 				one.id, b.err = done.LastInsertId()
 			}
@@ -199,6 +239,10 @@ func (b *batch) writeGrants() {
 }
 
 func (m *minutes) ended(one *grant) {
+	if one.counted {
+		return // it was taken up again since
+	}
+	one.counted = true
 	c := m.of(one.lock)
 	c.total++
 	if one.how == lostMajority {

@@ -21,10 +21,11 @@ type grant struct {
 	extensions int
 	ended      time.Time
 	how        string
-	fell       bool          // its majority was lost: its holder relies on it until its end all the same
+	ends       string        // how it ends at until if nothing else is told of it: its majority is seen no more; "": it is
 	copies     string        // at the first look; "": there was none
 	wait       time.Duration // since the grant before it ended; 0: not known
 	dirty      bool
+	counted    bool // among the grants of its minute
 }
 
 // grants follows the grants of all locks. Of those that are open it remembers the ones
@@ -35,6 +36,7 @@ type grants struct {
 	most    int                  // how many are remembered
 	changed []*grant             // since they were written last
 	last    map[string]time.Time // when the last grant of a lock ended
+	lapsed  map[string]*grant    // the last grants that nobody saw end
 	locks   map[string]int64     // rows of locks by name
 	owners  map[string]int64
 }
@@ -43,7 +45,7 @@ type grants struct {
 const mostKnown = 1 << 16
 
 func newGrants() grants {
-	return grants{most: mostKnown, open: map[string]*grant{}, last: map[string]time.Time{}, locks: map[string]int64{}, owners: map[string]int64{}}
+	return grants{most: mostKnown, open: map[string]*grant{}, last: map[string]time.Time{}, lapsed: map[string]*grant{}, locks: map[string]int64{}, owners: map[string]int64{}}
 }
 
 func shortSHA(token string) [8]byte {
@@ -53,17 +55,19 @@ func shortSHA(token string) [8]byte {
 
 // Grants that are open, by what finds them; ?1 is the cluster.
 var (
-	openColumns = `SELECT g.id, l.name, g.token, g.began_ms, g.partly, g.until_ms, g.extensions, coalesce(g.copies, '') `
+	openColumns = `SELECT g.id, l.name, g.token, g.began_ms, g.partly, g.until_ms, g.extensions, coalesce(g.copies, ''), coalesce(g.ends, '') `
 	openGrants  = openColumns + fmt.Sprintf(`FROM grants g INDEXED BY grants_by_length CROSS JOIN locks l ON l.id = g.lock
 		WHERE %s = %d AND l.cluster = ?1`, lengthClass, len(lengths)+1)
 	openGrantOf = openColumns + `FROM locks l CROSS JOIN grants g INDEXED BY grants_of_lock ON g.lock = l.id
 		WHERE l.cluster = ?1 AND l.name = ?2 AND g.ended_ms IS NULL ORDER BY g.began_ms DESC LIMIT 1`
+	dueGrants = openColumns + `FROM grants g INDEXED BY grants_ending CROSS JOIN locks l ON l.id = g.lock
+		WHERE ` + ending + ` AND g.until_ms < ?2 AND l.cluster = ?1 LIMIT 1000`
 )
 
 func scanGrant(row interface{ Scan(...any) error }) (*grant, error) {
 	one := &grant{}
 	var token []byte
-	if err := row.Scan(&one.id, &one.lock, &token, (*ms)(&one.began), &one.partly, (*ms)(&one.until), &one.extensions, &one.copies); err != nil {
+	if err := row.Scan(&one.id, &one.lock, &token, (*ms)(&one.began), &one.partly, (*ms)(&one.until), &one.extensions, &one.copies, &one.ends); err != nil {
 		return nil, err
 	}
 	copy(one.token[:], token)
@@ -114,5 +118,36 @@ func (g *grants) end(one *grant, at time.Time, how string) {
 		clear(g.last)
 	}
 	g.last[one.lock] = at
+	if delete(g.lapsed, one.lock); how == notSeen {
+		if len(g.lapsed) >= mostKnown {
+			clear(g.lapsed)
+		}
+		g.lapsed[one.lock] = one
+	}
 	g.change(one)
+}
+
+// close ends a grant of which nothing more is known: at a moment, or at its end if its holder
+// relies on it until then.
+func (g *grants) close(one *grant, at time.Time, how string) {
+	if one.ends != "" {
+		how = one.ends
+		if !one.until.IsZero() {
+			at = one.until
+		}
+	}
+	g.end(one, at, how)
+}
+
+// takeUp has the last grant of a lock go on that nobody saw end, if it is that of a token.
+func (g *grants) takeUp(lock string, token [8]byte) *grant {
+	one := g.lapsed[lock]
+	if one == nil || one.token != token {
+		return nil
+	}
+	delete(g.lapsed, lock)
+	one.ended, one.how, one.ends = time.Time{}, "", ""
+	g.open[lock] = one
+	g.change(one)
+	return one
 }

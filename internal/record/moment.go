@@ -138,7 +138,7 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 	if err != nil {
 		return "", err
 	}
-	locks := make(map[string]*monitor.Lock, len(held))
+	locks, extended := make(map[string]*monitor.Lock, len(held)), map[string]bool{}
 	for i := range held {
 		g := &held[i]
 		l := &monitor.Lock{Key: safetext.New(g.Lock), Held: -1, Holder: safetext.New(TokenName(g.Token))}
@@ -153,13 +153,16 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 		if l.Held >= 0 && l.Margin() <= 0 {
 			l.State = monitor.LockBareMajority
 		}
-		locks[g.Lock] = l
+		locks[g.Lock], extended[g.Lock] = l, !g.Extended.IsZero()
 	}
 	if unread, err = r.lockStatesAt(s, locks); err != nil {
 		return "", err
 	}
 	all := make([]monitor.Lock, 0, len(locks))
-	for _, l := range locks {
+	for key, l := range locks {
+		if extended[key] && !l.MajorityEnd().IsZero() {
+			*l = l.Timed(l.Since(), time.Time{}) // not each extension was recorded
+		}
 		if end := l.MajorityEnd(); l.State == monitor.LockHeld && !end.IsZero() && end.Sub(s.At) <= time.Second {
 			l.State = monitor.LockExpiring
 		}
@@ -195,7 +198,11 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 				continue
 			}
 			l := locks[was.name]
-			if l == nil || l.Holder.Raw() != TokenName(was.token[:min(16, len(was.token))]) {
+			granted := l != nil && l.Holder.Raw() == TokenName(was.token[:min(16, len(was.token))])
+			if !granted && known == monitor.LockLostMajority {
+				continue // its grant has ended, and the state with the next write
+			}
+			if !granted {
 				l = &monitor.Lock{Key: safetext.New(was.name)}
 				locks[was.name] = l
 			}

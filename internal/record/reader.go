@@ -156,11 +156,20 @@ func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	all, err := r.grants(ofLocks+`WHERE l.cluster = ? AND l.name = ? AND g.began_ms < ? AND (g.ended_ms IS NULL OR g.ended_ms >= ?) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?`,
 		r.cluster, lock, millis(in.Until), millis(in.Since), n)
 	slices.Reverse(all)
-	for i := 1; i < len(all); i++ {
-		before := &all[i-1]
-		all[i].Overlaps = before.Ended.IsZero() || before.How != notSeen && before.Ended.After(all[i].Began)
+	var last *Grant // of those so far, the one that lasted longest
+	for i := range all {
+		g := &all[i]
+		g.Overlaps = last != nil && last.Token != g.Token && last.lastsBeyond(g.Began)
+		if last == nil || g.Ended.IsZero() || !last.lastsBeyond(g.Ended) {
+			last = g
+		}
 	}
 	return all, err
+}
+
+// lastsBeyond reports whether its holder relied on a grant at a moment after it began.
+func (g *Grant) lastsBeyond(t time.Time) bool {
+	return g.Ended.IsZero() || g.How != notSeen && g.Ended.After(t) || g.How == lostMajority && g.Until.IsZero()
 }
 
 const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `

@@ -36,7 +36,8 @@ CREATE TABLE grants (
   extensions INTEGER NOT NULL,
   copies TEXT,                     -- on which nodes, when it was first looked at: see lock_states; NULL: it never was
   ended_ms INTEGER,                -- NULL: not seen to end
-  ended TEXT                       -- released, expired, revoked, force-released, lost majority, not seen
+  ended TEXT,                      -- released, expired, revoked, force-released, lost majority, not seen
+  ends TEXT                        -- how it ends at until_ms if nothing else is told: its majority is seen no more; NULL: it is
 );
 CREATE INDEX grants_of_lock ON grants (lock, began_ms);
 CREATE INDEX grants_by_length ON grants (` + lengthClass + `, began_ms);
@@ -80,6 +81,14 @@ CREATE TABLE minutes (           -- of the grants that ended in this minute, by 
   PRIMARY KEY (cluster, minute_ms, pattern)
 ) WITHOUT ROWID;
 `
+
+// withEnds adds the column that files had not at first.
+const withEnds = `ALTER TABLE grants ADD COLUMN ends TEXT`
+
+// indexEnds finds the open grants whose majority is seen no more, by their end.
+const indexEnds = `CREATE INDEX IF NOT EXISTS grants_ending ON grants (until_ms) WHERE ` + ending
+
+const ending = `ends IS NOT NULL AND ended_ms IS NULL`
 
 // lengths are the bounds of the classes by which what lasted is indexed. To find what was
 // there at a moment, only so much of each class is looked at as can reach it: about as

@@ -114,8 +114,14 @@ func copiesOf(l *monitor.Lock) (copies, tokens string) {
 
 // lookOf is what a lock is worth to be recorded as; nil: nothing beside its grant, which
 // takes the copies of its first look.
-func (b *batch) lookOf(l *monitor.Lock) *look {
-	if l == nil || l.State == monitor.LockPartial && !unseen(l) || l.State == monitor.LockNotALock {
+func (b *batch) lookOf(key string, l *monitor.Lock) *look {
+	if l == nil {
+		if one := b.openGrant(key); one != nil && one.ends == lostMajority { // which only the record knows
+			return &look{state: monitor.LockLostMajority, tokens: string(one.token[:])}
+		}
+		return nil
+	}
+	if l.State == monitor.LockPartial && !unseen(l) || l.State == monitor.LockNotALock {
 		return nil // on its way, or no lock
 	}
 	now := &look{state: l.State}
@@ -126,9 +132,13 @@ func (b *batch) lookOf(l *monitor.Lock) *look {
 	if !unseen(l) && now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
 		return now
 	}
-	one := b.openGrant(l.Key.Raw())
+	one := b.openGrant(key)
 	if one == nil || string(one.token[:]) != now.tokens[:8] {
 		return nil
+	}
+	if one.ends != "" && !unseen(l) { // its majority is back
+		one.ends = ""
+		b.grants.change(one)
 	}
 	if one.copies == "" {
 		one.copies = now.copies
@@ -144,7 +154,7 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	if b.err != nil {
 		return
 	}
-	was, now := b.looks.open[key], b.lookOf(l)
+	was, now := b.looks.open[key], b.lookOf(key, l)
 	if was != nil && now != nil && was.state == now.state && was.tokens == now.tokens && was.copies == now.copies {
 		return
 	}
@@ -166,18 +176,23 @@ func (b *batch) look(key string, l *monitor.Lock) {
 
 func (b *batch) takeInGrant(l *monitor.Lock) {
 	lock, token := l.Key.Raw(), l.Holder.Raw()
-	if one := b.openGrant(lock); one != nil && one.token == shortSHA(token) {
-		if !one.until.Equal(l.HeldUntil()) {
-			one.until = l.HeldUntil()
-			b.grants.change(one)
+	one := b.openGrant(lock)
+	if one == nil {
+		one = b.grants.takeUp(lock, shortSHA(token))
+	}
+	if one == nil || one.token != shortSHA(token) {
+		at := b.now
+		if !l.Since().IsZero() {
+			at = l.Since()
 		}
-		one.fell = one.fell || l.State == monitor.LockLostMajority
-		return
+		one = b.begin(lock, token, at, l.HeldUntil(), true)
 	}
-	at := b.now
-	if !l.Since().IsZero() {
-		at = l.Since()
+	ends := ""
+	if l.State == monitor.LockLostMajority {
+		ends = lostMajority
 	}
-	b.begin(lock, token, at, l.HeldUntil(), true)
-	b.openGrant(lock).fell = l.State == monitor.LockLostMajority
+	if !one.until.Equal(l.HeldUntil()) || one.ends != ends {
+		one.until, one.ends = l.HeldUntil(), ends
+		b.grants.change(one)
+	}
 }

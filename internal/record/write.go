@@ -90,6 +90,9 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	if w.taking.on {
 		b.goOn(s)
 	}
+	if w.follows {
+		b.endDue(s)
+	}
 	b.writeGrants()
 	b.writeMinutes()
 	b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(now), w.run)
@@ -204,9 +207,18 @@ func (b *batch) clear(f openFinding) {
 	b.exec(`UPDATE findings SET cleared_ms = ? WHERE id = ?`, millis(b.now), f.id)
 }
 
+// stirred reports whether locks got into a state that is no grant's since the last write, or left it.
+func (w *writer) stirred(s *monitor.Snapshot) bool {
+	was, now := w.looks.counts, s.Counts
+	for _, st := range []monitor.LockState{monitor.LockHeld, monitor.LockExpiring, monitor.LockBareMajority, monitor.LockPartial, monitor.LockNotALock} {
+		was[st], now[st] = 0, 0
+	}
+	return w.follows && was != now
+}
+
 func (b *batch) lookAtLocks(from Source, s *monitor.Snapshot) {
 	keys, known := from.ChangedSince(b.looks.version)
-	b.looks.version = s.Version
+	b.looks.version, b.looks.counts = s.Version, s.Counts
 	switch {
 	case known:
 		for _, key := range keys {

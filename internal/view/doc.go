@@ -162,7 +162,7 @@ func (d *LockDoc) docAccess(l *monitor.Lock, s *monitor.Snapshot) {
 	}
 	end := l.HeldUntil()
 	d.HeldUntil = jsonTime(end)
-	a := s.Access(l, nil)
+	a := s.Access(l)
 	if a.Spare >= 0 {
 		d.Margin = &a.Spare
 	}

@@ -80,19 +80,6 @@ func guardName(g announce.Guard) string {
 	return "guard@" + Unicode.Escape(g.Host.Raw(), 20)
 }
 
-// sight is what the guard in this process knows of the starts of nodes; nil: none runs here.
-func (g *Guard) sight() *monitor.GuardView {
-	if !g.Here {
-		return nil
-	}
-	v := &monitor.GuardView{Nodes: make(map[string]monitor.GuardedNode, len(g.List)), Delay: g.Delay}
-	for i := range g.List {
-		s := &g.List[i]
-		v.Nodes[s.Node] = monitor.GuardedNode{Known: s.Known, Verified: s.Verified}
-	}
-	return v
-}
-
 // Waiting are the nodes that only the guard in this process lets rejoin.
 func (g *Guard) Waiting(s *monitor.Snapshot) (names []string) {
 	if !g.Here {

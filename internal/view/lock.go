@@ -243,7 +243,7 @@ func lockMargin(c *Context, l *monitor.Lock) Cell {
 
 // access is who else can get a lock before its holder's end.
 func (c *Context) access(l *monitor.Lock) monitor.Access {
-	return c.Snap.Access(l, c.Guard.sight())
+	return c.Snap.Access(l)
 }
 
 func lockAccess(c *Context, l *monitor.Lock) Cell {

@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
+	"redlockctl/internal/words"
 	"redlockctl/monitor"
 )
 
@@ -38,15 +39,10 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 // reliedText is until when a client may rely on a lock without a majority.
 func reliedText(c *Context, l *monitor.Lock) string {
 	until := untilText(c, l)
-	if mayBeHeld(c, l) {
+	if l.MayBeHeld() {
 		return "may be held " + until
 	}
 	return "held " + until + ", cannot be extended"
-}
-
-// mayBeHeld reports whether it is not known that a lock without a majority was granted.
-func mayBeHeld(c *Context, l *monitor.Lock) bool {
-	return l.State == monitor.LockMayBeHeld || l.State != monitor.LockLostMajority && l.Held+l.Lost < c.Snap.Cluster.Quorum
 }
 
 func untilText(c *Context, l *monitor.Lock) string {
@@ -56,9 +52,9 @@ func untilText(c *Context, l *monitor.Lock) string {
 	return "without end"
 }
 
-// marginFacts are who else can get a lock before its holder's end, and while how many losses the
+// MarginFacts are who else can get a lock before its holder's end, and while how many losses the
 // holder can extend it; none where nobody relies on it.
-func marginFacts(c *Context, l *monitor.Lock) []Fact {
+func MarginFacts(c *Context, l *monitor.Lock) []Fact {
 	if !l.ReliedOn() {
 		return nil
 	}
@@ -146,11 +142,11 @@ func leftOverFacts(c *Context, l *monitor.Lock) (facts []Fact) {
 		if i >= len(c.Snap.Nodes) || !leftOver(c, l, i) {
 			continue
 		}
-		n, goes := &c.Snap.Nodes[i], "stays until it is deleted: it has no TTL"
-		if !one.Expires.IsZero() {
-			goes = "goes at " + endClock(one.Expires, c.Now)
+		n, end := &c.Snap.Nodes[i], one.Expires
+		if farAway(end, c.Now) {
+			end = time.Time{}
 		}
-		f := Fact{Text: "on " + c.Name(n.Name) + ", " + n.State.String() + ": " + goes}
+		f := Fact{Text: "on " + c.Name(n.Name) + ", " + n.State.String() + ": " + words.Goes(end, c.Now)}
 		if facts == nil {
 			f.Label = "Left over"
 		}
@@ -188,12 +184,12 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	}
 	if l.ReliedOn() && l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum) {
 		until := untilText(c, l)
-		if mayBeHeld(c, l) {
+		if l.MayBeHeld() {
 			until = "maybe, " + until
 		}
 		facts = append(facts, Fact{"Held", until, Warn})
 	}
-	facts = append(append(facts, marginFacts(c, l)...), earlierFacts(c, l)...)
+	facts = append(append(facts, MarginFacts(c, l)...), earlierFacts(c, l)...)
 	holder := Fact{Label: "Holder", Text: c.Whole(l.Holder.Raw())}
 	if l.Nobody {
 		facts = append(facts, Fact{"Holder", l.NobodyText(), Bad}, Fact{Text: "most copies have the token " + holder.Text})

@@ -30,6 +30,14 @@ func Moment(at, now time.Time) string {
 	return at.Format("2006-01-02 15:04:05")
 }
 
+// Goes says when a copy on a node that refuses writes goes; a zero end: never.
+func Goes(end, now time.Time) string {
+	if end.IsZero() {
+		return "has no TTL, stays until it is deleted after the node serves"
+	}
+	return "goes at " + Moment(end, now)
+}
+
 // Signed is a duration with its sign, in whole milliseconds.
 func Signed(d time.Duration) string {
 	s := d.Round(time.Millisecond).String()

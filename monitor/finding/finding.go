@@ -118,7 +118,7 @@ const reread = 5 * time.Second
 func (f *Findings) Note(keys []string) { f.locks.note(keys) }
 
 // Look checks a snapshot and returns the findings that hold now, the most severe first. It
-// calls emit for each finding that opens or closes. It ignores the findings of s itself.
+// calls emit for each finding that opens or closes, and sets s.Guard. It ignores the findings of s.
 func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor.Finding {
 	now := s.At
 	if !f.looked.IsZero() && now.Sub(f.looked) < lookEvery {
@@ -129,9 +129,9 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 	if f.guard != nil {
 		g := f.guard()
 		f.sight = &g
-		k.guard = f.sight
+		k.guard, s.Guard = f.sight, f.sight
 	}
-	k.locks, k.shortest = f.locks.look(s, k.guard, f.opt.NodeTimeout)
+	k.locks, k.shortest = f.locks.look(s, f.opt.NodeTimeout)
 	for i := range f.checks {
 		c := &f.checks[i]
 		if c.after >= measured && k.discontinuity.Recent(now, measured) {

@@ -135,8 +135,8 @@ func (w *lockWatch) anew() { w.changed, w.cursor, w.slowly = nil, "", false }
 
 // look updates the watch from a snapshot and returns the locks that have been bad for long
 // enough, by kind, and the smallest TTL in use.
-func (w *lockWatch) look(s *monitor.Snapshot, guard *monitor.GuardView, nodeTimeout time.Duration) (map[int]badLocks, time.Duration) {
-	w.access = func(l *monitor.Lock) monitor.Access { return s.Access(l, guard) }
+func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[int]badLocks, time.Duration) {
+	w.access = s.Access
 	if w.bad == nil {
 		w.bad = map[string]*badLock{}
 	}

@@ -80,22 +80,22 @@ func TestABadLockIsFoundWhenItChanges(t *testing.T) {
 	}
 	var w lockWatch
 	s.Locks = monitor.NewLocks(many...)
-	w.look(s.Snapshot, nil, s.opt.NodeTimeout)
-	w.look(s.Snapshot, nil, s.opt.NodeTimeout)
+	w.look(s.Snapshot, s.opt.NodeTimeout)
+	w.look(s.Snapshot, s.opt.NodeTimeout)
 	many[lookAtLocks] = lockOf("z", monitor.LockOrphaned, "a", "", "", "", "")
 	s.Locks = monitor.NewLocks(many...)
-	if w.look(s.Snapshot, nil, s.opt.NodeTimeout); len(w.bad) != 0 {
+	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 0 {
 		t.Error("it looked at all of them again")
 	}
 	w.note([]string{"z", "gone"})
-	if w.look(s.Snapshot, nil, s.opt.NodeTimeout); len(w.bad) != 1 {
+	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 1 {
 		t.Error("not found")
 	}
 	// Of too many changes it takes no note, and looks at all.
 	w = lockWatch{slowly: true, cursor: "y"}
 	w.note(make([]string, changesSeen+1))
-	w.look(s.Snapshot, nil, s.opt.NodeTimeout)
-	if w.look(s.Snapshot, nil, s.opt.NodeTimeout); len(w.bad) != 1 {
+	w.look(s.Snapshot, s.opt.NodeTimeout)
+	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 1 {
 		t.Error("not found among all")
 	}
 }

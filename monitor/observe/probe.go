@@ -198,9 +198,7 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 		for k, param := range params {
 			configs[k] = pipe.ConfigGet(ctx, param)
 		}
-		if whole {
-			guards = pipe.PubSubChannels(ctx, announce.Pattern)
-		}
+		guards = pipe.PubSubChannels(ctx, announce.Pattern)
 	})
 	if err != nil {
 		return err
@@ -223,17 +221,15 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 			v.notes["info"] = monitor.Limit{Text: "INFO denied: restarts and roles are not seen", Do: monitor.AdviceRights}
 		}
 	}
-	if guards != nil {
-		switch err := guards.Err(); {
-		case err == nil:
-			v.guards = &guardsSight{known: true, all: announce.DecodeAll(guards.Val()), locks: announce.DecodeLocks(guards.Val())}
-			v.notes["guards"] = monitor.Limit{}
-		case wire.Says(err, "NOAUTH", "LOADING", "BUSY"), !wire.IsAnswer(err):
-			return err
-		default:
-			v.guards = &guardsSight{}
-			v.notes["guards"] = monitor.Limit{Text: "PUBSUB denied: guards are not seen", Do: monitor.AdviceRights}
-		}
+	switch err := guards.Err(); {
+	case err == nil:
+		v.guards = &guardsSight{known: true, all: announce.DecodeAll(guards.Val()), locks: announce.DecodeLocks(guards.Val())}
+		v.notes["guards"] = monitor.Limit{}
+	case wire.Says(err, "NOAUTH", "LOADING", "BUSY"), !wire.IsAnswer(err):
+		return err
+	default:
+		v.guards = &guardsSight{}
+		v.notes["guards"] = monitor.Limit{Text: "PUBSUB denied: guards are not seen", Do: monitor.AdviceRights}
 	}
 	if whole || !p.noConfig {
 		v.config = map[string]string{}

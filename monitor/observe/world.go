@@ -543,7 +543,8 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 		s.Findings = w.findings.Look(s, w.events.add)
 		s.Events = w.events.latest()
 		s.Ripening, s.Young = w.findings.Ripening(now, w.settledAt)
-		s.Assess(heard, true, w.findings.Guard())
+		s.Guard = w.findings.Guard()
+		s.Assess(heard, true, s.Guard)
 	}
 	return s
 }

@@ -88,6 +88,8 @@ var alarmTexts = map[monitor.LockState]string{
 // alarmText is what the state of the lock means.
 func alarmText(l *monitor.Lock) string {
 	switch {
+	case l.State == monitor.LockSplit && l.Earlier != nil:
+		return "another client got in before the holder's end: two clients rely on the lock"
 	case l.State == monitor.LockSplit && l.Tokens <= 1:
 		return "locks and other values at once"
 	case l.State == monitor.LockSplit && l.Nobody:

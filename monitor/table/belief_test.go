@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/monitor"
 )
 
@@ -226,6 +227,40 @@ func TestFirstLookAfterALoss(t *testing.T) {
 				t.Error(s)
 			}
 		})
+	}
+}
+
+// A client that is known by the announcements of others keeps its token, however often it is told of.
+func TestAnEarlierHolderThatGuardsTellOfKeepsItsToken(t *testing.T) {
+	const ttl = 30 * time.Second
+	guard := newRig(5, ttl).first()
+	guard.pass(time.Hour)
+	guard.set("k", "token-of-a", ttl, 0, 1, 2)
+	guard.scanAll()
+	guard.restart(0, true, false)
+	guard.scanAll()
+	guard.set("k", "token-of-b", ttl, 0, 3, 4)
+	guard.scanAll()
+	other := newRig(5, ttl)
+	other.now, other.servers = guard.now, guard.servers
+	other.first()
+	other.scanAll()
+	for range 5 {
+		for _, r := range []*rig{guard, other} {
+			all := append(guard.Vouches(guard.now), other.Vouches(other.now)...)
+			r.Heard(all, r.now)
+			r.scanAll()
+		}
+	}
+	for name, r := range map[string]*rig{"guard": guard, "other": other} {
+		if e := r.lock("k").Earlier; e == nil || e.Token.Raw() != "token-of-a" {
+			t.Errorf("%s: %+v", name, e)
+		}
+		for _, v := range r.Vouches(r.now) {
+			if v.Token != announce.TokenSum("token-of-a") {
+				t.Errorf("%s vouches for %+v", name, v)
+			}
+		}
 	}
 }
 

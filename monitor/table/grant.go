@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,11 +22,16 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	if holds && g.token >= 0 && a.holder != g.token && g.fell {
 		// Another client got in before the grant ended.
 		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
+		r.heard = announce.TokenSum(r.Tokens[g.token].Prefix)
 		*g = grant{token: -1}
 	}
 	switch {
+	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes tell of a majority that was not seen
+		*g = grant{token: a.holder, end: a.lock.Relied, fell: true}
+		t.emitLostMajority(r, 0, a.now)
 	case holds && g.token < 0:
 		*g = grant{token: a.holder, end: a.end}
+		delete(t.endings, r.key())
 		if t.settled && !r.early {
 			t.emit(t.grantEvent(r, a.holder, a.end, 0, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.Tokens[a.holder].Prefix, left(a.end, a.now))))
 		}
@@ -136,8 +142,12 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 		e.Token = safetext.New(token)
 		t.emit(e)
 	}
-	t.ended.add(r.key(), announce.TokenSum(token))
-	r.dropVotes(r.grant.token)
+	sum, g := announce.TokenSum(token), &r.grant
+	t.ended.add(r.key(), sum)
+	if (g.fell || g.lost > 0) && (g.end == 0 || g.end > now) && len(t.endings) < announce.MostLocks {
+		t.endings[r.key()] = ending{token: sum, until: cmp.Or(g.end, now+packed.Moment(t.maxTTL))}
+	}
+	r.dropVotes(g.token)
 	r.grant = grant{token: -1}
 }
 
@@ -152,18 +162,17 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	if g.end != 0 {
 		until = "until " + words.Moment(t.Time(g.end), t.Time(now))
 	}
-	kind, text, part := "lost majority", "lost its majority: held "+until+", cannot be extended", false
+	text, part := "lost its majority: held "+until+", cannot be extended", false
 	for i := range t.nodes {
 		part = part || t.nodes[i].justRestarted(now) || t.nodes[i].justWiped(now) // which tells it
 	}
 	switch {
 	case tombstones > 0:
-		kind, part = "revoked", false
-		text = fmt.Sprintf("revoked on %d of %s only: others can get in; may be held %s", tombstones, words.Count(len(t.nodes), "node", "nodes"), until)
+		part, text = false, fmt.Sprintf("revoked on %d of %s only: others can get in; may be held %s", tombstones, words.Count(len(t.nodes), "node", "nodes"), until)
 	case g.parted:
 		text, part = "copies were deleted, but not all of them: may be held "+until, false
 	}
-	e := t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, kind, r.key(), "%s (%s)", text, r.Tokens[g.token].Prefix))
+	e := t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, monitor.LockLostMajority.String(), r.key(), "%s (%s)", text, r.Tokens[g.token].Prefix))
 	e.Part = part
 	t.emit(e)
 }

@@ -216,7 +216,10 @@ func TestARevocationThatDidNotReachAll(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 			want := []string{"acquired", "revoked"}
-			if len(c.tokens) > 2 {
+			switch {
+			case c.want == monitor.LockMayBeHeld:
+				want[1] = "lost majority" // others can get in
+			case len(c.tokens) > 2:
 				want = []string{"acquired", "lost copy", "lost copy"} // and goes on
 			}
 			if !slices.Equal(r.kinds(), want) {

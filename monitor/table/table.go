@@ -58,6 +58,7 @@ type Table struct {
 	restartedAt            packed.Moment // the last restart of any node
 	ended                  ended
 	vouching               map[*record]struct{} // of which more is known than their copies tell
+	endings                map[string]ending    // by key: the last grant that ended before its time after copies of it were lost
 	emit                   func(monitor.Event)
 	// TakenBy is who took a lock from the holder of this token, as far as it is
 	// known; nil: nobody knows.
@@ -76,8 +77,8 @@ func New(names []string, quorum int, maxTTL, attempt time.Duration, now time.Tim
 		names:    names,
 		records:  map[string]*record{},
 		groups:   map[string]*group{},
-		vouching: map[*record]struct{}{},
-		locks:    monitor.NewLockTree(),
+		vouching: map[*record]struct{}{}, endings: map[string]ending{},
+		locks: monitor.NewLockTree(),
 	}
 	for i := range t.nodes {
 		t.nodes[i].epoch, t.nodes[i].incarnation = 1, 1

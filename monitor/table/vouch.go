@@ -1,6 +1,7 @@
 package table
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,12 +18,12 @@ import (
 // time says the same. They are the first by their keys; Until is by our clock.
 func (t *Table) Vouches(at time.Time) []announce.Lock {
 	now := t.Moment(at)
+	all := t.endedLocks(now)
 	records := make([]*record, 0, len(t.vouching))
 	for r := range t.vouching {
 		records = append(records, r)
 	}
 	slices.SortFunc(records, func(a, b *record) int { return strings.Compare(a.key(), b.key()) })
-	var all []announce.Lock
 	for _, r := range records {
 		if len(all) >= announce.MostLocks {
 			break
@@ -31,7 +32,7 @@ func (t *Table) Vouches(at time.Time) []announce.Lock {
 			delete(t.vouching, r)
 			continue
 		}
-		if r.earlier != nil {
+		if r.earlier != nil && (r.heard == [8]byte{} || r.heard == announce.TokenSum(r.earlier.Token.Raw())) { // its whole token is known
 			all = append(all, vouch(r.key(), r.earlier.Token.Raw(), r.earlier.Until))
 		}
 		if g := &r.grant; g.token >= 0 && g.fell {
@@ -58,6 +59,26 @@ func vouch(key, token string, until time.Time) announce.Lock {
 	return announce.Lock{Key: safetext.New(key), Token: announce.TokenSum(token), Short: announce.ShortToken(token), Until: until}
 }
 
+// ending is a grant that ended before its time. Who did not see that may say until then that its
+// holder relies on the lost copies.
+type ending struct {
+	token [8]byte
+	until packed.Moment
+}
+
+// endedLocks are the endings that others may not know.
+func (t *Table) endedLocks(now packed.Moment) (all []announce.Lock) {
+	for _, key := range slices.Sorted(maps.Keys(t.endings)) {
+		e := t.endings[key]
+		if e.until <= now {
+			delete(t.endings, key)
+			continue
+		}
+		all = append(all, announce.Lock{Key: safetext.New(key), Token: e.token, Ended: true})
+	}
+	return all
+}
+
 // vouchesFor reports whether more is known of r than its copies tell.
 func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	switch {
@@ -69,10 +90,15 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	return r.lock.State == monitor.LockOrphaned && t.lossWithin(now)
 }
 
-// lossWithin reports whether a node may have forgotten a vote that would be unexpired.
+// uptimeError is by how much who looks for the first time may take the start of a server for later
+// than it was: it says for how many whole seconds it has run.
+const uptimeError = 2 * time.Second
+
+// lossWithin reports whether a node may have forgotten a vote that would be unexpired, also in the
+// eyes of who looks for the first time.
 func (t *Table) lossWithin(now packed.Moment) bool {
 	for i := range t.nodes {
-		if n := &t.nodes[i]; n.loss.known && (t.maxTTL == 0 || now-n.loss.at < packed.Moment(t.maxTTL+t.Attempt)) {
+		if n := &t.nodes[i]; n.loss.known && (t.maxTTL == 0 || now-n.loss.at < packed.Moment(t.maxTTL+t.Attempt+uptimeError)) {
 			return true
 		}
 	}
@@ -85,18 +111,39 @@ func (t *Table) Heard(all []announce.Lock, at time.Time) {
 	for _, v := range all {
 		r := t.records[v.Key.Raw()]
 		if v.Ended {
-			if !t.ended.has(v.Key.Raw(), v.Token) {
-				t.ended.add(v.Key.Raw(), v.Token)
-				if r != nil {
-					t.markDirty(r)
-				}
-			}
+			t.hearEnd(r, v, now)
 			continue
 		}
-		if end := t.Moment(v.Until); end == 0 || end > now {
+		// What has ended here, a guard may have said before it knew.
+		if end := t.Moment(v.Until); (end == 0 || end > now) && !t.ended.has(v.Key.Raw(), v.Token) {
 			t.hearGrant(r, v, end)
 		}
 	}
+}
+
+// hearEnd takes in that nobody relies on a token any more. It ends a grant that is known by lost
+// copies alone; a majority that is seen speaks for itself.
+func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
+	known := t.ended.has(v.Key.Raw(), v.Token)
+	if !known {
+		t.ended.add(v.Key.Raw(), v.Token)
+	}
+	if r == nil {
+		return
+	}
+	k := r.tokenOfSum(v.Token)
+	if k < 0 && r.heard == v.Token {
+		k = r.grant.token
+	}
+	switch {
+	case k >= 0 && k == r.grant.token && r.grant.fell:
+		t.endGrant(r, now, monitor.LevelInfo, "released", "released, by what a guard saw")
+	case r.earlier != nil && (r.heard == v.Token || announce.TokenSum(r.earlier.Token.Raw()) == v.Token):
+		r.earlier = nil
+	case known:
+		return
+	}
+	t.markDirty(r)
 }
 
 // hearGrant takes in a grant that lost copies, unless the table knows a grant of its own.
@@ -113,12 +160,20 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 	}
 	switch {
 	case k >= 0 && k == r.grant.token: // it is known; maybe more copies of it are lost by now
-	case r.heard == v.Token:
-		return
 	case r.grant.token >= 0:
+		known := r.earlier != nil && announce.TokenSum(r.earlier.Token.Raw()) == v.Token
+		if known || k < 0 && r.heard == v.Token {
+			return
+		}
+		token := v.Short
+		if k >= 0 {
+			token = r.Tokens[k].Prefix
+		}
 		r.heard = v.Token
-		r.earlier = &monitor.Reliance{Token: safetext.New(v.Short), Until: t.Time(end)}
+		r.earlier = &monitor.Reliance{Token: safetext.New(token), Until: t.Time(end)}
 		t.markDirty(r)
+		return
+	case r.heard == v.Token:
 		return
 	default:
 		if r.heard = v.Token; k < 0 {
@@ -151,7 +206,7 @@ func (r *record) tokenOfSum(sum [8]byte) int8 {
 
 // learnToken gives a grant that a guard told of its token, now that a copy of it was read.
 func (r *record) learnToken(tok packed.Token) (k int8, ok bool) {
-	if k = r.grant.token; k < 0 || r.heard == [8]byte{} || announce.TokenSum(tok.Prefix) != r.heard || announce.TokenSum(r.Tokens[k].Prefix) == r.heard {
+	if k = r.grant.token; k < 0 || r.heard == [8]byte{} || announce.TokenSum(tok.Prefix) != r.heard || announce.TokenSum(r.Tokens[k].Prefix) == r.heard || !strings.HasPrefix(tok.Prefix, r.Tokens[k].Prefix) {
 		return -1, false
 	}
 	r.Tokens = slices.Clone(r.Tokens) // others share them

@@ -91,7 +91,11 @@ func (m *Desk) taking(way operator.Way, did string, words map[redlock.Status]str
 		verb: way.String(), did: did, way: &way, effect: way.Effect(), reasoned: true,
 		why: func(l *monitor.Lock) string { return m.whyNotTaken(way, l) },
 		act: func(t target, reason string) func(context.Context) Outcome {
-			return m.remove(operator.Removal{Way: way, Keys: t.keys, Tokens: t.whose(), Reason: reason}, words, done)
+			r := operator.Removal{Way: way, Keys: t.keys, Tokens: t.whose(), Reason: reason}
+			if l := m.LatestLock(t.keys[0]); l != nil {
+				r.Standing = operator.StandingOf(m.Latest, l)
+			}
+			return m.remove(r, words, done)
 		},
 	}
 }
@@ -361,6 +365,11 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 	if risk != "" {
 		out = append(out, st.Fact("Risk", st.Warn.Of(st.Our(risk))))
 	}
+	if l != nil {
+		for _, f := range view.MarginFacts(m.latest(), l) {
+			out = append(out, st.Fact(f.Label, st.Paint(f.Tone).Of(f.Text)))
+		}
+	}
 	if lacks != "" && !several {
 		out = append(out, st.Fact("Else", lacks))
 	}
@@ -380,10 +389,15 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 	return out
 }
 
+// latest is what facts of the latest snapshot are made of.
+func (m *Desk) latest() *view.Context {
+	return &view.Context{Glyphs: &m.St.Glyphs, Snap: m.Latest, Now: m.Now(), Guard: m.Guards}
+}
+
 // ownerFacts are what was answered and what is recorded of who holds the lock of a target, or
 // left it behind; several: more tokens than one have copies.
 func (m *Desk) ownerFacts(t target, l *monitor.Lock, several bool) (out []string) {
-	ctx := &view.Context{Glyphs: &m.St.Glyphs, Snap: m.Latest, Now: m.Now()}
+	ctx := m.latest()
 	if w := m.Answers[t.token]; w != nil && !several {
 		later := max(0, m.Now().Sub(w.At))
 		out = append(out, m.St.Fact("Owner", view.WhoHeadline(w)+", asked "+view.Age(later)+" ago"))
@@ -445,15 +459,12 @@ func (m *Desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		case monitor.CopyAbsent:
 			others = append(others, node+state+": holds none")
 		default:
-			others = append(others, node+state+": "+view.UnknownCopy(&view.Context{Snap: m.Latest, Now: now}, n, c))
+			others = append(others, node+state+": "+view.UnknownCopy(m.latest(), n, c))
 		}
 	}
 	has = st.None
 	if len(there) > 0 {
 		has = strings.Join(there, " "+st.Sep+" ")
-	}
-	if l.Held >= m.Latest.Cluster.Quorum {
-		has += "; margin " + view.Count(l.Margin())
 	}
 	return has, strings.Join(others, ";  ")
 }

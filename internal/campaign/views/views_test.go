@@ -1,0 +1,220 @@
+package views
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+)
+
+var (
+	events = flag.Int("events", 0, "kills, cordons and cuts; 200 for the long campaign")
+	seed   = flag.Uint64("seed", 0, "of all choices; 0: the time")
+)
+
+// pair is what was compared of two views.
+type pair struct {
+	name        string
+	compared    int
+	longest     time.Duration
+	differences []difference
+}
+
+// difference is what two views said differently of a lock for longer than is tolerated.
+type difference struct {
+	key         string
+	first, last time.Time // when it was asked
+	lag         time.Duration
+	text        string
+}
+
+func (p *pair) take(key string, at time.Time, lag time.Duration, said, then belief) {
+	p.compared++
+	if p.longest = max(p.longest, lag); lag <= tolerance {
+		return
+	}
+	for i := range p.differences {
+		if d := &p.differences[i]; d.key == key && at.Sub(d.last).Abs() < time.Second { // the same one
+			d.last, d.lag = at, max(d.lag, lag)
+			return
+		}
+	}
+	p.differences = append(p.differences, difference{key, at, at, lag, fmt.Sprintf("%s, and not %s", said, then)})
+}
+
+// Each moment has one answer, whatever view is asked.
+func TestViewsAgree(t *testing.T) {
+	if *events == 0 {
+		t.Skip("-events says how many")
+	}
+	logging.Disable()
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	s := open(t)
+	console, guard := newTimeline("console"), newTimeline("guard")
+	of := map[string]*answers{}
+	for _, name := range []string{"locks", "status", "who", "history", "replay"} {
+		of[name] = &answers{name: name}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	dice := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, n)) }
+	wg.Go(func() { s.follow(ctx, s.console.Monitor, console) })
+	wg.Go(func() { s.follow(ctx, s.guard.Monitor, guard) })
+	for i := range 4 {
+		wg.Go(func() { s.client(ctx, dice(uint64(10+i))) })
+	}
+	time.Sleep(3 * time.Second) // until the record follows the locks
+	wg.Go(func() { every(ctx, func() { s.askLocks(ctx, of["locks"]) }) })
+	wg.Go(func() { every(ctx, func() { s.askStatus(ctx, of["status"]) }) })
+	asked := 0
+	wg.Go(func() {
+		every(ctx, func() { s.askWho(ctx, keyOf(asked%locks), of["who"]); asked++ })
+	})
+	past := dice(2)
+	wg.Go(func() { every(ctx, func() { s.askPast(past, of["history"], of["replay"]) }) })
+	begun := time.Now()
+	done := s.act(ctx, dice(1), *events)
+	time.Sleep(time.Second)
+	stop()
+	wg.Wait()
+	t.Logf("seed %d: %d times masters were killed (%d in all), %d cordons, %d uncordons, %d cuts of the operator, in %s",
+		*seed, done.kills, done.killed, done.cordons, done.uncordons, done.cuts, time.Since(begun).Round(time.Second))
+	if a, b := s.truths.overlap(); a != nil {
+		t.Errorf("two clients relied on %s at once: %+v %+v", a.key, a, b)
+	}
+	s.tell(s.compare(console, guard, of), console, guard)
+}
+
+// compare compares each answer with what the views said that were followed.
+func (s *stage) compare(console, guard *timeline, of map[string]*answers) []*pair {
+	of["console"], of["guard"] = console.asked(), guard.asked()
+	var pairs []*pair
+	with := func(name string, line *timeline, agree func(said, then belief, sees sight) bool) {
+		p := &pair{name: name + " – " + line.name}
+		for _, a := range of[name].all {
+			if a.at.After(line.end.Add(-time.Second)) {
+				continue // what follows is not known
+			}
+			sees := s.seenAt(a.at)
+			lag, then := line.lag(a.key, a.at, func(b belief) bool { return agree(a.belief, b, sees) })
+			if a.lasted > 0 {
+				lag = min(lag, a.lasted)
+			}
+			p.take(a.key, a.at, lag, a.belief, then)
+		}
+		pairs = append(pairs, p)
+	}
+	agree := s.tokens.agree
+	// Both are the operator's: they see the same but in the moment in which that changes.
+	// A single look that gets no quorum of answers says so, where the console remembers.
+	alike := func(single, console belief, sees sight) bool {
+		return agree(single, console, whole) || single.class == unknown && sees == less ||
+			sees == moved && (agree(single, console, moved) || agree(console, single, moved))
+	}
+	with("locks", console, alike)
+	with("who", console, alike)
+	with("status", console, func(single, console belief, sees sight) bool { return sees == moved || alike(single, console, sees) })
+	with("console", guard, agree)
+	with("guard", console, func(said, then belief, sees sight) bool { return agree(then, said, sees) })
+	with("replay", guard, func(said, then belief, _ sight) bool { return agree(said, then, whole) })
+	// It tells of grants alone: a token that was never granted may hold the lock all the same.
+	with("history", guard, func(said, then belief, _ sight) bool {
+		return said.class == nobody && then.class == perhaps || said.class.relied() == then.class.relied() && (!said.class.relied() || s.tokens.of(said.token) == s.tokens.of(then.token))
+	})
+	with("locks", guard, agree)
+	with("who", guard, agree)
+	with("locks", console, func(said, then belief, sees sight) bool {
+		return said.access == then.access || said.class != then.class || sees == moved
+	})
+	pairs[len(pairs)-1].name += ", who can get in"
+	return append(pairs, s.withTruth(of)...)
+}
+
+// known is how long after a grant every view has to know it: a probe's interval and the tolerance.
+const known = 200*time.Millisecond + tolerance
+
+// withTruth compares each answer with what the clients believe: nobody may be told that nobody relies
+// on a lock while somebody does.
+func (s *stage) withTruth(of map[string]*answers) (pairs []*pair) {
+	s.truths.mu.Lock()
+	defer s.truths.mu.Unlock()
+	byKey := map[string][]*truth{}
+	for _, b := range s.truths.all {
+		byKey[b.key] = append(byKey[b.key], b)
+	}
+	for _, name := range []string{"console", "guard", "locks", "who", "history", "replay"} {
+		p := &pair{name: name + " – clients"}
+		for _, a := range of[name].all {
+			for _, b := range byKey[a.key] {
+				if a.at.Before(b.from.Add(known)) || a.at.After(b.until) {
+					continue
+				}
+				lag := time.Duration(0)
+				if a.belief.class == nobody {
+					lag = a.at.Sub(b.from)
+				}
+				p.take(a.key, a.at, lag, a.belief, belief{class: held, token: b.token, until: b.until})
+			}
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs
+}
+
+// tell prints what was compared, and fails the test where there are differences.
+func (s *stage) tell(pairs []*pair, lines ...*timeline) {
+	const most = 12
+	var text strings.Builder
+	fmt.Fprintf(&text, "\n%-34s %10s %12s %12s\n", "VIEWS", "COMPARED", "DIFFERENCES", "LONGEST")
+	for _, p := range pairs {
+		fmt.Fprintf(&text, "%-34s %10d %12d %12s\n", p.name, p.compared, len(p.differences), p.longest.Round(time.Millisecond))
+	}
+	s.t.Log(text.String())
+	for _, p := range pairs {
+		if p.compared == 0 {
+			s.t.Errorf("%s: nothing was compared", p.name)
+		}
+		for _, d := range p.differences[:min(most, len(p.differences))] {
+			s.t.Errorf("%s: %s from %s to %s, off by %s: %s\n%s", p.name, d.key, stamp(d.first), stamp(d.last), d.lag.Round(time.Millisecond), d.text, s.around(d, lines))
+		}
+	}
+}
+
+func stamp(t time.Time) string { return t.Format("15:04:05.000") }
+
+// around is what was said of a lock around a difference.
+func (s *stage) around(d difference, lines []*timeline) string {
+	var text strings.Builder
+	from, to := d.first.Add(-2*time.Second), d.last.Add(2*time.Second)
+	for _, line := range lines {
+		for _, b := range line.of[d.key] {
+			if b.at.After(from) && b.at.Before(to) {
+				fmt.Fprintf(&text, "    %s %-8s %s\n", stamp(b.at), line.name, b.belief)
+			}
+		}
+	}
+	for _, b := range s.truths.all {
+		if b.key == d.key && b.from.Before(to) && b.until.After(from) {
+			fmt.Fprintf(&text, "    client   %.12s from %s to %s\n", b.token, stamp(b.from), stamp(b.until))
+		}
+	}
+	for _, c := range s.cuts {
+		if c.from.Before(to) && (c.to.IsZero() || c.to.After(from)) {
+			fmt.Fprintf(&text, "    cut      from %s to %s\n", stamp(c.from), stamp(c.to))
+		}
+	}
+	for _, e := range s.happened {
+		if e.at.After(from.Add(-6*time.Second)) && e.at.Before(to) {
+			fmt.Fprintf(&text, "    %s agent    %s\n", stamp(e.at), e.what)
+		}
+	}
+	return text.String()
+}

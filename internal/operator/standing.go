@@ -1,0 +1,217 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/words"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// Standing is who relies on a lock, whatever copies are left of it.
+type Standing struct {
+	Lock   *monitor.Lock
+	Access monitor.Access // who else can get it before HeldUntil
+	Nodes  []monitor.Node
+}
+
+// StandingOf is the standing of a lock in a snapshot.
+func StandingOf(s *monitor.Snapshot, l *monitor.Lock) *Standing {
+	return &Standing{l, s.Access(l), s.Nodes}
+}
+
+// reliances are the clients that rely on the lock, or may: its holder, and one before it.
+func (s *Standing) reliances() (all []monitor.Reliance) {
+	if s == nil {
+		return nil
+	}
+	if s.Lock.ReliedOn() {
+		all = append(all, monitor.Reliance{Token: s.Lock.Holder, Until: s.Lock.HeldUntil()})
+	}
+	if s.Lock.Earlier != nil {
+		all = append(all, *s.Lock.Earlier)
+	}
+	return all
+}
+
+// relianceOf is the client that relies on the lock by one of these tokens, the one that does so for
+// longest; nil: none is known.
+func (s *Standing) relianceOf(tokens []TokenCopies) (found *monitor.Reliance) {
+	for _, r := range s.reliances() {
+		mine := func(t TokenCopies) bool { return !r.Token.Empty() && strings.HasPrefix(t.Token, r.Token.Raw()) } // of a long one only the beginning is known
+		if slices.ContainsFunc(tokens, mine) && (found == nil || !found.Until.IsZero() && (r.Until.IsZero() || r.Until.After(found.Until))) {
+			found = &r
+		}
+	}
+	return found
+}
+
+// isEarlier reports whether r is a client from before the lock's holder.
+func (s *Standing) isEarlier(r *monitor.Reliance) bool {
+	return s.Lock.Earlier != nil && r.Token == s.Lock.Earlier.Token
+}
+
+// until says until when somebody relies on a lock.
+func until(at, now time.Time) string {
+	if at.IsZero() || at.Sub(now) > redlock.LongestTTL {
+		return "without end"
+	}
+	return "until " + words.Moment(at, now) + " (" + at.Sub(now).Round(time.Second).String() + ")"
+}
+
+// belief says what is known of the client whose copies go.
+func (s *Standing) belief(r *monitor.Reliance, now time.Time) string {
+	switch {
+	case s.Lock.Earlier != nil:
+		return "the holder of " + shortToken(r.Token) + " relies on it " + until(r.Until, now)
+	case s.Lock.MayBeHeld():
+		return "it may be held " + until(r.Until, now)
+	}
+	return "its holder relies on it " + until(r.Until, now)
+}
+
+// others names the clients that rely on the lock beside r, nil for none; "": nobody is known to.
+func (s *Standing) others(r *monitor.Reliance, now time.Time) string {
+	var parts []string
+	for _, o := range s.reliances() {
+		if r == nil || o.Token != r.Token {
+			parts = append(parts, "the holder of "+shortToken(o.Token)+" relies on it "+until(o.Until, now))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func shortToken(t safetext.Text) string {
+	const most = 16
+	if t.Empty() {
+		return "another token"
+	}
+	raw := []rune(safetext.Escape(t.Raw()))
+	if len(raw) <= most {
+		return string(raw)
+	}
+	return string(raw[:most]) + "…"
+}
+
+// releaseRisk is that of a force-release of a lock without a majority by which r relies on it.
+func (s *Standing) releaseRisk(r *monitor.Reliance, name string, now time.Time) string {
+	two := "two clients will work on " + name
+	switch {
+	case s.Lock.Earlier != nil:
+		return s.belief(r, now) + " and is not notified"
+	case s.Lock.MayBeHeld():
+		return s.belief(r, now) + ", as nodes do not answer or may have forgotten a vote: then " + two
+	}
+	risk := s.belief(r, now) + " and is not notified: " + two
+	switch {
+	case s.Access.Now:
+		return risk + ". Another client can get in already"
+	case s.keepsOut():
+		return risk + ". Until then nobody else can get in: wait"
+	}
+	return risk + ". Wait until then"
+}
+
+// keepsOut reports whether nobody else can get the lock before its holder's end.
+func (s *Standing) keepsOut() bool {
+	return s != nil && s.Lock.ReliedOn() && !s.Access.Now && !s.Access.Perhaps && s.Access.From.IsZero()
+}
+
+// closed is how many nodes refuse writes, of those that answer and have no copy that stays.
+func (s *Standing) closed(p *Plan) (k int) {
+	if s == nil {
+		return 0
+	}
+	stays := func(node string) bool {
+		return slices.ContainsFunc(p.Stay, func(t TokenCopies) bool { return slices.Contains(t.Nodes, node) })
+	}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; refusesWrites(n) && !slices.Contains(p.Silent, n.Name) && !stays(n.Name) {
+			k++
+		}
+	}
+	return k
+}
+
+func refusesWrites(n *monitor.Node) bool {
+	return n.State == monitor.NodeFenced || n.State == monitor.NodeCordoned
+}
+
+// refusing says why copies cannot be removed now: where they are on nodes that refuse writes, and when
+// they go by themselves. all: no copy is on another node.
+func (s *Standing) refusing(copies []redlock.NodeResult, tokens []TokenCopies, now time.Time) (text string, all bool) {
+	if s == nil {
+		return "", false
+	}
+	var parts []string
+	there := 0
+	for _, t := range tokens {
+		for _, node := range t.Nodes {
+			there++
+			i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == node })
+			k := slices.IndexFunc(copies, func(r redlock.NodeResult) bool { return r.Node == node })
+			if i < 0 || k < 0 {
+				continue
+			}
+			// A node that is fenced in another way may obey an operator.
+			if n := &s.Nodes[i]; refusesWrites(n) && n.MinReplicasToWrite > 0 {
+				parts = append(parts, s.stays(copies[k], now))
+			}
+		}
+	}
+	return strings.Join(parts, "; "), len(parts) == there
+}
+
+// stays says of a copy on a node that refuses writes where it is, and when it goes.
+func (s *Standing) stays(r redlock.NodeResult, now time.Time) string {
+	state := "which refuses writes"
+	if s != nil {
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.Name == r.Node && refusesWrites(n) {
+				state = n.State.String()
+			}
+		}
+	}
+	var goes time.Time
+	if !endless(r) {
+		goes = now.Add(r.TTL)
+	}
+	return "on " + safetext.Escape(r.Node) + ", " + state + ": " + words.Goes(goes, now)
+}
+
+// endless reports whether a copy has no TTL, or one that is as good as none.
+func endless(r redlock.NodeResult) bool { return r.TTL < 0 || r.TTL > redlock.LongestTTL }
+
+// reliedUntil says for the log until when a client may have relied on a lock by tokens that are
+// taken from it: by its copies, or by what else is known; "": no client is known to.
+func (s *Standing) reliedUntil(found []redlock.NodeResult, tokens []TokenCopies, now time.Time) string {
+	var end time.Time
+	if quorum := redlock.Quorum(len(found)); len(tokens) > 0 && len(tokens[0].Nodes) >= quorum {
+		var ends []time.Duration
+		for _, r := range found {
+			switch {
+			case !slices.Contains(tokens[0].Nodes, r.Node):
+			case endless(r):
+				ends = append(ends, redlock.LongestTTL+1)
+			default:
+				ends = append(ends, r.TTL)
+			}
+		}
+		slices.Sort(ends)
+		if left := ends[len(ends)-quorum]; left <= redlock.LongestTTL {
+			end = now.Add(left)
+		}
+	} else if r := s.relianceOf(tokens); r != nil {
+		end = r.Until
+	} else {
+		return ""
+	}
+	if end.IsZero() {
+		return "its holder may rely on it without end"
+	}
+	return fmt.Sprintf("its holder may rely on it until %s", end.UTC().Format(time.RFC3339))
+}

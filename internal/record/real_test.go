@@ -1,0 +1,305 @@
+package record_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/internal/record"
+	"redlockctl/internal/report"
+	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
+	"redlockctl/redlock"
+)
+
+// scene is five servers with a monitor and a recorder, as a process with both has them.
+type scene struct {
+	*testing.T
+	servers lab.Servers
+	path    string
+	m       *observe.Monitor
+	end     func() // of the process
+}
+
+func newScene(t *testing.T, args ...string) *scene {
+	t.Parallel()
+	s := &scene{T: t, servers: labtest.Servers(t, 5, args...), path: filepath.Join(t.TempDir(), "record.db")}
+	s.begin(s.servers.Nodes())
+	return s
+}
+
+// begin starts the process, and waits until it has all locks.
+func (s *scene) begin(nodes []*redlock.Node) {
+	s.Helper()
+	m, err := observe.New(nodes, observe.Options{MaxTTL: 10 * time.Second, ClusterName: "orders"})
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{}, 2)
+	go func() { m.Run(ctx); done <- struct{}{} }()
+	go func() { record.New(record.Options{Path: s.path, By: "test"}).Run(ctx, m); done <- struct{}{} }()
+	s.m, s.end = m, func() { cancel(); <-done; <-done; s.end = func() {} }
+	s.Cleanup(func() { s.end() })
+	if err := m.Settled(ctx); err != nil {
+		s.Fatal(err)
+	}
+	began := time.Now()
+	s.until("taken in", func() bool {
+		r, err := record.OpenReader(s.path, "")
+		if err != nil {
+			return false // it is being made
+		}
+		defer r.Close()
+		saw, err := r.SawLocks(record.Span{Since: began, Until: time.Now().Add(time.Hour)})
+		return saw && err == nil
+	})
+}
+
+// again has another process take over.
+func (s *scene) again() {
+	s.Helper()
+	s.end()
+	s.begin(s.servers.Nodes())
+}
+
+func (s *scene) until(what string, ok func() bool) {
+	s.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Fatalf("not %s:\n%s", what, s.said())
+		}
+	}
+}
+
+func (s *scene) read() *record.Reader {
+	s.Helper()
+	r, err := record.OpenReader(s.path, "")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func (s *scene) do(node int, args ...any) {
+	s.Helper()
+	if _, err := s.servers[node].Do(s.Context(), args...); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// set puts copies of the lock "job" on nodes.
+func (s *scene) set(token string, ttl time.Duration, nodes ...int) {
+	s.Helper()
+	for _, i := range nodes {
+		s.do(i, "SET", "job", token, "NX", "PX", ttl.Milliseconds())
+	}
+}
+
+func (s *scene) extend(ttl time.Duration, nodes ...int) {
+	s.Helper()
+	for _, i := range nodes {
+		s.do(i, "PEXPIRE", "job", ttl.Milliseconds())
+	}
+}
+
+// event waits for an event of a kind.
+func (s *scene) event(kind string) (found monitor.Event) {
+	s.Helper()
+	s.until(kind, func() bool {
+		all, _ := s.m.EventsSince(0)
+		for _, e := range all {
+			if e.Kind == kind {
+				found = e
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// grants are the grants of "job", once the recorder has written what there is.
+func (s *scene) grants() []record.Grant {
+	s.Helper()
+	time.Sleep(1500 * time.Millisecond)
+	all, err := s.read().GrantsOf("job", record.Span{Until: time.Now().Add(time.Hour)}, 10)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return all
+}
+
+// story is the grants in words: token, how they ended and after how many seconds, and what
+// is noted of them.
+func story(grants []record.Grant) string {
+	names := map[string]string{}
+	var all []string
+	for _, g := range grants {
+		if names[g.Token] == "" {
+			names[g.Token] = string(rune('a' + len(names)))
+		}
+		one := names[g.Token] + " " + g.How
+		if g.Ended.IsZero() {
+			one += "goes on"
+		} else {
+			one += fmt.Sprintf(" %d", int(g.Ended.Sub(g.Began).Round(time.Second)/time.Second))
+		}
+		if g.Extensions > 0 {
+			one += " extended"
+		}
+		if g.Overlaps {
+			one += " OVERLAP"
+		}
+		all = append(all, one)
+	}
+	return strings.Join(all, ", ")
+}
+
+// said is all that the record says.
+func (s *scene) said() string {
+	var b strings.Builder
+	r := s.read()
+	rep, err := report.Make(r, record.Span{Since: time.Now().Add(-time.Minute), Until: time.Now().Add(time.Minute)}, true)
+	if err != nil {
+		return err.Error()
+	}
+	_ = rep.Text(&b)
+	grants, _ := r.GrantsOf("job", record.Span{Until: time.Now().Add(time.Hour)}, 10)
+	events, _ := s.m.EventsSince(0)
+	for _, e := range events {
+		fmt.Fprintf(&b, "%d %s %s %s %s: %s\n", e.Seq, e.Level, e.Kind, e.Node, e.Key, e.Text)
+	}
+	fmt.Fprintln(&b, story(grants))
+	if m, err := r.At(time.Now()); err == nil {
+		for l := range m.Snapshot.Locks.All() {
+			fmt.Fprintf(&b, "replay: %s %s held=%d lost=%d until %s %v\n", l.Key, l.State, l.Held, l.Lost, l.HeldUntil(), l.Earlier)
+		}
+	}
+	return b.String()
+}
+
+// wipe empties the first n nodes and waits until that is seen.
+func (s *scene) wipe(n int) {
+	s.Helper()
+	s.event("acquired")
+	for i := range n {
+		s.do(i, "FLUSHALL")
+	}
+	s.until("wiped", func() bool { l := s.m.Snapshot().Locks.Get("job"); return l != nil && l.Lost == n })
+}
+
+// tells checks which grants the record has of the lock.
+func (s *scene) tells(want string) {
+	s.Helper()
+	if got := story(s.grants()); got != want {
+		s.Errorf("%s, and not %s:\n%s", got, want, s.said())
+	}
+}
+
+// is checks what the record says of the lock now: its state, and that it is held until a moment.
+func (s *scene) is(state monitor.LockState, until time.Time) {
+	s.Helper()
+	m, err := s.read().At(time.Now())
+	if err != nil {
+		s.Fatal(err)
+	}
+	if l := m.Snapshot.Locks.Get("job"); l == nil || l.State != state || !l.HeldUntil().Equal(until) {
+		s.Errorf("it is %+v, not %s:\n%s", l, state, s.said())
+	}
+}
+
+// A holder relies on its lock when data are wiped or nodes restart, whoever else gets in and
+// whether or not somebody records.
+func TestWhatAHolderReliedOn(t *testing.T) {
+	all := []int{0, 1, 2, 3, 4}
+	for name, play := range map[string]func(s *scene){
+		"all are wiped": func(s *scene) {
+			s.set("a", 5*time.Second, all...)
+			s.wipe(5)
+			s.tells("a goes on")
+			s.event("data wiped")
+			if !strings.Contains(s.said(), "data wiped (FLUSHALL, FLUSHDB, SWAPDB or a change of role): 1 lock lost a copy, 1 lost its majority: held to") {
+				s.Error(s.said())
+			}
+			s.event("expired")
+			s.tells("a lost majority 5")
+		},
+		"three are wiped, another client gets in": func(s *scene) {
+			s.set("a", 6*time.Second, 0, 1, 2)
+			s.wipe(3)
+			s.set("b", 8*time.Second, all...)
+			s.tells("a lost majority 6, b goes on OVERLAP")
+		},
+		"one is wiped": func(s *scene) {
+			s.set("a", 4*time.Second, all...)
+			s.wipe(1)
+			s.event("expired")
+			s.tells("a expired 4")
+		},
+		"its keeper puts the copies back": func(s *scene) {
+			s.set("a", 5*time.Second, all...)
+			s.wipe(3)
+			s.extend(8*time.Second, 3, 4)
+			s.set("a", 8*time.Second, 0, 1, 2)
+			s.event("extended")
+			s.tells("a goes on extended")
+			for _, i := range all {
+				s.do(i, "DEL", "job")
+			}
+			if got := s.grants(); len(got) != 1 || got[0].How != "released" {
+				s.Error(story(got))
+			}
+		},
+		"the recorder restarts": func(s *scene) {
+			s.set("a", 10*time.Second, all...)
+			s.wipe(5)
+			time.Sleep(1500 * time.Millisecond)
+			s.again()
+			s.tells("a goes on")
+			s.is(monitor.LockLostMajority, s.grants()[0].Until)
+			s.until("its end", func() bool { return !s.grants()[0].Ended.IsZero() })
+			s.tells("a lost majority 10")
+			if m, err := s.read().At(time.Now()); err != nil || m.Snapshot.Locks.Len() != 0 {
+				s.Error(s.said())
+			}
+		},
+		"the recorder restarts, another client gets in": func(s *scene) {
+			s.set("a", 10*time.Second, 0, 1, 2)
+			s.wipe(2)
+			time.Sleep(1500 * time.Millisecond)
+			s.again()
+			s.set("b", 10*time.Second, 0, 1, 3, 4)
+			s.event("acquired")
+			s.tells("a lost majority 10, b goes on OVERLAP")
+		},
+		"the recorder is away when it ends": func(s *scene) {
+			s.set("a", 4*time.Second, 0, 1, 2)
+			s.wipe(1)
+			time.Sleep(1500 * time.Millisecond)
+			s.end()
+			time.Sleep(4 * time.Second)
+			s.begin(s.servers.Nodes())
+			s.tells("a lost majority 4")
+		},
+		"the majority is lost while the recorder is away": func(s *scene) {
+			s.set("a", 10*time.Second, 0, 1, 2)
+			s.event("acquired")
+			time.Sleep(1500 * time.Millisecond)
+			s.end()
+			s.do(0, "FLUSHALL")
+			s.begin(s.servers.Nodes())
+			s.tells("a goes on")
+			s.until("its end", func() bool { return !s.grants()[0].Ended.IsZero() })
+			s.tells("a lost majority 10")
+		},
+	} {
+		t.Run(name, func(t *testing.T) { play(newScene(t)) })
+	}
+}
