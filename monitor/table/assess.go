@@ -33,6 +33,7 @@ type assessment struct {
 	early         bool           // see record
 	form          *lockform.Form // as recognized; that of lock may say more
 	end           packed.Moment  // of the majority; zero: there is none, or never
+	relied        packed.Moment  // the end of the majority with lost votes, on which the holder relies
 	never         bool           // the majority has no end
 	majority      bool
 	granted       bool // holder was granted the lock, and that has neither ended nor been released
@@ -95,8 +96,15 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		a.wakeAt(deadline)
 	}
 	if a.majority = a.best.present >= t.quorum && (a.best.written || a.granted); a.majority {
-		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false, t.silent())
+		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false, t.unseen(r, &a, a.holder, false))
 	}
+	relied := a.end
+	if a.majority && a.best.lost > 0 && !a.never {
+		if relied, _ = t.majorityEnd(r, a.holder, deadline, true, t.unseen(r, &a, a.holder, false)); relied != a.end {
+			a.lock.Relied = relied
+		}
+	}
+	a.relied = relied
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
 	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier
 	a.lock.Span = packed.Span{Begin: a.since, End: a.end}
@@ -106,7 +114,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	a.lock.State = t.lockState(r, &a, deadline)
 	a.lock.Nobody = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.perhaps && !a.granted && r.earlier == nil
 	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
-		a.lock.Nobody = tallies[k].present+tallies[k].lost+t.possible(r, &a, int8(k), &tallies[k]) < t.quorum
+		a.lock.Nobody = tallies[k].present+tallies[k].lost+len(t.unseen(r, &a, int8(k), true)) < t.quorum
 	}
 	return a
 }
@@ -187,7 +195,7 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 			} else if a.holders++; v.open+v.silent > 0 {
 				a.rivals++
 			}
-		} else if !t.granted(r, int8(k), v) && (v.lost == 0 || v.lost+t.possible(r, a, int8(k), v) < t.quorum) {
+		} else if !t.granted(r, int8(k), v) && (v.lost == 0 || v.lost+len(t.unseen(r, a, int8(k), true)) < t.quorum) {
 			continue
 		}
 		if best < 0 {
@@ -270,7 +278,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockPartial // being read again
 	case !a.granted && t.hasEnded(r, a.holder) && (a.best.open == 0 || ripe <= a.now):
 		return monitor.LockOrphaned // left behind, maybe where a release is refused
-	case known >= t.quorum || a.granted && r.grant.parted:
+	case known >= t.quorum, a.granted && r.grant.parted, !a.granted && known == 0:
 		return t.mayBeHeld(r, a)
 	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
 		a.perhaps = true
@@ -282,12 +290,20 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockLostMajority
 	case ripe > a.now && !a.over: // which is told at once
 		return monitor.LockPartial
-	case !a.best.written, known+a.best.lost+t.possible(r, a, a.holder, &a.best) >= t.quorum:
+	case !a.best.written, known+a.best.lost+len(t.unseen(r, a, a.holder, true)) >= t.quorum:
 		return t.mayBeHeld(r, a)
 	case !a.confirmed:
 		return monitor.LockPartial
+	case !t.lookedSince(a.minority):
+		a.confirmed = false
+		return monitor.LockPartial
 	}
 	return monitor.LockOrphaned
+}
+
+// lookedSince reports whether all nodes that answer were read since then.
+func (t *Table) lookedSince(then packed.Moment) bool {
+	return !slices.ContainsFunc(t.nodes, func(n node) bool { return n.reachable && (n.scanned != n.epoch || n.looked() < then) })
 }
 
 // mayBeHeld is the state of a lock whose holder may have a majority that cannot be seen: until
@@ -297,7 +313,7 @@ func (t *Table) mayBeHeld(r *record, a *assessment) monitor.LockState {
 	if a.granted {
 		t.relyUntil(r, a)
 	}
-	end, never := t.majorityEnd(r, a.holder, 0, true, a.best.silent+a.best.unread+t.possible(r, a, a.holder, &a.best))
+	end, never := t.majorityEnd(r, a.holder, 0, true, t.unseen(r, a, a.holder, true))
 	if a.lock.Relied = max(a.lock.Relied, end); never || a.best.never {
 		a.lock.Relied = 0
 	}
@@ -314,7 +330,7 @@ func (t *Table) relyUntil(r *record, a *assessment) {
 		a.lock.Relied = r.grant.end
 	}
 	if a.best.known()+a.best.lost >= t.quorum {
-		end, never := t.majorityEnd(r, a.holder, 0, true, t.silent())
+		end, never := t.majorityEnd(r, a.holder, 0, true, t.unseen(r, a, a.holder, false))
 		if a.lock.Relied = max(a.lock.Relied, end); never {
 			a.lock.Relied = 0
 		}
@@ -335,32 +351,25 @@ func (t *Table) tombstonesHold(r *record) bool {
 	return k >= len(t.nodes)-t.quorum+1
 }
 
-// possible is how many more votes of a token there may be than are known: on nodes that do not
-// answer, and on those that may have forgotten one.
-func (t *Table) possible(r *record, a *assessment, tok int8, v *tally) int {
-	k := 0
-	early := !t.settled || a.since <= t.settledAt || tok != a.holder
-	end := v.endOrNever()
-	if a.over {
-		end = 0 // a TTL that is too long does not tell when it was given
-	}
+// unseen are the votes of a token that there may be beside those that are known, by when they
+// expire: on nodes that do not answer and, forgotten, those that nodes may have lost.
+func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends []packed.Moment) {
+	early := !t.settled || a.since <= t.settledAt || tok != a.holder || r.aged
 	for i := range t.nodes {
-		n, c := &t.nodes[i], &r.Copies[i]
-		switch own := (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == tok; {
-		case own:
-		case !n.reachable, t.mayHaveForgotten(i, a.since, end, early):
-			k++
+		c := &r.Copies[i]
+		if (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == tok {
+			continue
+		}
+		if !t.nodes[i].reachable {
+			ends = append(ends, far)
+		} else if forgotten {
+			if until := t.mayHaveForgotten(i, a.since, a.now, early, a.over || a.endless); until != 0 {
+				ends = append(ends, until)
+				a.wakeAt(until)
+			}
 		}
 	}
-	return k
-}
-
-// endOrNever is the latest expiry of the copies; zero: one has none.
-func (v *tally) endOrNever() packed.Moment {
-	if v.never {
-		return 0
-	}
-	return v.end
+	return ends
 }
 
 // possibleNews is how many more copies of tok there may be on nodes that answer
@@ -375,47 +384,41 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 	return k
 }
 
-// silent is how many nodes cannot be seen.
-func (t *Table) silent() (k int) {
-	for i := range t.nodes {
-		if !t.nodes[i].reachable {
-			k++
-		}
-	}
-	return k
-}
-
-// majorityEnd is until when tok may have a quorum: the quorum-th latest expiry of its copies;
-// lost: and of its lost votes. So many unseen nodes may have a copy that was extended as far as
-// the latest one that is seen. never: a quorum of them has no TTL. A copy without TTL whose
-// value tells its deadline ends then.
-func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, lost bool, unseen int) (end packed.Moment, never bool) {
-	var few, some [8]packed.Moment
-	ends, seen := few[:0], some[:0]
-	forever := 0
+// majorityEnd is until when tok may have a quorum: the quorum-th latest expiry of its copies, of
+// its lost votes if they count, and of votes that are not seen. What is not seen may have been
+// extended as far as the latest copy that is. never: a quorum has no TTL. A copy without TTL
+// whose value tells its deadline ends then.
+func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, lost bool, unseen []packed.Moment) (end packed.Moment, never bool) {
+	var few [8]packed.Moment
+	ends := few[:0]
+	forever, hidden, latest := 0, 0, packed.Moment(0)
 	for i := range r.Copies {
 		c := &r.Copies[i]
-		switch expires := cmp.Or(c.Expires, deadline); {
-		case c.Kind != packed.LockCopy && !(lost && c.Lost()) || int8(c.Token) != tok:
+		if c.Kind != packed.LockCopy && !(lost && c.Lost()) || int8(c.Token) != tok {
+			continue
+		}
+		expires := cmp.Or(c.Expires, deadline)
+		latest = max(latest, expires)
+		switch {
 		case expires == 0:
 			forever++
+		case t.seen(r, i) || c.Lost():
+			ends = append(ends, expires)
 		default:
-			if ends = append(ends, expires); t.seen(r, i) || c.Lost() {
-				seen = append(seen, expires)
-			}
+			hidden++
 		}
 	}
-	need := t.quorum - forever
-	if need <= 0 {
+	for range hidden {
+		ends = append(ends, latest)
+	}
+	for _, until := range unseen {
+		ends = append(ends, min(until, latest))
+	}
+	if forever >= t.quorum {
 		return 0, true
 	}
-	slices.Sort(ends)
-	slices.Sort(seen)
-	if len(ends) >= need {
-		end = ends[len(ends)-need]
-	}
-	if k := max(1, need-unseen); unseen > 0 && len(seen) >= k {
-		end = max(end, seen[len(seen)-k])
+	if slices.Sort(ends); len(ends)+forever >= t.quorum {
+		end = ends[len(ends)-(t.quorum-forever)]
 	}
 	return end, false
 }

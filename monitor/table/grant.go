@@ -30,15 +30,15 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: a.holder, end: a.lock.Relied, fell: true}
 		t.emitLostMajority(r, 0, a.now)
 	case holds && g.token < 0:
-		*g = grant{token: a.holder, end: a.end}
+		*g = grant{token: a.holder, end: a.relied}
 		delete(t.endings, r.key())
 		if t.settled && !r.early {
-			t.emit(t.grantEvent(r, a.holder, a.end, 0, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.Tokens[a.holder].Prefix, left(a.end, a.now))))
+			t.emit(t.grantEvent(r, a.holder, a.relied, 0, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.Tokens[a.holder].Prefix, left(a.relied, a.now))))
 		}
 		r.early = false
 	case holds && a.holder == g.token:
 		t.trackExtension(r, a)
-		g.end, g.lost, g.fell, g.parted = a.end, 0, false, false
+		g.end, g.lost, g.fell, g.parted = a.relied, 0, false, false
 		t.emitLostCopies(r, a.now, a.confirmed)
 	}
 }
@@ -46,7 +46,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 // trackExtension tells of an extension, if it was not told of one just now.
 func (t *Table) trackExtension(r *record, a *assessment) {
 	g := &r.grant
-	if !t.settled || g.end == 0 || time.Duration(a.end-g.end) <= extendedBy {
+	if !t.settled || g.end == 0 || time.Duration(a.relied-g.end) <= extendedBy {
 		return
 	}
 	g.extensions = min(g.extensions, 1<<15) + 1
@@ -57,7 +57,7 @@ func (t *Table) trackExtension(r *record, a *assessment) {
 	if g.extensions > 1 {
 		often = fmt.Sprintf(" (%d times since this was last reported)", g.extensions)
 	}
-	t.emit(t.grantEvent(r, a.holder, a.end, int(g.extensions), monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.Tokens[a.holder].Prefix, left(a.end, a.now), often)))
+	t.emit(t.grantEvent(r, a.holder, a.relied, int(g.extensions), monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.Tokens[a.holder].Prefix, left(a.relied, a.now), often)))
 	g.extended, g.extensions = a.now, 0
 }
 

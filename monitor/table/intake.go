@@ -112,7 +112,10 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			next.Kind = packed.LockCopy
 		}
 		if !unchanged {
-			next.Token = t.token(r, i, tok)
+			known := len(r.Tokens)
+			if next.Token = t.token(r, i, tok); isLock && (int(next.Token) == known || r.aged) {
+				r.aged = t.mayBeOlder(i)
+			}
 		}
 		if !same && (t.settled || r.differs(i, next)) {
 			r.changed = received

@@ -2,6 +2,7 @@ package table
 
 import (
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"redlockctl/internal/announce"
@@ -101,28 +102,36 @@ func (n *node) lookedBefore() packed.Moment {
 	return n.looked()
 }
 
-// mayHaveForgotten reports whether node i, which has no copy of a token, may have given it a
-// vote that it lost: one that would still be unexpired, for copies of the token elsewhere that
-// expire at end (zero: never). since is when the token was first seen; early: it may be older.
-func (t *Table) mayHaveForgotten(i int, since, end packed.Moment, early bool) bool {
-	n := &t.nodes[i]
-	return t.mayHaveCost(n.loss, since, end, early) || t.mayHaveCost(n.older, since, end, early)
+// far is later than any moment that matters.
+const far = packed.Moment(1<<63 - 1)
+
+// mayHaveForgotten is until when a vote is unexpired that node i, which has no copy of a token,
+// may have given it and lost; zero: there is none. since is when the token was first seen; early:
+// it may be older; over: its TTLs are longer than the cluster's maximum.
+func (t *Table) mayHaveForgotten(i int, since, now packed.Moment, early, over bool) (until packed.Moment) {
+	attempt := packed.Moment(t.Attempt)
+	for _, l := range [...]loss{t.nodes[i].loss, t.nodes[i].older} {
+		switch {
+		case !l.known:
+		case !early && since > l.at+attempt: // it was acquired after the loss
+		case l.before != 0 && l.before > since+attempt: // it had no copy before the loss either
+		case t.maxTTL == 0 || over:
+			return far
+		case now < l.at+packed.Moment(t.maxTTL)+attempt:
+			until = max(until, l.at+packed.Moment(t.maxTTL)+attempt)
+		}
+	}
+	return until
 }
 
-// mayHaveCost reports it for one loss.
-func (t *Table) mayHaveCost(l loss, since, end packed.Moment, early bool) bool {
-	attempt := packed.Moment(t.Attempt)
-	switch {
-	case !l.known:
-		return false
-	case !early && since > l.at+attempt:
-		return false // it was acquired after the loss
-	case l.before != 0 && l.before > since+attempt:
-		return false // it had no copy before the loss either
-	case end != 0 && t.maxTTL > 0 && end > l.at+packed.Moment(t.maxTTL)+attempt:
-		return false // its votes were given or extended after the loss
+// mayBeOlder reports whether a token of which a copy is now read on node i may have been acquired
+// before a loss on some node: node i was not read without it since.
+func (t *Table) mayBeOlder(i int) bool {
+	n := &t.nodes[i]
+	if n.scanned != n.epoch {
+		return true
 	}
-	return true
+	return slices.ContainsFunc(t.nodes, func(o node) bool { return o.loss.known && o.loss.at+packed.Moment(t.Attempt) >= n.looked() })
 }
 
 // vanish takes note that copy i of r is gone before its TTL expired: it becomes a lost vote.

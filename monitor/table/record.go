@@ -31,6 +31,7 @@ type record struct {
 	alarm     monitor.LockState // that is worth an event when it has lasted; LockHeld: none
 	alarmTold bool
 	early     bool // was there when the monitor came; holder has not changed since
+	aged      bool // its last new token may be older than a loss on some node
 	known     bool // assessed once
 	foreign   bool // reckoned as no lock
 	dirty     bool // to be assessed

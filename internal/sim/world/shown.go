@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"time"
 
 	"redlockctl/internal/sim/mutant"
@@ -29,6 +30,7 @@ func (w *World) judge() {
 		return
 	}
 	l := v.table.Locks().Get(lockKey)
+	w.sayShown(l)
 	for i := range w.plan.Clients {
 		if c := &w.clients[i]; c.believes > w.now+v.slack && w.mustKnow(c) {
 			w.judgeBelief(c, l)
@@ -40,6 +42,21 @@ func (w *World) judge() {
 	w.noteClaim(l)
 	if l.State == monitor.LockOrphaned {
 		w.clearOrphan(l.Holder.Raw())
+	}
+}
+
+// sayShown tells what is shown, when that is something else than before.
+func (w *World) sayShown(l *monitor.Lock) {
+	if w.Trace == nil {
+		return
+	}
+	text := "shows no lock"
+	if l != nil {
+		text = fmt.Sprintf("shows %s: %s, %d of %d copies", l.Holder.Raw(), l.State, l.Held, w.plan.N)
+	}
+	if text != w.view.said {
+		w.view.said = text
+		w.say("v", 0, "%s", text)
 	}
 }
 
@@ -110,7 +127,7 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 		shown = "is shown as that of " + l.Holder.Raw() + " alone (" + l.State.String() + ")"
 	case !l.ReliedOn():
 		shown = "is shown as one on which nobody relies (" + l.State.String() + ")"
-	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N) && w.view.clock.whenTime(l.HeldUntil())+w.view.slack < c.believes:
+	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N) && w.grants[c.token].vanished == 0 && w.view.clock.whenTime(l.HeldUntil())+w.view.slack < c.believes:
 		shown = "is shown as held (" + l.State.String() + ") until " + trace.At(w.view.clock.whenTime(l.HeldUntil()))
 	default:
 		return
@@ -125,7 +142,7 @@ func (w *World) noteClaim(l *monitor.Lock) {
 	if !l.ReliedOn() || l.HeldUntil().IsZero() || w.rules.EarlyRejoin {
 		return
 	}
-	a := v.snapshot(w.plan.N).Access(l, nil)
+	a := v.snapshot(w.plan.N).Access(l)
 	if a.Now || a.Perhaps {
 		return
 	}

@@ -30,6 +30,7 @@ type view struct {
 	slack time.Duration
 	seen  uint64 // tokens of which it has read a copy
 	claim claim
+	said  string // of what is shown
 	// lost is when a master last lost votes otherwise than by a crash, or was uncordoned, and
 	// crashed when one crashed.
 	lost, crashed time.Duration
@@ -314,7 +315,7 @@ func (w *World) tellView(e monitor.Event) {
 	}
 	for i := range w.plan.Clients {
 		c := &w.clients[i]
-		if c.believes > w.now+w.view.slack && (e.Kind != "expired" || w.view.sees(w.plan.N)) && tokenName(c.token) == e.Token.Raw() && w.mustKnow(c) {
+		if c.believes > w.now+w.view.slack && (e.Kind != "expired" || w.view.sees(w.plan.N) && w.grants[c.token].vanished == 0) && tokenName(c.token) == e.Token.Raw() && w.mustKnow(c) {
 			w.breach(mutant.Shown, "it is told that the lock %s is %s, and c%d relies on it until %s", tokenName(c.token), e.Kind, i+1, trace.At(c.believes))
 		}
 	}
