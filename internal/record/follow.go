@@ -75,7 +75,7 @@ func (b *batch) follow(e monitor.Event) {
 			one.extensions += max(1, e.Times)
 			b.grants.change(one)
 		}
-	case "released", "expired", "revoked", "force-released", lostMajority:
+	case "released", "expired", "revoked", forceReleased, lostMajority:
 		if !b.follows && !e.Token.Empty() && b.openGrant(lock) == nil { // it was there at the start
 			b.begin(lock, e.Token.Raw(), b.began, e.Until, true)
 		}

@@ -129,7 +129,7 @@ type Grant struct {
 	// "": it never was looked at.
 	Copies string
 	// Overlaps says that it began before the grant of another token of the same lock had
-	// ended.
+	// ended, or before that would have expired which was force-released.
 	Overlaps bool
 }
 
@@ -158,9 +158,17 @@ func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	slices.Reverse(all)
 	for i := 1; i < len(all); i++ {
 		before := &all[i-1]
-		all[i].Overlaps = before.Ended.IsZero() || before.How != notSeen && before.Ended.After(all[i].Began)
+		all[i].Overlaps = before.Ended.IsZero() || before.How != notSeen && before.reliedUntil().After(all[i].Began)
 	}
 	return all, err
+}
+
+// reliedUntil is until when the holder of a grant that has ended may have relied on it.
+func (g *Grant) reliedUntil() time.Time {
+	if g.How == forceReleased && g.Until.After(g.Ended) {
+		return g.Until
+	}
+	return g.Ended
 }
 
 const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `

@@ -458,6 +458,8 @@ func (m *Desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 			there = append(there, node+state+" "+left)
 		case monitor.CopyAbsent:
 			others = append(others, node+state+": holds none")
+		case monitor.CopyLost:
+			others = append(others, node+state+": lost its copy ("+c.Cause.String()+")")
 		default:
 			others = append(others, node+state+": "+view.UnknownCopy(m.latest(), n, c))
 		}
