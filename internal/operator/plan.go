@@ -386,6 +386,9 @@ func (p *Plan) describeRevoke(s shape) {
 		p.Risk = "a holder that works on after that shares it with the next one"
 	case s.relies != nil:
 		p.Effect = "no more extensions; " + on
+		if s.perhaps {
+			p.Effect = "no extension on the nodes that answer; " + on + "; " + strings.Join(p.Silent, ", ") + " may have more copies, on which it can be extended"
+		}
 		p.Risk = p.standing.belief(s.relies, s.now) + "; tombstones on a minority do not keep others from the rest"
 		if !p.standing.isEarlier(s.relies) && p.standing.keepsOut() {
 			p.Risk = p.standing.belief(s.relies, s.now) + "; nobody else gets in before, as long as the nodes that lost its copies stay fenced"

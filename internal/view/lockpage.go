@@ -61,13 +61,28 @@ func MarginFacts(c *Context, l *monitor.Lock) []Fact {
 	a := c.access(l)
 	text, tone := accessText(c, l, &a)
 	facts := []Fact{{"Margin", "another client can get in: " + text, tone}}
+	silent := silentCopies(c, l)
 	switch {
+	case a.Spare < 0 && a.Spare+len(silent) >= 0:
+		return append(facts, Fact{"", "whether it can be extended is not known: no answer from " + strings.Join(silent, " "), Warn})
 	case a.Spare < 0:
 		return append(facts, Fact{"", "cannot be extended", Warn})
 	case a.Spare == 0:
 		return append(facts, Fact{"", "can be extended while no more nodes are lost", Warn})
 	}
 	return append(facts, Fact{Text: "can be extended while at most " + Plural(a.Spare, "more node is", "more nodes are") + " lost"})
+}
+
+// silentCopies are the nodes that do not answer and may have a copy of a lock's holder.
+func silentCopies(c *Context, l *monitor.Lock) (names []string) {
+	for i := range min(len(c.Snap.Nodes), l.Copies.Len()) {
+		n, one := &c.Snap.Nodes[i], l.Copies.At(i)
+		unknown := one.State == monitor.CopyUnknown || one.State == monitor.CopyUnread
+		if !n.State.Answers() && unknown && (one.Token.Empty() || one.Token == l.Holder) {
+			names = append(names, c.Name(n.Name))
+		}
+	}
+	return names
 }
 
 func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
