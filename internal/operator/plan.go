@@ -333,8 +333,12 @@ func (p *Plan) describe(a Asked, noEnd, revoked bool) {
 	case text != "":
 		p.Effect += "; not removed: " + text
 	}
-	if others := p.standing.others(s.relies, s.now); others != "" && (!s.another || s.relies != nil || p.standing.Lock.Earlier != nil) {
-		p.Risk += ". Besides, " + others
+	all := len(p.standing.reliances())
+	switch {
+	case s.majority && all > 1:
+		p.Risk += ". Two rely on it: " + p.standing.others(nil, s.now)
+	case !s.majority && (all > 1 || all == 1 && s.relies == nil && !s.another):
+		p.Risk += ". Besides, " + p.standing.others(s.relies, s.now)
 	}
 }
 

@@ -114,19 +114,27 @@ func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
 
 // unsureText is why it is not known whether another client can get a lock.
 func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
-	var parts []string
+	var parts, silent []string
 	for _, i := range a.Unsure {
 		n := &c.Snap.Nodes[i]
 		why := " is " + n.State.String()
 		switch {
 		case !n.State.Answers():
-			why = " does not answer"
+			silent = append(silent, c.Name(n.Name))
+			continue
 		case l.Copies.At(i).State == monitor.CopyUnread:
 			why = " is being read"
 		case n.State == monitor.NodeServing:
 			why = " has a copy of another token"
 		}
 		parts = append(parts, c.Name(n.Name)+why)
+	}
+	switch len(silent) {
+	case 0:
+	case 1:
+		parts = append(parts, silent[0]+" does not answer")
+	default:
+		parts = append(parts, strings.Join(silent, " ")+" do not answer")
 	}
 	return strings.Join(parts, ", ")
 }
