@@ -70,9 +70,11 @@ type Planner struct {
 	Operator *Operator
 	Way      Way
 	OnlyKeys bool // see [Removal]
-	// Look looks at all locks. That is done where a library binds the keys of a lock by
-	// their token alone, and again for a lock that is newer than the last look.
+	// Look looks at one lock, where its copies do not tell who relies on it.
 	Look func(ctx context.Context, name string) (*monitor.Snapshot, error)
+	// LookAtAll looks at all locks. That is done where a library binds the keys of a lock by
+	// their token alone, and again for a lock that is newer than the last look.
+	LookAtAll func(ctx context.Context, name string) (*monitor.Snapshot, error)
 
 	seen *monitor.Snapshot
 }
@@ -85,19 +87,19 @@ func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan,
 	asked := Asked{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: tokens, Quorum: redlock.Quorum(len(copies)), MaxTTL: o.opt.MaxTTL}
 	plan, err := MakePlan(p.Way, asked)
 	if err == nil && (!plan.majority || len(plan.Tokens)+len(plan.Stay) > 1) && p.Look != nil {
-		// The copies do not tell who relies on the lock.
-		if p.seen, err = p.Look(ctx, name); err != nil {
-			return plan, err
+		s, lookErr := p.Look(ctx, name)
+		if lookErr != nil {
+			return plan, lookErr
 		}
-		if l := p.seen.Locks.Get(name); l != nil {
-			asked.Standing = StandingOf(p.seen, l, nil)
+		if l := s.Locks.Get(name); l != nil {
+			asked.Standing = StandingOf(s, l, nil)
 			plan, err = MakePlan(p.Way, asked)
 		}
 	}
 	if err != nil || p.OnlyKeys || len(plan.Shared) == 0 || p.seen != nil && plan.AddKeys(p.seen) {
 		return plan, err
 	}
-	if p.seen, err = p.Look(ctx, name); err == nil {
+	if p.seen, err = p.LookAtAll(ctx, name); err == nil {
 		plan.AddKeys(p.seen)
 	}
 	return plan, err
