@@ -73,7 +73,7 @@ func (b *batch) follow(e monitor.Event) {
 		case !same && e.Kind == "acquired":
 			b.begin(lock, e.Token.Raw(), e.At, e.Until, false)
 		}
-	case "released", "expired", "revoked", "force-released", notSeen, lostMajority:
+	case "released", "expired", "revoked", forceReleased, notSeen, lostMajority:
 		switch {
 		case e.Token.Empty():
 		case one == nil && !b.follows: // it was there at the start

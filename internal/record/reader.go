@@ -129,7 +129,7 @@ type Grant struct {
 	// "": it never was looked at.
 	Copies string
 	// Overlaps says that it began before the grant of another token of the same lock had
-	// ended.
+	// ended, or before that would have expired which was force-released.
 	Overlaps bool
 }
 
@@ -167,9 +167,11 @@ func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	return all, err
 }
 
-// lastsBeyond reports whether its holder relied on a grant at a moment after it began.
+// lastsBeyond reports whether its holder relied on a grant at a moment after it began, or may have:
+// nobody tells it of a force-release.
 func (g *Grant) lastsBeyond(t time.Time) bool {
-	return g.Ended.IsZero() || g.How != notSeen && g.Ended.After(t) || g.How == lostMajority && g.Until.IsZero()
+	return g.Ended.IsZero() || g.How != notSeen && g.Ended.After(t) || g.How == lostMajority && g.Until.IsZero() ||
+		g.How == forceReleased && g.Until.After(t)
 }
 
 const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `

@@ -353,6 +353,10 @@ func TestALostMajorityIsHeldToItsEnd(t *testing.T) {
 			from.tell("acquired", "job:1", "b", now.Add(9*time.Second), now.Add(39*time.Second))
 			from.tell("expired", "job:1", "a", now.Add(20*time.Second), time.Time{})
 		}, 20 * time.Second, lostMajority, true},
+		"another client gets in after a force-release": {func(from *told, now time.Time) {
+			from.tell(forceReleased, "job:1", "a", now.Add(7*time.Second), time.Time{})
+			from.tell("acquired", "job:1", "b", now.Add(9*time.Second), now.Add(39*time.Second))
+		}, 7 * time.Second, forceReleased, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)

@@ -112,7 +112,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		Name: "LIBRARY", Help: "library, guessed from the form of its token", Compare: compareBy(func(g *GrantDoc) string { return g.Library }), Fields: []string{"library"}, Wide: true,
 		Cell: textOf(func(g *GrantDoc) string { return g.Library }),
 	}, {
-		Name: "NOTE", Help: "`OVERLAP`: it began before the previous grant ended: two clients believed that they held the lock", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
+		Name: "NOTE", Help: "`OVERLAP`: it began before the previous grant ended, or would have expired if it was force-released: two clients may have believed that they held the lock", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
 		Cell: func(_ *Context, g *GrantDoc) Cell {
 			if g.Overlaps {
 				return Cell{Text: "OVERLAP", Tone: Bad}
