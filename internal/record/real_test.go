@@ -33,6 +33,14 @@ func newScene(t *testing.T, args ...string) *scene {
 	return s
 }
 
+// newClockScene is a scene whose servers have a clock each that can be set.
+func newClockScene(t *testing.T) *scene {
+	t.Parallel()
+	s := &scene{T: t, servers: labtest.ClockServers(t, 5), path: filepath.Join(t.TempDir(), "record.db")}
+	s.begin(s.servers.Nodes())
+	return s
+}
+
 // begin starts the process, and waits until it has all locks.
 func (s *scene) begin(nodes []*redlock.Node) {
 	s.Helper()
@@ -301,5 +309,132 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) { play(newScene(t)) })
+	}
+}
+
+func TestTmp(t *testing.T) {
+	all := []int{0, 1, 2, 3, 4}
+	for name, play := range map[string]func(s *scene){
+		"clock step": func(s *scene) {
+			s.set("a", 8*time.Second, 0, 1, 2)
+			s.event("acquired")
+			s.servers[0].SetClock(4*time.Second, 1)
+			time.Sleep(2 * time.Second)
+			s.Log(s.said())
+			s.event("expired")
+			s.Log(story(s.grants()))
+			s.Log(s.said())
+		},
+		"clock step all": func(s *scene) {
+			s.set("a", 8*time.Second, 0, 1, 2)
+			s.event("acquired")
+			for _, i := range all {
+				s.servers[i].SetClock(5*time.Second, 1)
+			}
+			time.Sleep(6 * time.Second)
+			s.Log(story(s.grants()))
+			s.Log(s.said())
+		},
+		"clock step all beyond": func(s *scene) {
+			s.set("a", 8*time.Second, 0, 1, 2)
+			s.event("acquired")
+			for _, i := range all {
+				s.servers[i].SetClock(15*time.Second, 1)
+			}
+			time.Sleep(6 * time.Second)
+			s.Log(story(s.grants()))
+			s.Log(s.said())
+		},
+		"pexpire": func(s *scene) {
+			s.set("a", 8*time.Second, 0, 1, 2)
+			s.event("acquired")
+			s.extend(2*time.Second, 0)
+			time.Sleep(1 * time.Second)
+			s.Log(s.said())
+			s.event("expired")
+			s.Log(story(s.grants()))
+			s.Log(s.said())
+		},
+		"pexpire legit": func(s *scene) {
+			s.set("a", 8*time.Second, 0, 1, 2)
+			s.event("acquired")
+			s.extend(2*time.Second, 0, 1, 2)
+			s.event("expired")
+			s.Log(story(s.grants()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { play(newClockScene(t)) })
+	}
+	for _, n := range []int{3, 5} {
+		for _, extended := range []bool{true, false} {
+			t.Run(fmt.Sprint("cut ", n, extended), func(t *testing.T) {
+				t.Parallel()
+				s := &scene{T: t, servers: labtest.Servers(t, 5), path: filepath.Join(t.TempDir(), "record.db")}
+				ps := labtest.Proxies(t, s.servers)
+				var nodes []*redlock.Node
+				for _, p := range ps {
+					nodes = append(nodes, p.Node())
+				}
+				s.begin(nodes)
+				s.set("a", 5*time.Second, all...)
+				s.event("acquired")
+				for _, p := range ps[:n] {
+					p.Swallow(true)
+				}
+				time.Sleep(3 * time.Second)
+				if extended {
+					s.extend(9*time.Second, all...)
+				}
+				time.Sleep(3 * time.Second)
+				s.Log(s.said())
+				for l := range s.m.Snapshot().Locks.All() {
+					s.Logf("%+v until %s", l, l.HeldUntil())
+				}
+				for _, p := range ps[:n] {
+					p.Heal()
+				}
+				time.Sleep(2 * time.Second)
+				s.Log(s.said())
+				time.Sleep(6 * time.Second)
+				s.Log(story(s.grants()))
+				s.Log(s.said())
+			})
+		}
+	}
+	for name, play := range map[string]func(s *scene, ttl time.Duration){
+		"from disk": func(s *scene, ttl time.Duration) {
+			for _, i := range all[:3] {
+				if ttl == 0 {
+					s.do(i, "SET", "job", "a")
+				} else {
+					s.do(i, "SET", "job", "a", "PX", ttl.Milliseconds())
+				}
+			}
+			s.event("acquired")
+			for _, i := range all[:3] {
+				s.do(i, "SAVE")
+				s.do(i, "DEL", "job")
+			}
+			s.event("released")
+			for _, i := range all[:3] {
+				s.servers[i].Kill()
+				s.servers[i].Start("--min-replicas-to-write", "2147483647")
+			}
+			s.event("restart")
+			s.Log(story(s.grants()))
+			s.Log(s.said())
+			for l := range s.m.Snapshot().Locks.All() {
+				s.Logf("%+v relied=%v", l, l.ReliedOn())
+			}
+			s.again()
+			s.Log(story(s.grants()))
+			s.Log(s.said())
+			for l := range s.m.Snapshot().Locks.All() {
+				s.Logf("%+v relied=%v", l, l.ReliedOn())
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { play(newScene(t, "--save", "3600 1"), 60*time.Second) })
+		t.Run(name+"0", func(t *testing.T) { play(newScene(t, "--save", "3600 1"), 0) })
 	}
 }

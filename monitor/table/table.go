@@ -57,6 +57,7 @@ type Table struct {
 	settledAt, firstAlarms packed.Moment
 	restartedAt            packed.Moment // the last restart of any node
 	ended                  ended
+	lapsed                 ended                // grants of which nobody knows that they ended: nodes did not answer
 	vouching               map[*record]struct{} // of which more is known than their copies tell
 	emit                   func(monitor.Event)
 	// TakenBy is who took a lock from the holder of this token, as far as it is
