@@ -97,7 +97,7 @@ func (l *Lock) HeldUntil() time.Time {
 func (l *Lock) ReliedOn() bool {
 	quorum := redlock.Quorum(l.Copies.Len())
 	switch {
-	case l.Nobody, l.State == LockRevoked, l.State == LockNotALock:
+	case l.Nobody, l.State == LockRevoked, l.State == LockOrphaned, l.State == LockNotALock:
 		return false
 	case l.State == LockLostMajority, l.State == LockMayBeHeld, !l.HeldUntil().IsZero():
 		return true

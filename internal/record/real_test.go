@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -26,17 +27,8 @@ type scene struct {
 	end     func() // of the process
 }
 
-func newScene(t *testing.T, args ...string) *scene {
-	t.Parallel()
-	s := &scene{T: t, servers: labtest.Servers(t, 5, args...), path: filepath.Join(t.TempDir(), "record.db")}
-	s.begin(s.servers.Nodes())
-	return s
-}
-
-// newClockScene is a scene whose servers have a clock each that can be set.
-func newClockScene(t *testing.T) *scene {
-	t.Parallel()
-	s := &scene{T: t, servers: labtest.ClockServers(t, 5), path: filepath.Join(t.TempDir(), "record.db")}
+func newScene(t *testing.T, servers lab.Servers) *scene {
+	s := &scene{T: t, servers: servers, path: filepath.Join(t.TempDir(), "record.db")}
 	s.begin(s.servers.Nodes())
 	return s
 }
@@ -226,6 +218,7 @@ func (s *scene) is(state monitor.LockState, until time.Time) {
 // A holder relies on its lock when data are wiped or nodes restart, whoever else gets in and
 // whether or not somebody records.
 func TestWhatAHolderReliedOn(t *testing.T) {
+	t.Parallel()
 	all := []int{0, 1, 2, 3, 4}
 	for name, play := range map[string]func(s *scene){
 		"all are wiped": func(s *scene) {
@@ -244,12 +237,6 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 			s.wipe(3)
 			s.set("b", 8*time.Second, all...)
 			s.tells("a lost majority 6, b goes on OVERLAP")
-		},
-		"one is wiped": func(s *scene) {
-			s.set("a", 4*time.Second, all...)
-			s.wipe(1)
-			s.event("expired")
-			s.tells("a expired 4")
 		},
 		"its keeper puts the copies back": func(s *scene) {
 			s.set("a", 5*time.Second, all...)
@@ -308,133 +295,122 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 			s.tells("a lost majority 10")
 		},
 	} {
-		t.Run(name, func(t *testing.T) { play(newScene(t)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(newScene(t, labtest.Servers(t, 5)))
+		})
 	}
 }
 
-func TestTmp(t *testing.T) {
-	all := []int{0, 1, 2, 3, 4}
-	for name, play := range map[string]func(s *scene){
-		"clock step": func(s *scene) {
-			s.set("a", 8*time.Second, 0, 1, 2)
-			s.event("acquired")
-			s.servers[0].SetClock(4*time.Second, 1)
-			time.Sleep(2 * time.Second)
-			s.Log(s.said())
-			s.event("expired")
-			s.Log(story(s.grants()))
-			s.Log(s.said())
-		},
-		"clock step all": func(s *scene) {
-			s.set("a", 8*time.Second, 0, 1, 2)
-			s.event("acquired")
-			for _, i := range all {
-				s.servers[i].SetClock(5*time.Second, 1)
+// A copy that a node loads from its disk is no second grant, whoever looks, and nobody holds by
+// it a lock that was removed.
+func TestWhatComesBackFromDisk(t *testing.T) {
+	t.Parallel()
+	for name, ttl := range map[string]time.Duration{"with a TTL": 9 * time.Second, "without a TTL": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, labtest.Servers(t, 5, "--save", "3600 1"))
+			set := []any{"SET", "job", "a"}
+			if ttl > 0 {
+				set = append(set, "PX", ttl.Milliseconds())
 			}
-			time.Sleep(6 * time.Second)
-			s.Log(story(s.grants()))
-			s.Log(s.said())
-		},
-		"clock step all beyond": func(s *scene) {
-			s.set("a", 8*time.Second, 0, 1, 2)
-			s.event("acquired")
-			for _, i := range all {
-				s.servers[i].SetClock(15*time.Second, 1)
-			}
-			time.Sleep(6 * time.Second)
-			s.Log(story(s.grants()))
-			s.Log(s.said())
-		},
-		"pexpire": func(s *scene) {
-			s.set("a", 8*time.Second, 0, 1, 2)
-			s.event("acquired")
-			s.extend(2*time.Second, 0)
-			time.Sleep(1 * time.Second)
-			s.Log(s.said())
-			s.event("expired")
-			s.Log(story(s.grants()))
-			s.Log(s.said())
-		},
-		"pexpire legit": func(s *scene) {
-			s.set("a", 8*time.Second, 0, 1, 2)
-			s.event("acquired")
-			s.extend(2*time.Second, 0, 1, 2)
-			s.event("expired")
-			s.Log(story(s.grants()))
-		},
-	} {
-		t.Run(name, func(t *testing.T) { play(newClockScene(t)) })
-	}
-	for _, n := range []int{3, 5} {
-		for _, extended := range []bool{true, false} {
-			t.Run(fmt.Sprint("cut ", n, extended), func(t *testing.T) {
-				t.Parallel()
-				s := &scene{T: t, servers: labtest.Servers(t, 5), path: filepath.Join(t.TempDir(), "record.db")}
-				ps := labtest.Proxies(t, s.servers)
-				var nodes []*redlock.Node
-				for _, p := range ps {
-					nodes = append(nodes, p.Node())
-				}
-				s.begin(nodes)
-				s.set("a", 5*time.Second, all...)
-				s.event("acquired")
-				for _, p := range ps[:n] {
-					p.Swallow(true)
-				}
-				time.Sleep(3 * time.Second)
-				if extended {
-					s.extend(9*time.Second, all...)
-				}
-				time.Sleep(3 * time.Second)
-				s.Log(s.said())
-				for l := range s.m.Snapshot().Locks.All() {
-					s.Logf("%+v until %s", l, l.HeldUntil())
-				}
-				for _, p := range ps[:n] {
-					p.Heal()
-				}
-				time.Sleep(2 * time.Second)
-				s.Log(s.said())
-				time.Sleep(6 * time.Second)
-				s.Log(story(s.grants()))
-				s.Log(s.said())
-			})
-		}
-	}
-	for name, play := range map[string]func(s *scene, ttl time.Duration){
-		"from disk": func(s *scene, ttl time.Duration) {
-			for _, i := range all[:3] {
-				if ttl == 0 {
-					s.do(i, "SET", "job", "a")
-				} else {
-					s.do(i, "SET", "job", "a", "PX", ttl.Milliseconds())
-				}
+			for i := range 3 {
+				s.do(i, set...)
 			}
 			s.event("acquired")
-			for _, i := range all[:3] {
+			for i := range 3 {
 				s.do(i, "SAVE")
 				s.do(i, "DEL", "job")
 			}
 			s.event("released")
-			for _, i := range all[:3] {
-				s.servers[i].Kill()
-				s.servers[i].Start("--min-replicas-to-write", "2147483647")
+			for i := range 3 {
+				if err := cmp.Or(s.servers[i].Kill(), s.servers[i].Start("--min-replicas-to-write", "2147483647")); err != nil {
+					t.Fatal(err)
+				}
 			}
-			s.event("restart")
-			s.Log(story(s.grants()))
-			s.Log(s.said())
-			for l := range s.m.Snapshot().Locks.All() {
-				s.Logf("%+v relied=%v", l, l.ReliedOn())
-			}
+			s.until("left over", func() bool {
+				l := s.m.Snapshot().Locks.Get("job")
+				return l != nil && l.Held == 3 && !l.ReliedOn()
+			})
+			s.tells("a released 0")
+			s.is(monitor.LockOrphaned, time.Time{})
 			s.again()
-			s.Log(story(s.grants()))
-			s.Log(s.said())
-			for l := range s.m.Snapshot().Locks.All() {
-				s.Logf("%+v relied=%v", l, l.ReliedOn())
-			}
-		},
+			s.tells("a released 0")
+		})
+	}
+}
+
+// A lock that is extended while nodes are out of sight is one grant.
+func TestAGrantOutOfSight(t *testing.T) {
+	t.Parallel()
+	all := []int{0, 1, 2, 3, 4}
+	for name, c := range map[string]struct {
+		hidden   int
+		extended []int
+		want     string
+	}{
+		"a majority, extended":     {3, all, "a goes on extended"},
+		"all, extended":            {5, all, "a goes on extended"},
+		"a majority, and it ended": {3, nil, "a not seen 4"},
 	} {
-		t.Run(name, func(t *testing.T) { play(newScene(t, "--save", "3600 1"), 60*time.Second) })
-		t.Run(name+"0", func(t *testing.T) { play(newScene(t, "--save", "3600 1"), 0) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, labtest.Servers(t, 5))
+			s.end()
+			proxies := labtest.Proxies(t, s.servers)
+			var nodes []*redlock.Node
+			for _, p := range proxies {
+				nodes = append(nodes, p.Node())
+			}
+			s.begin(nodes)
+			s.set("a", 4*time.Second, all...)
+			s.event("acquired")
+			for _, p := range proxies[:c.hidden] {
+				p.Swallow(true)
+			}
+			s.until("out of sight", func() bool { return s.m.Snapshot().Cluster.Serving == 5-c.hidden })
+			s.extend(10*time.Second, c.extended...)
+			time.Sleep(4 * time.Second)
+			for _, p := range proxies {
+				p.Heal()
+			}
+			s.until("in sight", func() bool { return s.m.Snapshot().Cluster.Serving == 5 })
+			s.tells(c.want)
+		})
+	}
+}
+
+// A holder relies on the end that it was granted when a copy is cut short by somebody else, or by
+// a clock.
+func TestAGrantCutShort(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		play func(s *scene)
+		want string
+	}{
+		"by a clock": {func(s *scene) {
+			if err := s.servers[0].SetClock(4*time.Second, 1); err != nil {
+				s.Fatal(err)
+			}
+		}, "a lost majority 6"},
+		"by all clocks": {func(s *scene) {
+			for _, server := range s.servers {
+				if err := server.SetClock(4*time.Second, 1); err != nil {
+					s.Fatal(err)
+				}
+			}
+		}, "a lost majority 6"},
+		"by somebody":   {func(s *scene) { s.extend(2*time.Second, 0) }, "a lost majority 6"},
+		"by its holder": {func(s *scene) { s.extend(3*time.Second, 0, 1, 2) }, "a expired 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, labtest.ClockServers(t, 5))
+			s.set("a", 6*time.Second, 0, 1, 2)
+			s.event("acquired")
+			c.play(s)
+			s.event("expired")
+			s.tells(c.want)
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -469,11 +470,15 @@ const (
 	killedFrom = "REDLOCKCTL_TEST_RECORD_FROM"
 )
 
-// TestMain runs the recorder that TestKilled kills.
+// TestMain runs the recorder that TestKilled kills, or the tests.
 func TestMain(m *testing.M) {
 	if path := os.Getenv(killedPath); path != "" {
 		from, _ := strconv.Atoi(os.Getenv(killedFrom))
 		recordUntilKilled(path, from)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // those that are parallel wait for servers and for time
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
