@@ -237,6 +237,24 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 			s.wipe(3)
 			s.set("b", 8*time.Second, all...)
 			s.tells("a lost majority 6, b goes on OVERLAP")
+			m, err := s.read().At(time.Now())
+			if err != nil {
+				s.Fatal(err)
+			}
+			if l := m.Snapshot.Locks.Get("job"); l == nil || l.State != monitor.LockSplit || l.Held != 5 || l.Earlier == nil || !l.Earlier.Until.Equal(s.grants()[0].Ended) {
+				s.Errorf("%+v\n%s", l, s.said())
+			}
+		},
+		"it is revoked on too few nodes": func(s *scene) {
+			s.set("a", 5*time.Second, 0, 1, 2)
+			s.event("acquired")
+			for i := range 2 {
+				s.do(i, "SET", "job", "redlockctl:revoked:x", "PX", 5000)
+			}
+			s.event("lost majority")
+			s.tells("a goes on")
+			s.event("expired")
+			s.tells("a lost majority 5")
 		},
 		"its keeper puts the copies back": func(s *scene) {
 			s.set("a", 5*time.Second, all...)

@@ -22,6 +22,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		// Another client got in before the grant ended.
 		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
 		*g = grant{token: -1}
+		t.markDirty(r)
 	}
 	switch {
 	case holds && g.token < 0:
