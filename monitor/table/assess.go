@@ -277,6 +277,9 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockOrphaned // left behind, maybe where a release is refused
 	case known >= t.quorum || a.granted && r.grant.parted:
 		return t.mayBeHeld(r, a)
+	case a.granted && a.holder == r.grant.token && r.grant.end != 0 && r.grant.end <= a.now:
+		a.perhaps = true
+		return monitor.LockPartial // its time came while nodes are read again
 	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
 		a.perhaps = true
 		a.wakeAt(r.changed + packed.Moment(t.Attempt))

@@ -72,6 +72,28 @@ func TestALockOutOfSight(t *testing.T) {
 	}
 }
 
+// A lock whose time comes while its nodes are read again has expired when they were read, or not.
+func TestALockEndsWhileItsNodesAreRead(t *testing.T) {
+	for kind, extended := range map[string]bool{"expired": false, "extended": true} {
+		r := grantedOn(0, 1, 2, 3, 4)
+		r.pass(5 * time.Second)
+		for i := range 5 {
+			r.Doubt(i)
+		}
+		if extended {
+			r.set("k", "a", 20*time.Second, 0, 1, 2, 3, 4)
+		}
+		r.pass(6 * time.Second)
+		if s := r.lock("k").State; s != monitor.LockPartial {
+			t.Errorf("%s: %s", kind, s)
+		}
+		r.scanAll()
+		if got := r.kinds(); !slices.Equal(got, []string{"acquired", kind}) {
+			t.Error(got)
+		}
+	}
+}
+
 // The end on which a holder relies is moved back by nobody but itself.
 func TestTheEndOfAGrantShrinksByItsHolderAlone(t *testing.T) {
 	for name, c := range map[string]struct {
