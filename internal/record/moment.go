@@ -153,6 +153,9 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 		if l.Held >= 0 && l.Margin() <= 0 {
 			l.State = monitor.LockBareMajority
 		}
+		if was := locks[g.Lock]; was != nil { // its client relied on it too
+			l.Earlier = &monitor.Reliance{Token: was.Holder, Until: was.HeldUntil()}
+		}
 		locks[g.Lock], extended[g.Lock] = l, !g.Extended.IsZero()
 	}
 	if unread, err = r.lockStatesAt(s, locks); err != nil {

@@ -176,7 +176,7 @@ func (g *Grant) lastsBeyond(t time.Time) bool {
 
 const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `
 
-// HeldAt are the grants that were there at a moment, by the names of their locks.
+// HeldAt are the grants that were there at a moment, by the names of their locks, the oldest first.
 func (r *Reader) HeldAt(t time.Time) (all []Grant, err error) {
 	for _, condition := range classes() {
 		some, err := r.grants(byLength+condition+` AND l.cluster = ?2`, millis(t), r.cluster)
@@ -185,7 +185,7 @@ func (r *Reader) HeldAt(t time.Time) (all []Grant, err error) {
 		}
 		all = append(all, some...)
 	}
-	slices.SortStableFunc(all, func(a, b Grant) int { return strings.Compare(a.Lock, b.Lock) })
+	slices.SortStableFunc(all, func(a, b Grant) int { return cmp.Or(strings.Compare(a.Lock, b.Lock), a.Began.Compare(b.Began)) })
 	return all, nil
 }
 

@@ -60,7 +60,7 @@ func (b *batch) takeInNext(s *monitor.Snapshot) {
 			b.taking.next = l.Key.Raw()
 			return
 		}
-		if granted(l, s.Cluster.Quorum) {
+		if granted(l, s) {
 			b.takeInGrant(l)
 		}
 		b.look(l.Key.Raw(), l)
@@ -126,8 +126,11 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 	}
 	now := &look{state: l.State}
 	now.copies, now.tokens = copiesOf(l)
-	if now.state == monitor.LockExpiring {
+	switch {
+	case now.state == monitor.LockExpiring:
 		now.state = monitor.LockHeld
+	case l.Nobody && now.state != monitor.LockSplit:
+		now.state = monitor.LockOrphaned // and what else it is does not matter to anybody
 	}
 	if !unseen(l) && now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
 		return now
@@ -140,7 +143,11 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 		one.ends = ""
 		b.grants.change(one)
 	}
-	if one.copies == "" {
+	if end := l.HeldUntil(); unseen(l) && end.After(one.until) { // extended, where it is seen
+		one.until = end
+		b.grants.change(one)
+	}
+	if one.copies == "" && !unseen(l) {
 		one.copies = now.copies
 		b.grants.change(one)
 	}

@@ -377,6 +377,7 @@ func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	n := w.nodes[i]
 	w.steps[i] = step{now, by}
 	n.Facts.StepAt, n.Facts.StepBy = now, by
+	w.table.Stepped(i, by, now)
 	when := "early"
 	if by < 0 {
 		when = "late"

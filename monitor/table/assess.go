@@ -95,7 +95,10 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		a.wakeAt(deadline)
 	}
 	if a.majority = a.best.present >= t.quorum && (a.best.written || a.granted); a.majority {
-		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false)
+		if a.end, a.never = t.majorityEnd(r, a.holder, deadline, false); t.shrank(r, &a) {
+			a.lock.Relied = r.grant.end
+			a.wakeAt(r.grant.end)
+		}
 	}
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
 	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier
@@ -107,6 +110,9 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	a.lock.Nobody = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.perhaps && !a.granted && r.earlier == nil
 	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
 		a.lock.Nobody = tallies[k].present+tallies[k].lost+t.possible(r, &a, int8(k), &tallies[k]) < t.quorum
+	}
+	if s := a.lock.State; (s == monitor.LockNoTTL || s == monitor.LockOverTTL) && a.holders == 1 && !a.majority && !a.granted {
+		a.lock.Nobody = t.hasEnded(r, a.holder)
 	}
 	return a
 }
@@ -271,6 +277,9 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockOrphaned // left behind, maybe where a release is refused
 	case known >= t.quorum || a.granted && r.grant.parted:
 		return t.mayBeHeld(r, a)
+	case a.granted && a.holder == r.grant.token && r.grant.end != 0 && r.grant.end <= a.now:
+		a.perhaps = true
+		return monitor.LockPartial // its time came while nodes are read again
 	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
 		a.perhaps = true
 		a.wakeAt(r.changed + packed.Moment(t.Attempt))
@@ -396,6 +405,31 @@ func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, lost bo
 	}
 	slices.Sort(ends)
 	return ends[len(ends)-(t.quorum-forever)], false
+}
+
+// shrank reports whether the end of the majority moved back, and not by its holder, who then
+// relies on the end as it was: a copy went, or its TTL was cut by the node's clock or by somebody
+// else. A holder that extends to a shorter TTL does so on a quorum, within an attempt. What is
+// less than an attempt may be the delay of a read.
+func (t *Table) shrank(r *record, a *assessment) bool {
+	g, attempt := &r.grant, packed.Moment(t.Attempt)
+	if a.holder != g.token || g.end == 0 || a.never || g.end-a.end <= attempt {
+		return false
+	}
+	var shorter []packed.Moment
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		if c.Kind == packed.LockCopy && int8(c.Token) == g.token && c.Expires != 0 && c.Expires < g.end-attempt && t.nodes[i].stepped <= a.since {
+			shorter = append(shorter, c.Expires)
+		}
+	}
+	slices.Sort(shorter)
+	for k := t.quorum - 1; k < len(shorter); k++ {
+		if shorter[k]-shorter[k-t.quorum+1] <= attempt {
+			return false
+		}
+	}
+	return true
 }
 
 // recognize is the form of the lock with this holder.

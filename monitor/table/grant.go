@@ -24,6 +24,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
 		r.heard = announce.TokenSum(r.Tokens[g.token].Prefix)
 		*g = grant{token: -1}
+		t.markDirty(r)
 	}
 	switch {
 	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes tell of a majority that was not seen
@@ -33,12 +34,19 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: a.holder, end: a.end}
 		delete(t.endings, r.key())
 		if t.settled && !r.early {
-			t.emit(t.grantEvent(r, a.holder, a.end, 0, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.Tokens[a.holder].Prefix, left(a.end, a.now))))
+			kind, text, times := "acquired", "acquired by %s for %s", 0
+			if t.lapsed.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix)) {
+				kind, text, times = "extended", "extended by %s while it was not seen: ends in %s", 1
+			}
+			t.emit(t.grantEvent(r, a.holder, a.end, times, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, r.Tokens[a.holder].Prefix, left(a.end, a.now))))
 		}
 		r.early = false
 	case holds && a.holder == g.token:
 		t.trackExtension(r, a)
-		g.end, g.lost, g.fell, g.parted = a.end, 0, false, false
+		if a.lock.Relied == 0 {
+			g.end = a.end
+		}
+		g.lost, g.fell, g.parted = 0, false, false
 		t.emitLostCopies(r, a.now, a.confirmed)
 	}
 }
@@ -63,9 +71,11 @@ func (t *Table) trackExtension(r *record, a *assessment) {
 
 // standing is what is left of the copies of a grant.
 type standing struct {
-	there      int // copies on nodes that take writes
-	stuck      int // copies on nodes that refuse writes: a release leaves them
-	unknown    int // copies on nodes that are not read
+	there      int  // copies on nodes that take writes
+	silent     int  // nodes that do not answer
+	unread     bool // a node answers again and has not been read yet
+	stuck      int  // copies on nodes that refuse writes: a release leaves them
+	unknown    int  // copies on nodes that are not read
 	tombstones int
 	deleted    bool // copies were deleted, not lost
 	confirmed  bool // every node that answers was read since the last change
@@ -75,7 +85,13 @@ func (t *Table) standingOf(r *record) standing {
 	s := standing{confirmed: true, deleted: r.grant.deleted != 0}
 	for i := range r.Copies {
 		c, n := &r.Copies[i], &t.nodes[i]
-		if n.reachable && !t.confirmed(r, i) {
+		switch {
+		case !n.reachable:
+			s.silent++
+		case n.scanned != n.epoch:
+			s.unread = true
+			fallthrough
+		case !t.confirmed(r, i):
 			s.confirmed = false
 		}
 		if c.Lost() && n.loads && int8(c.Token) == r.grant.token {
@@ -114,6 +130,10 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	switch {
 	case rest >= t.quorum:
 		return // it may still be held
+	case g.end != 0 && now >= g.end && s.unread:
+		return // it may have been extended
+	case g.end != 0 && now >= g.end && s.there+s.stuck+s.silent >= t.quorum:
+		t.lapse(r, now)
 	case g.end != 0 && now >= g.end:
 		t.endGrant(r, now, monitor.LevelInfo, "expired", "expired")
 	case !s.confirmed && (rest > 0 || g.lost > 0):
@@ -151,6 +171,26 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	r.grant = grant{token: -1}
 }
 
+// lapse gives up the grant of r at its end as last known: its holder may have extended it on
+// nodes that do not answer.
+func (t *Table) lapse(r *record, now packed.Moment) {
+	g := &r.grant
+	var since packed.Moment
+	for i := range t.nodes {
+		if n := &t.nodes[i]; !n.reachable {
+			since = max(since, n.lostSight)
+		}
+	}
+	token := r.Tokens[g.token].Prefix
+	if t.settled {
+		t.emit(t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelInfo, "not seen", r.key(), "not seen from here since %s: held until %s as last known, or longer (%s)",
+			words.Moment(t.Time(since), t.Time(now)), words.Moment(t.Time(g.end), t.Time(now)), token)))
+	}
+	t.lapsed.add(r.key(), announce.TokenSum(token))
+	r.dropVotes(g.token)
+	r.grant = grant{token: -1}
+}
+
 // emitLostMajority tells that the majority of the grant of r was lost while its holder may
 // rely on it.
 func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
@@ -170,7 +210,7 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	case tombstones > 0:
 		part, text = false, fmt.Sprintf("revoked on %d of %s only: others can get in; may be held %s", tombstones, words.Count(len(t.nodes), "node", "nodes"), until)
 	case g.parted:
-		text, part = "copies were deleted, but not all of them: may be held "+until, false
+		text, part = "copies expired early or were deleted, but not all of them: may be held "+until, false
 	}
 	e := t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, monitor.LockLostMajority.String(), r.key(), "%s (%s)", text, r.Tokens[g.token].Prefix))
 	e.Part = part
@@ -252,6 +292,8 @@ func (t *Table) lostCopyEvent(r *record, i int, now packed.Moment) monitor.Event
 		why = "it restarted"
 	case t.nodes[i].justWiped(now):
 		why = "its data were wiped"
+	case c.Lost() && monitor.LossCause(c.Type) == monitor.LostByClock:
+		why = "its clock was stepped"
 	}
 	e := monitor.LockEvent(t.Time(now), monitor.LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
 	e.Node = t.names[i]

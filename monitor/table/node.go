@@ -33,6 +33,8 @@ type node struct {
 	restart               *restartCost  // of a restart, being counted
 	restarted             packed.Moment // when it was last seen to have restarted; zero: never
 	wiped                 packed.Moment // when its data were last wiped; zero: never
+	stepped               packed.Moment // when its clock was last stepped forward, by stepBy; zero: never
+	stepBy                time.Duration
 	loss                  loss
 	// sealed: it has refused writes since it started, so what it has was loaded from its
 	// disk. loads: it has keys that have not been read since it started.

@@ -186,7 +186,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if len(t.vouching) < 4*announce.MostLocks && t.vouchesFor(r, now) {
 		t.vouching[r] = struct{}{}
 	}
-	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && a.best.open > 0 { // on nodes that refuse writes it blocks nobody
+	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && a.best.open > 0 && (a.best.never || a.best.end-now > packed.Moment(t.Attempt)) { // on nodes that refuse writes it blocks nobody
 		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r.lock)))
 	}
 	if r.hit != 0 {
@@ -227,6 +227,10 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 		t.dropVanished(r, i, now)
 		switch c := &r.Copies[i]; {
 		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
+		case i < 64 && !c.Lost() && !t.nodes[i].reachable && t.extendedTo(r, c) > now:
+			r.own()
+			r.Copies[i].Expires = t.extendedTo(r, c)
+			r.presumed |= 1 << i
 		case c.Lost(), t.nodes[i].isCurrent():
 			r.drop(i)
 		default:
@@ -246,6 +250,19 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 			r.Copies[i].State = state
 		}
 	}
+}
+
+// extendedTo is until when a copy of a grant lasts at most that cannot be seen: as long as those
+// that were seen to be extended since; zero: none was.
+func (t *Table) extendedTo(r *record, c *packed.Copy) (end packed.Moment) {
+	if g := &r.grant; g.end != 0 && c.Kind == packed.LockCopy && int8(c.Token) == g.token {
+		for i := range r.Copies {
+			if o := &r.Copies[i]; o.Kind == packed.LockCopy && o.Token == c.Token && t.seen(r, i) && time.Duration(o.Expires-g.end) > extendedBy {
+				end = max(end, o.Expires)
+			}
+		}
+	}
+	return end
 }
 
 // same reports whether a lock would look like the old one.
