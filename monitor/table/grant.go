@@ -35,6 +35,8 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 			t.emit(t.grantEvent(r, a.holder, a.end, 0, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.Tokens[a.holder].Prefix, left(a.end, a.now))))
 		}
 		r.early = false
+	case a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
+		g.end = a.lock.Relied // by an extension of which no majority was seen
 	case holds && a.holder == g.token:
 		t.trackExtension(r, a)
 		g.end, g.lost, g.fell, g.parted = a.end, 0, false, false

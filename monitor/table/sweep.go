@@ -223,6 +223,7 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 // others up to now.
 func (t *Table) updateCopies(r *record, now packed.Moment) {
 	r.overdue = false
+	t.extendUnseen(r)
 	for i := range r.Copies {
 		t.dropVanished(r, i, now)
 		switch c := &r.Copies[i]; {
@@ -244,6 +245,27 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 		if state := t.stateOf(r, i); state != r.Copies[i].State {
 			r.own()
 			r.Copies[i].State = state
+		}
+	}
+}
+
+// extendUnseen supposes that a copy on a node that is not seen was extended with those that are, where
+// these are no majority of their own.
+func (t *Table) extendUnseen(r *record) {
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		if t.nodes[i].reachable || c.Kind != packed.LockCopy || c.Expires == 0 {
+			continue
+		}
+		end, seen := c.Expires, 0
+		for k := range r.Copies {
+			if o := &r.Copies[k]; t.nodes[k].reachable && o.Kind == packed.LockCopy && o.Token == c.Token {
+				end, seen = max(end, o.Expires), seen+1
+			}
+		}
+		if seen < t.quorum && time.Duration(end-c.Expires) > extendedBy {
+			r.own()
+			r.Copies[i].Expires = end
 		}
 	}
 }

@@ -90,6 +90,10 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	return r.lock.State == monitor.LockOrphaned && t.lossWithin(now)
 }
 
+// HearTime is how long it takes to hear what a guard has found: until it announces that, and until it
+// is asked.
+const HearTime = 300 * time.Millisecond
+
 // uptimeError is by how much who looks for the first time may take the start of a server for later
 // than it was: it says for how many whole seconds it has run.
 const uptimeError = 2 * time.Second
@@ -160,6 +164,10 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 	}
 	switch {
 	case k >= 0 && k == r.grant.token: // it is known; maybe more copies of it are lost by now
+		if g := &r.grant; g.end != 0 && (end == 0 || time.Duration(end-g.end) > extendedBy) {
+			g.end = end // it was extended unseen
+			t.markDirty(r)
+		}
 	case r.heard == v.Token:
 		return
 	case r.grant.token >= 0:

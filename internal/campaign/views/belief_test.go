@@ -149,7 +149,8 @@ func (t *tokens) agree(operators, other belief, sees sight) bool {
 	case !other.class.relied():
 		return true
 	}
-	return t.of(operators.token) == t.of(other.token) && (operators.until.IsZero() || other.until.IsZero() || operators.until.Sub(other.until).Abs() <= tolerance)
+	// An extension that it could not see is one of those that it cannot have noticed.
+	return t.of(operators.token) == t.of(other.token) && (sees == moved || operators.until.IsZero() || other.until.IsZero() || operators.until.Sub(other.until).Abs() <= tolerance)
 }
 
 // stamped is a belief from a moment on, or at it.
