@@ -144,6 +144,9 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	if b.err != nil {
 		return
 	}
+	if l != nil && (l.State == monitor.LockLostMajority || l.State == monitor.LockMayBeHeld) {
+		b.relied(l)
+	}
 	was, now := b.looks.open[key], b.lookOf(l)
 	if was != nil && now != nil && was.state == now.state && was.tokens == now.tokens && was.copies == now.copies {
 		return
@@ -154,9 +157,6 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	}
 	if now == nil {
 		return
-	}
-	if l.State == monitor.LockLostMajority || l.State == monitor.LockMayBeHeld {
-		b.relied(l)
 	}
 	lock := b.lock(key)
 	if b.err != nil {
