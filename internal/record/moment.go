@@ -202,7 +202,7 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			}
 			l := locks[was.name]
 			granted := l != nil && l.Holder.Raw() == TokenName(was.token[:min(16, len(was.token))])
-			if !granted && known == monitor.LockLostMajority {
+			if !granted && (known == monitor.LockHeld || known == monitor.LockBareMajority || known == monitor.LockLostMajority) {
 				continue // its grant has ended, and the state with the next write
 			}
 			if !granted {

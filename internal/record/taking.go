@@ -161,6 +161,9 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	if b.err != nil {
 		return
 	}
+	if l != nil && (l.State == monitor.LockLostMajority || l.State == monitor.LockMayBeHeld) {
+		b.relied(l)
+	}
 	was, now := b.looks.open[key], b.lookOf(key, l)
 	if was != nil && now != nil && was.state == now.state && was.tokens == now.tokens && was.copies == now.copies {
 		return
@@ -179,6 +182,15 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	b.scan(`INSERT INTO lock_states (lock, state, tokens, copies, began_ms) VALUES (?, ?, ?, ?, ?) RETURNING id`,
 		[]any{lock, now.state.String(), []byte(now.tokens), now.copies, millis(b.now)}, &now.id)
 	b.looks.open[key] = now
+}
+
+// relied takes over until when the holder relies on a lock without a majority: not each extension was told.
+func (b *batch) relied(l *monitor.Lock) {
+	one := b.openGrant(l.Key.Raw())
+	if one != nil && one.token == shortSHA(l.Holder.Raw()) && !one.until.Equal(l.HeldUntil()) {
+		one.until = l.HeldUntil()
+		b.grants.change(one)
+	}
 }
 
 func (b *batch) takeInGrant(l *monitor.Lock) {

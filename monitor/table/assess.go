@@ -234,6 +234,9 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 	}
 	// Copies on nodes that refuse writes are left-overs: none of them completes an attempt.
 	if (a.rivals > 1 || a.rivals == 1 && a.others > 0) && a.confirmed || a.majority && r.earlier != nil {
+		if state == monitor.LockPartial && !a.majority && a.holder >= 0 && a.best.known()+a.best.lost+t.possible(r, a, a.holder, &a.best) >= t.quorum {
+			t.mayBeHeld(r, a) // what is not decided yet is no answer
+		}
 		state = max(state, monitor.LockSplit)
 	}
 	return state
@@ -290,7 +293,13 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockLostMajority
 	case ripe > a.now && !a.over: // which is told at once
 		return monitor.LockPartial
-	case !a.best.written, known+a.best.lost+t.possible(r, a, a.holder, &a.best) >= t.quorum:
+	case !a.best.written:
+		return t.mayBeHeld(r, a)
+	case known+a.best.lost+t.possible(r, a, a.holder, &a.best) >= t.quorum:
+		if heard := ripe + packed.Moment(HearTime); heard > a.now && !a.over {
+			a.wakeAt(heard)
+			return monitor.LockPartial // a guard that saw it all knows now, and says so
+		}
 		return t.mayBeHeld(r, a)
 	case !a.confirmed:
 		return monitor.LockPartial

@@ -28,10 +28,10 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	}
 	switch {
 	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes tell of a majority that was not seen
-		*g = grant{token: a.holder, end: a.lock.Relied, fell: true}
+		*g = grant{token: a.holder, end: a.lock.Relied, seen: a.lock.Relied, fell: true}
 		t.emitLostMajority(r, 0, a.now)
 	case holds && g.token < 0:
-		*g = grant{token: a.holder, end: a.end}
+		*g = grant{token: a.holder, end: a.end, seen: a.end}
 		delete(t.endings, r.key())
 		if t.settled && !r.early {
 			kind, text, times := "acquired", "acquired by %s for %s", 0
@@ -41,10 +41,12 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 			t.emit(t.grantEvent(r, a.holder, a.end, times, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, r.Tokens[a.holder].Prefix, left(a.end, a.now))))
 		}
 		r.early = false
+	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
+		g.end = a.lock.Relied // by an extension of which no majority was seen
 	case holds && a.holder == g.token:
 		t.trackExtension(r, a)
 		if a.lock.Relied == 0 {
-			g.end = a.end
+			g.end, g.seen = a.end, a.end
 		}
 		g.lost, g.fell, g.parted = 0, false, false
 		t.emitLostCopies(r, a.now, a.confirmed)
@@ -54,7 +56,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 // trackExtension tells of an extension, if it was not told of one just now.
 func (t *Table) trackExtension(r *record, a *assessment) {
 	g := &r.grant
-	if !t.settled || g.end == 0 || time.Duration(a.end-g.end) <= extendedBy {
+	if !t.settled || g.seen == 0 || time.Duration(a.end-g.seen) <= extendedBy {
 		return
 	}
 	g.extensions = min(g.extensions, 1<<15) + 1
@@ -74,6 +76,7 @@ type standing struct {
 	there      int  // copies on nodes that take writes
 	silent     int  // nodes that do not answer
 	unread     bool // a node answers again and has not been read yet
+	lost       int  // lost votes
 	stuck      int  // copies on nodes that refuse writes: a release leaves them
 	unknown    int  // copies on nodes that are not read
 	tombstones int
@@ -94,8 +97,12 @@ func (t *Table) standingOf(r *record) standing {
 		case !t.confirmed(r, i):
 			s.confirmed = false
 		}
-		if c.Lost() && n.loads && int8(c.Token) == r.grant.token {
+		switch {
+		case !c.Lost() || int8(c.Token) != r.grant.token:
+		case n.loads:
 			s.unknown++ // it may be on its disk
+		default:
+			s.lost++
 		}
 		if c.Kind != packed.LockCopy {
 			continue
@@ -127,6 +134,9 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	}
 	s := t.standingOf(r)
 	rest := s.there + s.stuck + s.unknown
+	if g.seen != 0 && g.end > g.seen && s.confirmed && !s.unread && s.silent == 0 && rest+s.lost < t.quorum {
+		g.end = g.seen // it was extended on too few nodes
+	}
 	switch {
 	case rest >= t.quorum:
 		return // it may still be held

@@ -68,7 +68,7 @@ type restartCost struct {
 func (t *Table) costReady(i int, now packed.Moment) bool {
 	n := &t.nodes[i]
 	c := n.restart
-	return c != nil && (!c.read || n.began > c.since || now > c.since+packed.Moment(costPatience))
+	return c != nil && (!c.read || n.looked() > c.since || now > c.since+packed.Moment(costPatience))
 }
 
 // costPatience is how long an event about a loss waits for the node to be read.

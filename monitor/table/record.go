@@ -153,7 +153,8 @@ type grant struct {
 	// bit for each of the first 32 nodes.
 	went     uint32
 	deleted  uint64        // on which nodes a copy was deleted without a loss of the node; a bit each, the last for all beyond
-	end      packed.Moment // of the majority; zero: never
+	end      packed.Moment // until when its holder may rely on it; zero: never
+	seen     packed.Moment // the end of the majority that was seen last
 	extended packed.Moment
 }
 

@@ -223,14 +223,11 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 // others up to now.
 func (t *Table) updateCopies(r *record, now packed.Moment) {
 	r.overdue = false
+	t.extendUnseen(r)
 	for i := range r.Copies {
 		t.dropVanished(r, i, now)
 		switch c := &r.Copies[i]; {
 		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
-		case i < 64 && !c.Lost() && !t.nodes[i].reachable && t.extendedTo(r, c) > now:
-			r.own()
-			r.Copies[i].Expires = t.extendedTo(r, c)
-			r.presumed |= 1 << i
 		case c.Lost(), t.nodes[i].isCurrent():
 			r.drop(i)
 		default:
@@ -252,17 +249,25 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 	}
 }
 
-// extendedTo is until when a copy of a grant lasts at most that cannot be seen: as long as those
-// that were seen to be extended since; zero: none was.
-func (t *Table) extendedTo(r *record, c *packed.Copy) (end packed.Moment) {
-	if g := &r.grant; g.end != 0 && c.Kind == packed.LockCopy && int8(c.Token) == g.token {
-		for i := range r.Copies {
-			if o := &r.Copies[i]; o.Kind == packed.LockCopy && o.Token == c.Token && t.seen(r, i) && time.Duration(o.Expires-g.end) > extendedBy {
+// extendUnseen supposes that a copy on a node that is not seen was extended with those that are.
+func (t *Table) extendUnseen(r *record) {
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		if t.nodes[i].reachable || c.Kind != packed.LockCopy || int8(c.Token) != r.grant.token || r.grant.seen == 0 || i >= 64 {
+			continue
+		}
+		end := packed.Moment(0)
+		for k := range r.Copies {
+			if o := &r.Copies[k]; o.Kind == packed.LockCopy && o.Token == c.Token && t.seen(r, k) {
 				end = max(end, o.Expires)
 			}
 		}
+		if time.Duration(end-r.grant.seen) > extendedBy && c.Expires < end {
+			r.own()
+			r.Copies[i].Expires = end
+			r.presumed |= 1 << i
+		}
 	}
-	return end
 }
 
 // same reports whether a lock would look like the old one.
