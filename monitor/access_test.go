@@ -32,6 +32,9 @@ var nodeCases = []nodeCase{
 	{"lost, cordoned", CopyLost, "a", NodeCordoned, true, false},
 	{"another client's", CopyPresent, "b", NodeServing, true, false},
 	{"own, silent", CopyUnknown, "a", NodeSlow, true, false},
+	{"own, silent, starts unfenced", CopyUnknown, "a", NodeSlow, false, false},
+	{"own, down, starts fenced", CopyUnknown, "a", NodeDown, true, false},
+	{"own, down, starts unfenced", CopyUnknown, "a", NodeDown, false, false},
 	{"silent", CopyUnknown, "", NodeSlow, true, false},
 	{"down, starts fenced", CopyUnknown, "", NodeDown, true, false},
 	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false},
@@ -57,7 +60,7 @@ func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
 			return n.rejoins && later && n.copy == CopyLost
 		case n.state == NodeCordoned:
 			return false
-		case n.state == NodeDown:
+		case n.state == NodeDown, n.copy == CopyUnknown && n.token == "a": // it may have restarted unseen
 			return doubt && !n.fenced
 		case n.token == "a" && n.copy != CopyLost:
 			return false // its copy is there until the end

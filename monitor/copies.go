@@ -27,12 +27,13 @@ const (
 	LostByRestart  LossCause = iota // the node restarted
 	LostByWipe                      // FLUSHALL, FLUSHDB, SWAPDB, or a replica that became a master
 	LostByDeletion                  // deleted or evicted by somebody who did not release the lock
+	LostByClock                     // it expired early: the node's clock was stepped forward
 	numLossCauses
 )
 
 // String is the cause as the screen and JSON show it.
 func (c LossCause) String() string {
-	return [...]string{"restart", "data wiped", "deleted"}[min(c, numLossCauses-1)]
+	return [...]string{"restart", "data wiped", "deleted", "clock step"}[min(c, numLossCauses-1)]
 }
 
 // Copy is a key on one node.

@@ -26,7 +26,7 @@ type Event struct {
 	Level Level
 	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
 	// "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step", "data wiped",
-	// "own clock". Of locks: "acquired", "extended", "released", "expired",
+	// "own clock". Of locks: "acquired", "extended", "released", "expired", "not seen" (nodes do not answer, its end is not known),
 	// "force-released", "revoked", "lost copy" (of many at once the node tells), "lost majority", and
 	// the states "orphaned", "over max TTL", "split", "no TTL". Of findings: "finding
 	// opened", "finding closed".

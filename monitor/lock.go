@@ -52,8 +52,8 @@ func (s LockState) String() string { return lockStateNames[s] }
 type Lock struct {
 	Key   safetext.Text
 	State LockState
-	// Nobody says that several tokens have copies and none can have a quorum:
-	// Holder then holds nothing.
+	// Nobody says that several tokens have copies and none can have a quorum, or that its copies
+	// without TTL, or with one above the maximum, are left over: Holder then holds nothing.
 	Nobody bool
 	Copies Copies
 	// Holder is the token with most copies; Held is how many it has, −1 where a record does
@@ -68,8 +68,8 @@ type Lock struct {
 	// Form is what the form of the lock tells; nil: nobody knows it.
 	Form *lockform.Form
 
-	// Span is from Since to MajorityEnd, packed as Copies are. Relied is HeldUntil; only
-	// of a lock without a majority.
+	// Span is from Since to MajorityEnd, packed as Copies are. Relied is HeldUntil where that is
+	// another moment.
 	Span   packed.Span
 	Relied packed.Moment
 
@@ -97,7 +97,7 @@ func (l *Lock) HeldUntil() time.Time {
 func (l *Lock) ReliedOn() bool {
 	quorum := redlock.Quorum(l.Copies.Len())
 	switch {
-	case l.Nobody, l.State == LockRevoked, l.State == LockNotALock:
+	case l.Nobody, l.State == LockRevoked, l.State == LockOrphaned, l.State == LockNotALock:
 		return false
 	case l.State == LockLostMajority, l.State == LockMayBeHeld, !l.HeldUntil().IsZero():
 		return true

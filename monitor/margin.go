@@ -69,7 +69,11 @@ func (s *Snapshot) Access(l *Lock) Access {
 		p := ProtectionOf(n, s.Guard)
 		fences := p == protectionVerified || p == protectionDurable
 		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
-			if !fences && n.State != NodeFenced && n.State != NodeCordoned {
+			switch {
+			case fences, n.State == NodeFenced, n.State == NodeCordoned:
+			case !n.State.Answers(): // it may have restarted by now, and serve
+				a.Unsure = append(a.Unsure, i)
+			default:
 				fragile++
 			}
 			continue

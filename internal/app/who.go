@@ -22,7 +22,7 @@ func ReliedOn(ctx context.Context, cfg *config.Config, w *who.Answer, reading fu
 	if err != nil {
 		return nil, nil
 	}
-	if l := s.LockNamed(w.Key); l != nil && l.ReliedOn() && l.Held < s.Cluster.Quorum {
+	if l := s.LockNamed(w.Key); l != nil && l.ReliedOn() {
 		return l, s
 	}
 	return nil, s

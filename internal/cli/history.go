@@ -56,7 +56,8 @@ func (a *commandLine) historyCommand() *cobra.Command {
 With a LOCK, each holder that it had: from when to when, how often it was extended, how
 it ended, and by the beginning of the token's SHA-256 which one it was (as in the audit
 log); who it was, where the token tells. OVERLAP stands where one began before the one
-before it had ended: two believed that they held it. Behind that, the events of the lock.
+before it had ended, or would have expired if it was force-released: two may have
+believed that they held it. Behind that, the events of the lock.
 
 With --node, the states and events of that node; else those of the cluster: its verdict,
 nodes, restarts, findings that began and were cleared, what operators did.

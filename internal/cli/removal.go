@@ -92,7 +92,7 @@ different ways.`,
 			}
 			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
 				t.cfg, t.op = cfg, op
-				t.planner = operator.Planner{Operator: op, Way: t.way, OnlyKeys: t.onlyKey, Look: t.lookAtAll}
+				t.planner = operator.Planner{Operator: op, Way: t.way, OnlyKeys: t.onlyKey, Look: t.lookAtOne, LookAtAll: t.lookAtAll}
 				if len(args) == 1 {
 					return a.tell(t.remove(ctx, args[0]))
 				}
@@ -145,6 +145,10 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 	o.results, o.err = out[0].Results, out.Err()
 	o.further = slices.DeleteFunc(out[1:], func(k operator.KeyOutcome) bool { return errors.Is(k.Err, redlock.ErrNotHeld) })
 	return o
+}
+
+func (t *remover) lookAtOne(ctx context.Context, name string) (*monitor.Snapshot, error) {
+	return t.look(ctx, t.cfg, app.Aim{Keys: lockform.PossibleSiblings(name), Locks: true})
 }
 
 func (t *remover) lookAtAll(ctx context.Context, name string) (*monitor.Snapshot, error) {

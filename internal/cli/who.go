@@ -193,7 +193,7 @@ func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.S
 	fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(w.Key), view.WhoHeadline(w))
 	switch {
 	case relied != nil:
-		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", w.Held, w.N, view.LockEnd(a.ViewContext(at), relied))
+		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	}

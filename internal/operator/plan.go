@@ -70,9 +70,11 @@ type Planner struct {
 	Operator *Operator
 	Way      Way
 	OnlyKeys bool // see [Removal]
-	// Look looks at all locks. That is done where a library binds the keys of a lock by
-	// their token alone, and again for a lock that is newer than the last look.
+	// Look looks at one lock, where its copies do not tell who relies on it.
 	Look func(ctx context.Context, name string) (*monitor.Snapshot, error)
+	// LookAtAll looks at all locks. That is done where a library binds the keys of a lock by
+	// their token alone, and again for a lock that is newer than the last look.
+	LookAtAll func(ctx context.Context, name string) (*monitor.Snapshot, error)
 
 	seen *monitor.Snapshot
 }
@@ -85,19 +87,19 @@ func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan,
 	asked := Asked{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: tokens, Quorum: redlock.Quorum(len(copies)), MaxTTL: o.opt.MaxTTL}
 	plan, err := MakePlan(p.Way, asked)
 	if err == nil && (!plan.majority || len(plan.Tokens)+len(plan.Stay) > 1) && p.Look != nil {
-		// The copies do not tell who relies on the lock.
-		if p.seen, err = p.Look(ctx, name); err != nil {
-			return plan, err
+		s, lookErr := p.Look(ctx, name)
+		if lookErr != nil {
+			return plan, lookErr
 		}
-		if l := p.seen.Locks.Get(name); l != nil {
-			asked.Standing = StandingOf(p.seen, l)
+		if l := s.Locks.Get(name); l != nil {
+			asked.Standing = StandingOf(s, l)
 			plan, err = MakePlan(p.Way, asked)
 		}
 	}
 	if err != nil || p.OnlyKeys || len(plan.Shared) == 0 || p.seen != nil && plan.AddKeys(p.seen) {
 		return plan, err
 	}
-	if p.seen, err = p.Look(ctx, name); err == nil {
+	if p.seen, err = p.LookAtAll(ctx, name); err == nil {
 		plan.AddKeys(p.seen)
 	}
 	return plan, err
@@ -332,8 +334,12 @@ func (p *Plan) describe(a Asked, noEnd, revoked bool) {
 	case text != "":
 		p.Effect += "; not removed: " + text
 	}
-	if others := p.standing.others(s.relies, s.now); others != "" && (!s.another || s.relies != nil || p.standing.Lock.Earlier != nil) {
-		p.Risk += ". Besides, " + others
+	all := len(p.standing.reliances())
+	switch {
+	case s.majority && all > 1:
+		p.Risk += ". Two rely on it: " + p.standing.others(nil, s.now)
+	case !s.majority && (all > 1 || all == 1 && s.relies == nil && !s.another):
+		p.Risk += ". Besides, " + p.standing.others(s.relies, s.now)
 	}
 }
 
@@ -385,6 +391,9 @@ func (p *Plan) describeRevoke(s shape) {
 		p.Risk = "a holder that works on after that shares it with the next one"
 	case s.relies != nil:
 		p.Effect = "no more extensions; " + on
+		if s.perhaps {
+			p.Effect = "no extension on the nodes that answer; " + on + "; " + strings.Join(p.Silent, ", ") + " may have more copies, on which it can be extended"
+		}
 		p.Risk = p.standing.belief(s.relies, s.now) + "; tombstones on a minority do not keep others from the rest"
 		if !p.standing.isEarlier(s.relies) && p.standing.keepsOut() {
 			p.Risk = p.standing.belief(s.relies, s.now) + "; nobody else gets in before, as long as the nodes that lost its copies stay fenced"

@@ -41,3 +41,59 @@ func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 		})
 	}
 }
+
+// Each client that relies on a lock is named, whichever of their tokens are taken away.
+func TestThePlanOfALockThatTwoRelyOn(t *testing.T) {
+	now := time.Now()
+	put := func(token string, left time.Duration) monitor.Copy {
+		return monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New(token), Len: 1, Expires: now.Add(left)}
+	}
+	s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: 5, Quorum: 3}}
+	for i := range 5 {
+		s.Nodes = append(s.Nodes, monitor.Node{Name: "n" + string(rune('1'+i)), State: monitor.NodeServing})
+	}
+	l := monitor.Lock{Key: safetext.New("job"), State: monitor.LockSplit, Holder: safetext.New("b"), Held: 3, Tokens: 2, Copies: monitor.PackCopies(put("b", 30*time.Second), put("a", 40*time.Second), put("a", 40*time.Second), put("b", 30*time.Second), put("b", 30*time.Second))}.Timed(now, now.Add(30*time.Second))
+	l.Earlier = &monitor.Reliance{Token: safetext.New("a"), Until: now.Add(40 * time.Second)}
+	for _, way := range []Way{ForceRelease, Revoke} {
+		for _, tokens := range [][]string{{"a"}, {"b"}, nil} {
+			p, err := PlanOf(way, s, nil, &l, "job", now, tokens...)
+			if err != nil || !strings.Contains(p.Risk, "the holder of a relies on it until ") || !strings.Contains(p.Risk, "the holder of b relies on it until ") || strings.Contains(p.Risk, "nobody") {
+				t.Errorf("%v %v: %q: %v", way, tokens, p.Risk, err)
+			}
+		}
+	}
+}
+
+// What refuses writes keeps its copies, and gives another client no vote.
+func TestThePlanOfCopiesOnNodesThatRefuseWrites(t *testing.T) {
+	now := time.Now()
+	put := func(expires time.Time) monitor.Copy {
+		return monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("a"), Len: 1, Expires: expires}
+	}
+	at := now.Add(20 * time.Second)
+	for name, c := range map[string]struct {
+		states string // of the nodes: serving, fenced, cordoned, down
+		copies []monitor.Copy
+		effect string
+	}{
+		"all of them":          {"fcsss", []monitor.Copy{put(at), put(time.Time{}), {}, {}, {}}, "nothing can be removed now: on n1, fenced: goes at " + at.Format("15:04:05") + "; on n2, cordoned: has no TTL, stays until it is deleted after the node serves"},
+		"one of them":          {"fssss", []monitor.Copy{put(at), put(at), {}, {}, {}}, "all copies deleted now: the name is free at once; not removed: on n1, fenced: goes at "},
+		"and too few are left": {"sfffs", []monitor.Copy{put(at), {}, {}, {}, {}}, "all copies deleted now: others can get in as soon as enough nodes serve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: 5, Quorum: 3}}
+			for i, b := range c.states {
+				state := map[rune]monitor.NodeState{'s': monitor.NodeServing, 'f': monitor.NodeFenced, 'c': monitor.NodeCordoned}[b]
+				n := monitor.Node{Name: "n" + string(rune('1'+i)), State: state}
+				if b != 's' {
+					n.MinReplicasToWrite = 2147483647
+				}
+				s.Nodes = append(s.Nodes, n)
+			}
+			l := monitor.Lock{Key: safetext.New("job"), State: monitor.LockOrphaned, Holder: safetext.New("a"), Held: 1, Tokens: 1, Copies: monitor.PackCopies(c.copies...)}
+			if p, err := PlanOf(ForceRelease, s, nil, &l, "job", now); err != nil || !strings.HasPrefix(p.Effect, c.effect) {
+				t.Errorf("%q: %v", p.Effect, err)
+			}
+		})
+	}
+}

@@ -73,7 +73,7 @@ func (b *batch) follow(e monitor.Event) {
 		case !same && e.Kind == "acquired":
 			b.begin(lock, e.Token.Raw(), e.At, e.Until, false)
 		}
-	case "released", "expired", "revoked", "force-released", notSeen, lostMajority:
+	case "released", "expired", "revoked", forceReleased, notSeen, lostMajority:
 		switch {
 		case e.Token.Empty():
 		case one == nil && !b.follows: // it was there at the start
@@ -86,7 +86,10 @@ func (b *batch) follow(e monitor.Event) {
 		case e.Kind == lostMajority: // it goes on until then
 			one.ends, one.until = lostMajority, e.Until
 			b.grants.change(one)
-		case e.Kind == "expired", e.Kind == notSeen:
+		case e.Kind == notSeen: // nor is known if it ended at its end
+			one.until = e.Until
+			b.grants.end(one, e.Until, notSeen)
+		case e.Kind == "expired":
 			b.grants.close(one, e.At, e.Kind)
 		default:
 			b.grants.end(one, e.At, e.Kind)
@@ -100,7 +103,7 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 	endIfGone := func(one *grant) {
 		l := s.Locks.Get(one.lock)
 		switch {
-		case granted(l, s.Cluster.Quorum):
+		case granted(l, s):
 			return
 		case l != nil && one.token == shortSHA(l.Holder.Raw()) && (unseen(l) || l.State == monitor.LockMayBeHeld):
 			if one.ends == "" {
@@ -160,7 +163,7 @@ func (b *batch) endDue(s *monitor.Snapshot) {
 		one, l := b.openGrant(lock), s.Locks.Get(lock)
 		switch {
 		case one == nil || one.ends == "":
-		case granted(l, s.Cluster.Quorum) && one.token == shortSHA(l.Holder.Raw()):
+		case granted(l, s) && one.token == shortSHA(l.Holder.Raw()):
 			b.takeInGrant(l)
 		default:
 			b.grants.close(one, one.until, one.ends)
@@ -170,14 +173,22 @@ func (b *batch) endDue(s *monitor.Snapshot) {
 }
 
 // granted reports whether a lock is one that somebody holds, or relies on without its majority.
-func granted(l *monitor.Lock, quorum int) bool {
+// Copies that nodes may have loaded from their disks do not tell.
+func granted(l *monitor.Lock, s *monitor.Snapshot) bool {
 	switch {
-	case l == nil, l.Nobody:
+	case l == nil, l.Nobody, l.State == monitor.LockOrphaned, l.State == monitor.LockMayBeHeld, l.State == monitor.LockRevoked:
 		return false
-	case l.State == monitor.LockOrphaned, l.State == monitor.LockMayBeHeld, l.State == monitor.LockRevoked: // copies of nobody, or maybe
-		return false
+	case l.Held < s.Cluster.Quorum:
+		return l.State == monitor.LockLostMajority
+	case !l.HeldUntil().IsZero():
+		return !l.MajorityEnd().IsZero()
 	}
-	return l.Held >= quorum || l.State == monitor.LockLostMajority
+	for i, c := range l.Copies.All() {
+		if c.State == monitor.CopyPresent && c.Token == l.Holder && (i >= len(s.Nodes) || s.Nodes[i].State != monitor.NodeFenced && s.Nodes[i].State != monitor.NodeCordoned) {
+			return true
+		}
+	}
+	return false
 }
 
 // unseen reports whether no majority of a lock is seen, and nodes that do not tell may have

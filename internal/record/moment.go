@@ -153,6 +153,9 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 		if l.Held >= 0 && l.Margin() <= 0 {
 			l.State = monitor.LockBareMajority
 		}
+		if was := locks[g.Lock]; was != nil { // its client relied on it too
+			l.Earlier = &monitor.Reliance{Token: was.Holder, Until: was.HeldUntil()}
+		}
 		locks[g.Lock], extended[g.Lock] = l, !g.Extended.IsZero()
 	}
 	if unread, err = r.lockStatesAt(s, locks); err != nil {
@@ -199,7 +202,7 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			}
 			l := locks[was.name]
 			granted := l != nil && l.Holder.Raw() == TokenName(was.token[:min(16, len(was.token))])
-			if !granted && known == monitor.LockLostMajority {
+			if !granted && (known == monitor.LockHeld || known == monitor.LockBareMajority || known == monitor.LockLostMajority) {
 				continue // its grant has ended, and the state with the next write
 			}
 			if !granted {

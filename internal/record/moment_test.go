@@ -238,7 +238,7 @@ func testLocksThatStayKeepTheirGrant(t *testing.T, limit func(*writer)) {
 	again(next, now.Add(3*time.Second))
 	held := 0
 	for l := range from.s.Locks.All() {
-		if !granted(l, from.s.Cluster.Quorum) {
+		if !granted(l, &from.s) {
 			continue
 		}
 		held++

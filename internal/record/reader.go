@@ -129,7 +129,7 @@ type Grant struct {
 	// "": it never was looked at.
 	Copies string
 	// Overlaps says that it began before the grant of another token of the same lock had
-	// ended.
+	// ended, or before that would have expired which was force-released.
 	Overlaps bool
 }
 
@@ -167,14 +167,16 @@ func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	return all, err
 }
 
-// lastsBeyond reports whether its holder relied on a grant at a moment after it began.
+// lastsBeyond reports whether its holder relied on a grant at a moment after it began, or may have:
+// nobody tells it of a force-release.
 func (g *Grant) lastsBeyond(t time.Time) bool {
-	return g.Ended.IsZero() || g.How != notSeen && g.Ended.After(t) || g.How == lostMajority && g.Until.IsZero()
+	return g.Ended.IsZero() || g.How != notSeen && g.Ended.After(t) || g.How == lostMajority && g.Until.IsZero() ||
+		g.How == forceReleased && g.Until.After(t)
 }
 
 const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `
 
-// HeldAt are the grants that were there at a moment, by the names of their locks.
+// HeldAt are the grants that were there at a moment, by the names of their locks, the oldest first.
 func (r *Reader) HeldAt(t time.Time) (all []Grant, err error) {
 	for _, condition := range classes() {
 		some, err := r.grants(byLength+condition+` AND l.cluster = ?2`, millis(t), r.cluster)
@@ -183,7 +185,7 @@ func (r *Reader) HeldAt(t time.Time) (all []Grant, err error) {
 		}
 		all = append(all, some...)
 	}
-	slices.SortStableFunc(all, func(a, b Grant) int { return strings.Compare(a.Lock, b.Lock) })
+	slices.SortStableFunc(all, func(a, b Grant) int { return cmp.Or(strings.Compare(a.Lock, b.Lock), a.Began.Compare(b.Began)) })
 	return all, nil
 }
 

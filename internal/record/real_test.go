@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -26,9 +27,8 @@ type scene struct {
 	end     func() // of the process
 }
 
-func newScene(t *testing.T, args ...string) *scene {
-	t.Parallel()
-	s := &scene{T: t, servers: labtest.Servers(t, 5, args...), path: filepath.Join(t.TempDir(), "record.db")}
+func newScene(t *testing.T, servers lab.Servers) *scene {
+	s := &scene{T: t, servers: servers, path: filepath.Join(t.TempDir(), "record.db")}
 	s.begin(s.servers.Nodes())
 	return s
 }
@@ -218,6 +218,7 @@ func (s *scene) is(state monitor.LockState, until time.Time) {
 // A holder relies on its lock when data are wiped or nodes restart, whoever else gets in and
 // whether or not somebody records.
 func TestWhatAHolderReliedOn(t *testing.T) {
+	t.Parallel()
 	all := []int{0, 1, 2, 3, 4}
 	for name, play := range map[string]func(s *scene){
 		"all are wiped": func(s *scene) {
@@ -236,12 +237,24 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 			s.wipe(3)
 			s.set("b", 8*time.Second, all...)
 			s.tells("a lost majority 6, b goes on OVERLAP")
+			m, err := s.read().At(time.Now())
+			if err != nil {
+				s.Fatal(err)
+			}
+			if l := m.Snapshot.Locks.Get("job"); l == nil || l.State != monitor.LockSplit || l.Held != 5 || l.Earlier == nil || !l.Earlier.Until.Equal(s.grants()[0].Ended) {
+				s.Errorf("%+v\n%s", l, s.said())
+			}
 		},
-		"one is wiped": func(s *scene) {
-			s.set("a", 4*time.Second, all...)
-			s.wipe(1)
+		"it is revoked on too few nodes": func(s *scene) {
+			s.set("a", 5*time.Second, 0, 1, 2)
+			s.event("acquired")
+			for i := range 2 {
+				s.do(i, "SET", "job", "redlockctl:revoked:x", "PX", 5000)
+			}
+			s.event("lost majority")
+			s.tells("a goes on")
 			s.event("expired")
-			s.tells("a expired 4")
+			s.tells("a lost majority 5")
 		},
 		"its keeper puts the copies back": func(s *scene) {
 			s.set("a", 5*time.Second, all...)
@@ -300,6 +313,122 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 			s.tells("a lost majority 10")
 		},
 	} {
-		t.Run(name, func(t *testing.T) { play(newScene(t)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(newScene(t, labtest.Servers(t, 5)))
+		})
+	}
+}
+
+// A copy that a node loads from its disk is no second grant, whoever looks, and nobody holds by
+// it a lock that was removed.
+func TestWhatComesBackFromDisk(t *testing.T) {
+	t.Parallel()
+	for name, ttl := range map[string]time.Duration{"with a TTL": 9 * time.Second, "without a TTL": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, labtest.Servers(t, 5, "--save", "3600 1"))
+			set := []any{"SET", "job", "a"}
+			if ttl > 0 {
+				set = append(set, "PX", ttl.Milliseconds())
+			}
+			for i := range 3 {
+				s.do(i, set...)
+			}
+			s.event("acquired")
+			for i := range 3 {
+				s.do(i, "SAVE")
+				s.do(i, "DEL", "job")
+			}
+			s.event("released")
+			for i := range 3 {
+				if err := cmp.Or(s.servers[i].Kill(), s.servers[i].Start("--min-replicas-to-write", "2147483647")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.until("left over", func() bool {
+				l := s.m.Snapshot().Locks.Get("job")
+				return l != nil && l.Held == 3 && !l.ReliedOn()
+			})
+			s.tells("a released 0")
+			s.is(monitor.LockOrphaned, time.Time{})
+			s.again()
+			s.tells("a released 0")
+		})
+	}
+}
+
+// A lock that is extended while nodes are out of sight is one grant.
+func TestAGrantOutOfSight(t *testing.T) {
+	t.Parallel()
+	all := []int{0, 1, 2, 3, 4}
+	for name, c := range map[string]struct {
+		hidden   int
+		extended []int
+		want     string
+	}{
+		"a majority, extended":     {3, all, "a goes on extended"},
+		"all, extended":            {5, all, "a goes on extended"},
+		"a majority, and it ended": {3, nil, "a not seen 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, labtest.Servers(t, 5))
+			s.end()
+			proxies := labtest.Proxies(t, s.servers)
+			var nodes []*redlock.Node
+			for _, p := range proxies {
+				nodes = append(nodes, p.Node())
+			}
+			s.begin(nodes)
+			s.set("a", 4*time.Second, all...)
+			s.event("acquired")
+			for _, p := range proxies[:c.hidden] {
+				p.Swallow(true)
+			}
+			s.until("out of sight", func() bool { return s.m.Snapshot().Cluster.Serving == 5-c.hidden })
+			s.extend(10*time.Second, c.extended...)
+			time.Sleep(4 * time.Second)
+			for _, p := range proxies {
+				p.Heal()
+			}
+			s.until("in sight", func() bool { return s.m.Snapshot().Cluster.Serving == 5 })
+			s.tells(c.want)
+		})
+	}
+}
+
+// A holder relies on the end that it was granted when a copy is cut short by somebody else, or by
+// a clock.
+func TestAGrantCutShort(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		play func(s *scene)
+		want string
+	}{
+		"by a clock": {func(s *scene) {
+			if err := s.servers[0].SetClock(4*time.Second, 1); err != nil {
+				s.Fatal(err)
+			}
+		}, "a lost majority 6"},
+		"by all clocks": {func(s *scene) {
+			for _, server := range s.servers {
+				if err := server.SetClock(4*time.Second, 1); err != nil {
+					s.Fatal(err)
+				}
+			}
+		}, "a lost majority 6"},
+		"by somebody":   {func(s *scene) { s.extend(2*time.Second, 0) }, "a lost majority 6"},
+		"by its holder": {func(s *scene) { s.extend(3*time.Second, 0, 1, 2) }, "a expired 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, labtest.ClockServers(t, 5))
+			s.set("a", 6*time.Second, 0, 1, 2)
+			s.event("acquired")
+			c.play(s)
+			s.event("expired")
+			s.tells(c.want)
+		})
 	}
 }

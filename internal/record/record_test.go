@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -334,49 +335,6 @@ func TestTheRecordIsBounded(t *testing.T) {
 	}
 }
 
-// A holder relies on a lock that lost its majority to the end of it: a grant that begins before that
-// overlaps with it.
-func TestALostMajorityIsHeldToItsEnd(t *testing.T) {
-	for name, c := range map[string]struct {
-		then  func(from *told, now time.Time)
-		ended time.Duration
-		how   string
-		next  bool // another grant, which overlaps
-	}{
-		"it expires": {func(from *told, now time.Time) {
-			from.tell("expired", "job:1", "a", now.Add(20*time.Second), time.Time{})
-		}, 20 * time.Second, lostMajority, false},
-		"it is released": {func(from *told, now time.Time) {
-			from.tell("released", "job:1", "a", now.Add(9*time.Second), time.Time{})
-		}, 9 * time.Second, "released", false},
-		"another client gets in": {func(from *told, now time.Time) {
-			from.tell("acquired", "job:1", "b", now.Add(9*time.Second), now.Add(39*time.Second))
-			from.tell("expired", "job:1", "a", now.Add(20*time.Second), time.Time{})
-		}, 20 * time.Second, lostMajority, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
-			from := &told{s: cluster(now)}
-			w := begin(t, path, from, now)
-			write(t, w, from, now)
-			from.tell("acquired", "job:1", "a", now, now.Add(20*time.Second))
-			from.tell(lostMajority, "job:1", "a", now.Add(5*time.Second), now.Add(20*time.Second))
-			c.then(from, now)
-			write(t, w, from, now.Add(30*time.Second))
-			got, err := read(t, path).GrantsOf("job:1", Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
-			if err != nil || len(got) != 1+map[bool]int{true: 1}[c.next] {
-				t.Fatalf("%+v: %v", got, err)
-			}
-			if one := got[0]; !one.Ended.Equal(now.Add(c.ended)) || one.How != c.how {
-				t.Errorf("it ended %s, after %s", one.How, one.Ended.Sub(now))
-			}
-			if c.next && (!got[1].Overlaps || !got[1].Ended.IsZero()) {
-				t.Errorf("%+v", got[1])
-			}
-		})
-	}
-}
-
 // Counts by minute outlive the details by ninety days, and no longer.
 func TestSummariesOutliveDetails(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Minute)
@@ -469,11 +427,15 @@ const (
 	killedFrom = "REDLOCKCTL_TEST_RECORD_FROM"
 )
 
-// TestMain runs the recorder that TestKilled kills.
+// TestMain runs the recorder that TestKilled kills, or the tests.
 func TestMain(m *testing.M) {
 	if path := os.Getenv(killedPath); path != "" {
 		from, _ := strconv.Atoi(os.Getenv(killedFrom))
 		recordUntilKilled(path, from)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // those that are parallel wait for servers and for time
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

@@ -127,5 +127,8 @@ func inClass(class int) string {
 // partLevel is the level of events that another one tells too.
 const partLevel = "part"
 
-// How a grant ended, beside the kinds of the events that tell it.
-const notSeen = "not seen"
+// How a grant ended: beside the kinds of the events that tell it, and one of these.
+const (
+	notSeen       = "not seen"
+	forceReleased = "force-released" // its holder was not told
+)

@@ -60,7 +60,7 @@ func (b *batch) takeInNext(s *monitor.Snapshot) {
 			b.taking.next = l.Key.Raw()
 			return
 		}
-		if granted(l, s.Cluster.Quorum) {
+		if granted(l, s) {
 			b.takeInGrant(l)
 		}
 		b.look(l.Key.Raw(), l)
@@ -126,8 +126,11 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 	}
 	now := &look{state: l.State}
 	now.copies, now.tokens = copiesOf(l)
-	if now.state == monitor.LockExpiring {
+	switch {
+	case now.state == monitor.LockExpiring:
 		now.state = monitor.LockHeld
+	case l.Nobody && now.state != monitor.LockSplit:
+		now.state = monitor.LockOrphaned // and what else it is does not matter to anybody
 	}
 	if !unseen(l) && now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
 		return now
@@ -140,7 +143,11 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 		one.ends = ""
 		b.grants.change(one)
 	}
-	if one.copies == "" {
+	if end := l.HeldUntil(); unseen(l) && end.After(one.until) { // extended, where it is seen
+		one.until = end
+		b.grants.change(one)
+	}
+	if one.copies == "" && !unseen(l) {
 		one.copies = now.copies
 		b.grants.change(one)
 	}
@@ -153,6 +160,9 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 func (b *batch) look(key string, l *monitor.Lock) {
 	if b.err != nil {
 		return
+	}
+	if l != nil && (l.State == monitor.LockLostMajority || l.State == monitor.LockMayBeHeld) {
+		b.relied(l)
 	}
 	was, now := b.looks.open[key], b.lookOf(key, l)
 	if was != nil && now != nil && was.state == now.state && was.tokens == now.tokens && was.copies == now.copies {
@@ -172,6 +182,15 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	b.scan(`INSERT INTO lock_states (lock, state, tokens, copies, began_ms) VALUES (?, ?, ?, ?, ?) RETURNING id`,
 		[]any{lock, now.state.String(), []byte(now.tokens), now.copies, millis(b.now)}, &now.id)
 	b.looks.open[key] = now
+}
+
+// relied takes over until when the holder relies on a lock without a majority: not each extension was told.
+func (b *batch) relied(l *monitor.Lock) {
+	one := b.openGrant(l.Key.Raw())
+	if one != nil && one.token == shortSHA(l.Holder.Raw()) && !one.until.Equal(l.HeldUntil()) {
+		one.until = l.HeldUntil()
+		b.grants.change(one)
+	}
 }
 
 func (b *batch) takeInGrant(l *monitor.Lock) {

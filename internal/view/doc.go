@@ -230,7 +230,7 @@ type CopyDoc struct {
 	TTLms       *int64         `json:"ttl_ms,omitempty"` // absent where the copy has none
 	NoTTL       bool           `json:"no_ttl,omitempty"`
 	LostAt      *time.Time     `json:"lost_at,omitempty"`
-	LostBy      string         `json:"lost_by,omitempty"` // restart, data wiped, deleted
+	LostBy      string         `json:"lost_by,omitempty"` // restart, data wiped, deleted, clock step
 }
 
 // DocOfLock is a lock of a snapshot.

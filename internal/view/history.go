@@ -85,7 +85,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 			return Cell{Text: text}
 		},
 	}, {
-		Name: "HOW", Help: "how it ended: `released`, `expired`, `revoked`, `force-released`, `lost majority`; `not seen`: nobody recorded then", Fields: []string{"how"},
+		Name: "HOW", Help: "how it ended: `released`, `expired`, `revoked`, `force-released`, `lost majority`; `not seen`: nobody recorded then, or its nodes did not answer", Fields: []string{"how"},
 		Compare: compareBy(func(g *GrantDoc) string { return g.How }),
 		Cell: func(c *Context, g *GrantDoc) Cell {
 			cell := c.orNone(c.Whole(g.How))
@@ -112,7 +112,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		Name: "LIBRARY", Help: "library, guessed from the form of its token", Compare: compareBy(func(g *GrantDoc) string { return g.Library }), Fields: []string{"library"}, Wide: true,
 		Cell: textOf(func(g *GrantDoc) string { return g.Library }),
 	}, {
-		Name: "NOTE", Help: "`OVERLAP`: it began before the previous grant ended: two clients believed that they held the lock", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
+		Name: "NOTE", Help: "`OVERLAP`: it began before another grant ended, or a force-released one would have: two clients may have relied on the lock", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
 		Cell: func(_ *Context, g *GrantDoc) Cell {
 			if g.Overlaps {
 				return Cell{Text: "OVERLAP", Tone: Bad}

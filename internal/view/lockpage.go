@@ -61,13 +61,28 @@ func MarginFacts(c *Context, l *monitor.Lock) []Fact {
 	a := c.access(l)
 	text, tone := accessText(c, l, &a)
 	facts := []Fact{{"Margin", "another client can get in: " + text, tone}}
+	silent := silentCopies(c, l)
 	switch {
+	case a.Spare < 0 && a.Spare+len(silent) >= 0:
+		return append(facts, Fact{"", "whether it can be extended is not known: no answer from " + strings.Join(silent, " "), Warn})
 	case a.Spare < 0:
 		return append(facts, Fact{"", "cannot be extended", Warn})
 	case a.Spare == 0:
 		return append(facts, Fact{"", "can be extended while no more nodes are lost", Warn})
 	}
 	return append(facts, Fact{Text: "can be extended while at most " + Plural(a.Spare, "more node is", "more nodes are") + " lost"})
+}
+
+// silentCopies are the nodes that do not answer and may have a copy of a lock's holder.
+func silentCopies(c *Context, l *monitor.Lock) (names []string) {
+	for i := range min(len(c.Snap.Nodes), l.Copies.Len()) {
+		n, one := &c.Snap.Nodes[i], l.Copies.At(i)
+		unknown := one.State == monitor.CopyUnknown || one.State == monitor.CopyUnread
+		if !n.State.Answers() && unknown && (one.Token.Empty() || one.Token == l.Holder) {
+			names = append(names, c.Name(n.Name))
+		}
+	}
+	return names
 }
 
 func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
@@ -99,19 +114,27 @@ func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
 
 // unsureText is why it is not known whether another client can get a lock.
 func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
-	var parts []string
+	var parts, silent []string
 	for _, i := range a.Unsure {
 		n := &c.Snap.Nodes[i]
 		why := " is " + n.State.String()
 		switch {
 		case !n.State.Answers():
-			why = " does not answer"
+			silent = append(silent, c.Name(n.Name))
+			continue
 		case l.Copies.At(i).State == monitor.CopyUnread:
 			why = " is being read"
 		case n.State == monitor.NodeServing:
 			why = " has a copy of another token"
 		}
 		parts = append(parts, c.Name(n.Name)+why)
+	}
+	switch len(silent) {
+	case 0:
+	case 1:
+		parts = append(parts, silent[0]+" does not answer")
+	default:
+		parts = append(parts, strings.Join(silent, " ")+" do not answer")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -345,7 +345,7 @@ func (w *world) unassessed(now time.Time) bool {
 	t := w.table
 	next := t.Next()
 	return !w.done || t.Pending() || !next.IsZero() && !next.After(now) ||
-		t.Counts()[monitor.LockPartial] > 0 && now.Before(w.settledAt.Add(t.Attempt+lateLock/4))
+		t.Counts()[monitor.LockPartial] > 0 && now.Before(w.settledAt.Add(t.Attempt+table.HearTime+lateLock/4))
 }
 
 // unconfirmed reports whether the nodes are waited for to say that nothing has changed.
@@ -377,6 +377,7 @@ func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	n := w.nodes[i]
 	w.steps[i] = step{now, by}
 	n.Facts.StepAt, n.Facts.StepBy = now, by
+	w.table.Stepped(i, by, now)
 	when := "early"
 	if by < 0 {
 		when = "late"

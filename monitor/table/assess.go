@@ -33,7 +33,7 @@ type assessment struct {
 	early         bool           // see record
 	form          *lockform.Form // as recognized; that of lock may say more
 	end           packed.Moment  // of the majority; zero: there is none, or never
-	relied        packed.Moment  // the end of the majority with lost votes, on which the holder relies
+	shrank        bool           // the majority ends sooner than it did, and not by its holder
 	never         bool           // the majority has no end
 	majority      bool
 	granted       bool // holder was granted the lock, and that has neither ended nor been released
@@ -96,15 +96,9 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		a.wakeAt(deadline)
 	}
 	if a.majority = a.best.present >= t.quorum && (a.best.written || a.granted); a.majority {
-		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false, t.unseen(r, &a, a.holder, false))
+		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false, nil)
+		t.relyBeyond(r, &a, deadline)
 	}
-	relied := a.end
-	if a.majority && a.best.lost > 0 && !a.never {
-		if relied, _ = t.majorityEnd(r, a.holder, deadline, true, t.unseen(r, &a, a.holder, false)); relied != a.end {
-			a.lock.Relied = relied
-		}
-	}
-	a.relied = relied
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
 	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier
 	a.lock.Span = packed.Span{Begin: a.since, End: a.end}
@@ -115,6 +109,9 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	a.lock.Nobody = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.perhaps && !a.granted && r.earlier == nil
 	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
 		a.lock.Nobody = tallies[k].present+tallies[k].lost+len(t.unseen(r, &a, int8(k), true)) < t.quorum
+	}
+	if s := a.lock.State; (s == monitor.LockNoTTL || s == monitor.LockOverTTL) && a.holders == 1 && !a.majority && !a.granted {
+		a.lock.Nobody = t.hasEnded(r, a.holder)
 	}
 	return a
 }
@@ -237,6 +234,9 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 	}
 	// Copies on nodes that refuse writes are left-overs: none of them completes an attempt.
 	if (a.rivals > 1 || a.rivals == 1 && a.others > 0) && a.confirmed || a.majority && r.earlier != nil {
+		if state == monitor.LockPartial && !a.majority && a.holder >= 0 && a.best.known()+a.best.lost+len(t.unseen(r, a, a.holder, true)) >= t.quorum {
+			t.mayBeHeld(r, a) // what is not decided yet is no answer
+		}
 		state = max(state, monitor.LockSplit)
 	}
 	return state
@@ -280,6 +280,9 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockOrphaned // left behind, maybe where a release is refused
 	case known >= t.quorum, a.granted && r.grant.parted, !a.granted && known == 0:
 		return t.mayBeHeld(r, a)
+	case a.granted && a.holder == r.grant.token && r.grant.end != 0 && r.grant.end <= a.now:
+		a.perhaps = true
+		return monitor.LockPartial // its time came while nodes are read again
 	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
 		a.perhaps = true
 		a.wakeAt(r.changed + packed.Moment(t.Attempt))
@@ -290,7 +293,13 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockLostMajority
 	case ripe > a.now && !a.over: // which is told at once
 		return monitor.LockPartial
-	case !a.best.written, known+a.best.lost+len(t.unseen(r, a, a.holder, true)) >= t.quorum:
+	case !a.best.written:
+		return t.mayBeHeld(r, a)
+	case known+a.best.lost+len(t.unseen(r, a, a.holder, true)) >= t.quorum:
+		if heard := ripe + packed.Moment(HearTime); heard > a.now && !a.over {
+			a.wakeAt(heard)
+			return monitor.LockPartial // a guard that saw it all knows now, and says so
+		}
 		return t.mayBeHeld(r, a)
 	case !a.confirmed:
 		return monitor.LockPartial
@@ -384,32 +393,28 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 	return k
 }
 
-// majorityEnd is until when tok may have a quorum: the quorum-th latest expiry of its copies, of
-// its lost votes if they count, and of votes that are not seen. What is not seen may have been
-// extended as far as the latest copy that is. never: a quorum has no TTL. A copy without TTL
-// whose value tells its deadline ends then.
-func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, lost bool, unseen []packed.Moment) (end packed.Moment, never bool) {
+// majorityEnd is until when tok has a quorum, as far as is seen: the quorum-th latest expiry of its
+// copies; supposed: until when it may have one, with lost votes, with extensions that were not
+// seen, and with unseen votes, which last no longer than the latest copy. never: a quorum has no
+// TTL. A copy without TTL whose value tells its deadline ends then.
+func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, supposed bool, unseen []packed.Moment) (end packed.Moment, never bool) {
 	var few [8]packed.Moment
 	ends := few[:0]
-	forever, hidden, latest := 0, 0, packed.Moment(0)
+	forever, latest := 0, packed.Moment(0)
 	for i := range r.Copies {
 		c := &r.Copies[i]
-		if c.Kind != packed.LockCopy && !(lost && c.Lost()) || int8(c.Token) != tok {
+		if c.Kind != packed.LockCopy && !(supposed && c.Lost()) || int8(c.Token) != tok {
 			continue
 		}
 		expires := cmp.Or(c.Expires, deadline)
-		latest = max(latest, expires)
-		switch {
-		case expires == 0:
-			forever++
-		case t.seen(r, i) || c.Lost():
-			ends = append(ends, expires)
-		default:
-			hidden++
+		if !supposed && i < 64 && r.presumed&(1<<i) != 0 {
+			expires = min(expires, r.grant.seen)
 		}
-	}
-	for range hidden {
-		ends = append(ends, latest)
+		if latest = max(latest, expires); expires == 0 {
+			forever++
+		} else {
+			ends = append(ends, expires)
+		}
 	}
 	for _, until := range unseen {
 		ends = append(ends, min(until, latest))
@@ -421,6 +426,47 @@ func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, lost bo
 		end = ends[len(ends)-(t.quorum-forever)]
 	}
 	return end, false
+}
+
+// relyBeyond sets until when the holder relies on a majority that ends sooner: by lost votes, by
+// copies that may have been extended unseen, or because it shrank.
+func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
+	if a.never {
+		return
+	}
+	relied, _ := t.majorityEnd(r, a.holder, deadline, true, t.unseen(r, a, a.holder, false))
+	if a.shrank = t.shrank(r, a); a.shrank {
+		relied = max(relied, r.grant.end)
+	}
+	if time.Duration(relied-a.end) > extendedBy {
+		a.lock.Relied = relied
+		a.wakeAt(relied)
+	}
+}
+
+// shrank reports whether the end of the majority moved back, and not by its holder, who then
+// relies on the end as it was: a copy went, or its TTL was cut by the node's clock or by somebody
+// else. A holder that extends to a shorter TTL does so on a quorum, within an attempt. What is
+// less than an attempt may be the delay of a read.
+func (t *Table) shrank(r *record, a *assessment) bool {
+	g, attempt := &r.grant, packed.Moment(t.Attempt)
+	if a.holder != g.token || g.seen == 0 || g.seen-a.end <= attempt {
+		return false
+	}
+	var shorter []packed.Moment
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		if c.Kind == packed.LockCopy && int8(c.Token) == g.token && c.Expires != 0 && c.Expires < g.seen-attempt && t.nodes[i].stepped <= a.since {
+			shorter = append(shorter, c.Expires)
+		}
+	}
+	slices.Sort(shorter)
+	for k := t.quorum - 1; k < len(shorter); k++ {
+		if shorter[k]-shorter[k-t.quorum+1] <= attempt {
+			return false
+		}
+	}
+	return true
 }
 
 // recognize is the form of the lock with this holder.

@@ -24,21 +24,31 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
 		r.heard = announce.TokenSum(r.Tokens[g.token].Prefix)
 		*g = grant{token: -1}
+		t.markDirty(r)
 	}
 	switch {
 	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes tell of a majority that was not seen
-		*g = grant{token: a.holder, end: a.lock.Relied, fell: true}
+		*g = grant{token: a.holder, end: a.lock.Relied, seen: a.lock.Relied, fell: true}
 		t.emitLostMajority(r, 0, a.now)
 	case holds && g.token < 0:
-		*g = grant{token: a.holder, end: a.relied}
+		*g = grant{token: a.holder, end: max(a.end, a.lock.Relied), seen: a.end}
 		delete(t.endings, r.key())
 		if t.settled && !r.early {
-			t.emit(t.grantEvent(r, a.holder, a.relied, 0, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.Tokens[a.holder].Prefix, left(a.relied, a.now))))
+			kind, text, times := "acquired", "acquired by %s for %s", 0
+			if t.lapsed.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix)) {
+				kind, text, times = "extended", "extended by %s while it was not seen: ends in %s", 1
+			}
+			t.emit(t.grantEvent(r, a.holder, a.end, times, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, r.Tokens[a.holder].Prefix, left(a.end, a.now))))
 		}
 		r.early = false
+	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
+		g.end = a.lock.Relied // by an extension of which no majority was seen
 	case holds && a.holder == g.token:
 		t.trackExtension(r, a)
-		g.end, g.lost, g.fell, g.parted = a.relied, 0, false, false
+		if g.end = max(a.end, a.lock.Relied); !a.shrank {
+			g.seen = a.end
+		}
+		g.lost, g.fell, g.parted = 0, false, false
 		t.emitLostCopies(r, a.now, a.confirmed)
 	}
 }
@@ -46,7 +56,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 // trackExtension tells of an extension, if it was not told of one just now.
 func (t *Table) trackExtension(r *record, a *assessment) {
 	g := &r.grant
-	if !t.settled || g.end == 0 || time.Duration(a.relied-g.end) <= extendedBy {
+	if !t.settled || g.seen == 0 || time.Duration(a.end-g.seen) <= extendedBy {
 		return
 	}
 	g.extensions = min(g.extensions, 1<<15) + 1
@@ -57,15 +67,18 @@ func (t *Table) trackExtension(r *record, a *assessment) {
 	if g.extensions > 1 {
 		often = fmt.Sprintf(" (%d times since this was last reported)", g.extensions)
 	}
-	t.emit(t.grantEvent(r, a.holder, a.relied, int(g.extensions), monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.Tokens[a.holder].Prefix, left(a.relied, a.now), often)))
+	t.emit(t.grantEvent(r, a.holder, a.end, int(g.extensions), monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.Tokens[a.holder].Prefix, left(a.end, a.now), often)))
 	g.extended, g.extensions = a.now, 0
 }
 
 // standing is what is left of the copies of a grant.
 type standing struct {
-	there      int // copies on nodes that take writes
-	stuck      int // copies on nodes that refuse writes: a release leaves them
-	unknown    int // copies on nodes that are not read
+	there      int  // copies on nodes that take writes
+	silent     int  // nodes that do not answer
+	unread     bool // a node answers again and has not been read yet
+	lost       int  // lost votes
+	stuck      int  // copies on nodes that refuse writes: a release leaves them
+	unknown    int  // copies on nodes that are not read
 	tombstones int
 	deleted    bool // copies were deleted, not lost
 	confirmed  bool // every node that answers was read since the last change
@@ -75,11 +88,21 @@ func (t *Table) standingOf(r *record) standing {
 	s := standing{confirmed: true, deleted: r.grant.deleted != 0}
 	for i := range r.Copies {
 		c, n := &r.Copies[i], &t.nodes[i]
-		if n.reachable && !t.confirmed(r, i) {
+		switch {
+		case !n.reachable:
+			s.silent++
+		case n.scanned != n.epoch:
+			s.unread = true
+			fallthrough
+		case !t.confirmed(r, i):
 			s.confirmed = false
 		}
-		if c.Lost() && n.loads && int8(c.Token) == r.grant.token {
+		switch {
+		case !c.Lost() || int8(c.Token) != r.grant.token:
+		case n.loads:
 			s.unknown++ // it may be on its disk
+		default:
+			s.lost++
 		}
 		if c.Kind != packed.LockCopy {
 			continue
@@ -111,9 +134,16 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	}
 	s := t.standingOf(r)
 	rest := s.there + s.stuck + s.unknown
+	if g.seen != 0 && g.end > g.seen && s.confirmed && !s.unread && s.silent == 0 && rest+s.lost < t.quorum {
+		g.end = g.seen // it was extended on too few nodes
+	}
 	switch {
 	case rest >= t.quorum:
 		return // it may still be held
+	case g.end != 0 && now >= g.end && s.unread:
+		return // it may have been extended
+	case g.end != 0 && now >= g.end && s.there+s.stuck+s.silent >= t.quorum:
+		t.lapse(r, now)
 	case g.end != 0 && now >= g.end:
 		t.endGrant(r, now, monitor.LevelInfo, "expired", "expired")
 	case !s.confirmed && (rest > 0 || g.lost > 0):
@@ -151,6 +181,26 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	r.grant = grant{token: -1}
 }
 
+// lapse gives up the grant of r at its end as last known: its holder may have extended it on
+// nodes that do not answer.
+func (t *Table) lapse(r *record, now packed.Moment) {
+	g := &r.grant
+	var since packed.Moment
+	for i := range t.nodes {
+		if n := &t.nodes[i]; !n.reachable {
+			since = max(since, n.lostSight)
+		}
+	}
+	token := r.Tokens[g.token].Prefix
+	if t.settled {
+		t.emit(t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelInfo, "not seen", r.key(), "not seen from here since %s: held until %s as last known, or longer (%s)",
+			words.Moment(t.Time(since), t.Time(now)), words.Moment(t.Time(g.end), t.Time(now)), token)))
+	}
+	t.lapsed.add(r.key(), announce.TokenSum(token))
+	r.dropVotes(g.token)
+	r.grant = grant{token: -1}
+}
+
 // emitLostMajority tells that the majority of the grant of r was lost while its holder may
 // rely on it.
 func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
@@ -170,7 +220,7 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	case tombstones > 0:
 		part, text = false, fmt.Sprintf("revoked on %d of %s only: others can get in; may be held %s", tombstones, words.Count(len(t.nodes), "node", "nodes"), until)
 	case g.parted:
-		text, part = "copies were deleted, but not all of them: may be held "+until, false
+		text, part = "copies expired early or were deleted, but not all of them: may be held "+until, false
 	}
 	e := t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, monitor.LockLostMajority.String(), r.key(), "%s (%s)", text, r.Tokens[g.token].Prefix))
 	e.Part = part
@@ -252,6 +302,8 @@ func (t *Table) lostCopyEvent(r *record, i int, now packed.Moment) monitor.Event
 		why = "it restarted"
 	case t.nodes[i].justWiped(now):
 		why = "its data were wiped"
+	case c.Lost() && monitor.LossCause(c.Type) == monitor.LostByClock:
+		why = "its clock was stepped"
 	}
 	e := monitor.LockEvent(t.Time(now), monitor.LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
 	e.Node = t.names[i]

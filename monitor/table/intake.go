@@ -72,7 +72,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		late := r != nil && r.Copies[i].Have() && !t.nodes[i].isCurrent()
 		if w.Type == "none" || (w.TTL >= 0 && expires <= received && !late) {
 			if r != nil && r.Copies[i].Have() && r.Copies[i].Sent <= sent {
-				cause := t.lossOf(i, r.Copies[i].Sent)
+				cause := t.lossOf(i, &r.Copies[i], received)
 				t.countLoss(r, i, cause, received)
 				t.vanish(r, i, cause, received)
 				r.changed = received
@@ -104,7 +104,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			continue
 		}
 		if !same && c.Have() {
-			r.noteGone(i, t.lossOf(i, c.Sent), received)
+			r.noteGone(i, t.lossOf(i, c, received), received)
 		}
 		r.own()
 		next := packed.Copy{Sent: sent, Expires: expires, Epoch: t.nodes[i].epoch, Type: typ, Token: c.Token, Kind: packed.OtherCopy}
@@ -121,6 +121,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			r.changed = received
 		}
 		t.markLoaded(r, i, next)
+		r.presumed &^= 1 << min(i, 63)
 		r.Copies[i] = next
 		t.markDirty(r)
 		if t.room.bursts() {
@@ -180,7 +181,7 @@ func (t *Table) dropVanished(r *record, i int, now packed.Moment) {
 		t.countLoss(r, i, monitor.LostByRestart, now)
 		t.vanish(r, i, monitor.LostByRestart, now)
 	case n.scanned == n.epoch && c.Sent < n.began:
-		cause := t.lossOf(i, c.Sent)
+		cause := t.lossOf(i, c, now)
 		t.countLoss(r, i, cause, n.ended)
 		t.vanish(r, i, cause, n.ended)
 		r.changed = max(r.changed, n.ended)

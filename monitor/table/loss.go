@@ -69,6 +69,14 @@ func (t *Table) Wiped(i int, now time.Time) {
 	n.count(monitor.LostByWipe, true, n.wiped)
 }
 
+// Stepped says that the clock of node i was stepped forward before now: what it has expires so
+// much earlier.
+func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
+	if by > 0 {
+		t.nodes[i].stepped, t.nodes[i].stepBy = t.Moment(now), by
+	}
+}
+
 // Suspected says that somebody fenced node i while its server ran on: a guard knows of a loss
 // that was not seen here.
 func (t *Table) Suspected(i int, now time.Time) {
@@ -137,6 +145,10 @@ func (t *Table) mayBeOlder(i int) bool {
 // vanish takes note that copy i of r is gone before its TTL expired: it becomes a lost vote.
 // The copy of a token that nobody was granted is only deleted.
 func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Moment) {
+	if cause == monitor.LostByDeletion && i < 64 && r.presumed&(1<<i) != 0 {
+		r.drop(i) // it expired, and was not extended there
+		return
+	}
 	r.noteGone(i, cause, now)
 	c := &r.Copies[i]
 	if c.Kind != packed.LockCopy || c.Expires != 0 && c.Expires <= now || t.hasEnded(r, int8(c.Token)) {
@@ -155,6 +167,7 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 	r.own()
 	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: c.Expires, Epoch: c.Epoch}
 	r.loaded &^= 1 << i
+	r.presumed &^= 1 << i
 }
 
 // forgetVotes drops the lost votes of a token that has no copy any more: it was released.
@@ -186,10 +199,13 @@ func (t *Table) voteLost(r *record, i int) bool {
 	return monitor.LossCause(c.Type) != monitor.LostByDeletion || r.grant.parted && int8(c.Token) == r.grant.token
 }
 
-// lossOf is why a copy that node i has no more, and that was last read at sent, was lost.
-func (t *Table) lossOf(i int, sent packed.Moment) monitor.LossCause {
-	if n := &t.nodes[i]; n.wiped != 0 && sent <= n.wiped {
+// lossOf is why copy c, which node i has no more, was lost.
+func (t *Table) lossOf(i int, c *packed.Copy, now packed.Moment) monitor.LossCause {
+	switch n := &t.nodes[i]; {
+	case n.wiped != 0 && c.Sent <= n.wiped:
 		return monitor.LostByWipe
+	case n.stepped != 0 && c.Sent <= n.stepped && c.Expires != 0 && time.Duration(c.Expires-now) <= n.stepBy+extendedBy:
+		return monitor.LostByClock
 	}
 	return monitor.LostByDeletion
 }
@@ -221,6 +237,17 @@ func (e *ended) add(key string, token [8]byte) {
 		e.young, e.old = map[uint64]struct{}{}, e.young
 	}
 	e.young[k] = struct{}{}
+}
+
+// take reports whether it has a grant, and forgets it.
+func (e *ended) take(key string, token [8]byte) bool {
+	had := e.has(key, token)
+	if had {
+		k := e.of(key, token)
+		delete(e.young, k)
+		delete(e.old, k)
+	}
+	return had
 }
 
 func (e *ended) has(key string, token [8]byte) bool {

@@ -23,7 +23,7 @@ func TestALockExpiresWhenItsNodesAreUpToDate(t *testing.T) {
 			for i := range 3 {
 				r.Unreachable(i, r.now)
 			}
-		}, []string{"expired"}, false},
+		}, []string{"not seen"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(3, 0)

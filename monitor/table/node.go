@@ -33,7 +33,9 @@ type node struct {
 	restart               *restartCost  // of a restart, being counted
 	restarted             packed.Moment // when it was last seen to have restarted; zero: never
 	wiped                 packed.Moment // when its data were last wiped; zero: never
-	loss, older           loss          // the last one, and those before it
+	stepped               packed.Moment // when its clock was last stepped forward, by stepBy; zero: never
+	stepBy                time.Duration
+	loss, older           loss // the last one, and those before it
 	// sealed: it has refused writes since it started, so what it has was loaded from its
 	// disk. loads: it has keys that have not been read since it started.
 	sealed, loads bool
@@ -66,7 +68,7 @@ type restartCost struct {
 func (t *Table) costReady(i int, now packed.Moment) bool {
 	n := &t.nodes[i]
 	c := n.restart
-	return c != nil && (!c.read || n.began > c.since || now > c.since+packed.Moment(costPatience))
+	return c != nil && (!c.read || n.looked() > c.since || now > c.since+packed.Moment(costPatience))
 }
 
 // costPatience is how long an event about a loss waits for the node to be read.

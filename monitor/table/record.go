@@ -45,6 +45,7 @@ type record struct {
 	// loaded is on which nodes the copy was loaded from disk and not written since; a bit
 	// each for the first 64.
 	hit, loaded uint64
+	presumed    uint64            // on which silent nodes the copy is taken for extended, as it was on others
 	earlier     *monitor.Reliance // a grant that another one followed before its time; nil: none
 	heard       [8]byte           // the token of the grant that a guard told of last
 }
@@ -62,6 +63,7 @@ func (r *record) own() {
 func (r *record) drop(i int) {
 	r.own()
 	r.Copies[i] = packed.Copy{}
+	r.presumed &^= 1 << min(i, 63)
 }
 
 // compact forgets the tokens that nothing refers to any more.
@@ -152,7 +154,8 @@ type grant struct {
 	// bit for each of the first 32 nodes.
 	went     uint32
 	deleted  uint64        // on which nodes a copy was deleted without a loss of the node; a bit each, the last for all beyond
-	end      packed.Moment // of the majority; zero: never
+	end      packed.Moment // until when its holder may rely on it; zero: never
+	seen     packed.Moment // the end of the majority that was seen last
 	extended packed.Moment
 }
 

@@ -186,7 +186,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if len(t.vouching) < 4*announce.MostLocks && t.vouchesFor(r, now) {
 		t.vouching[r] = struct{}{}
 	}
-	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && a.best.open > 0 { // on nodes that refuse writes it blocks nobody
+	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && a.best.open > 0 && (a.best.never || a.best.end-now > packed.Moment(t.Attempt)) { // on nodes that refuse writes it blocks nobody
 		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r.lock)))
 	}
 	if r.hit != 0 {
@@ -223,6 +223,7 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 // others up to now.
 func (t *Table) updateCopies(r *record, now packed.Moment) {
 	r.overdue = false
+	t.extendUnseen(r)
 	for i := range r.Copies {
 		t.dropVanished(r, i, now)
 		switch c := &r.Copies[i]; {
@@ -244,6 +245,27 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 		if state := t.stateOf(r, i); state != r.Copies[i].State {
 			r.own()
 			r.Copies[i].State = state
+		}
+	}
+}
+
+// extendUnseen supposes that a copy on a node that is not seen was extended with those that are.
+func (t *Table) extendUnseen(r *record) {
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		if t.nodes[i].reachable || c.Kind != packed.LockCopy || int8(c.Token) != r.grant.token || r.grant.seen == 0 || i >= 64 {
+			continue
+		}
+		end := packed.Moment(0)
+		for k := range r.Copies {
+			if o := &r.Copies[k]; o.Kind == packed.LockCopy && o.Token == c.Token && t.seen(r, k) {
+				end = max(end, o.Expires)
+			}
+		}
+		if time.Duration(end-r.grant.seen) > extendedBy && c.Expires < end {
+			r.own()
+			r.Copies[i].Expires = end
+			r.presumed |= 1 << i
 		}
 	}
 }

@@ -57,6 +57,7 @@ type Table struct {
 	settledAt, firstAlarms packed.Moment
 	restartedAt            packed.Moment // the last restart of any node
 	ended                  ended
+	lapsed                 ended                // grants of which nobody knows that they ended: nodes did not answer
 	vouching               map[*record]struct{} // of which more is known than their copies tell
 	endings                map[string]ending    // by key: the last grant that ended before its time after copies of it were lost
 	emit                   func(monitor.Event)

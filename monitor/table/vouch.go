@@ -90,6 +90,10 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	return r.lock.State == monitor.LockOrphaned && t.lossWithin(now)
 }
 
+// HearTime is how long it takes to hear what a guard has found: until it announces that, and until it
+// is asked.
+const HearTime = 300 * time.Millisecond
+
 // uptimeError is by how much who looks for the first time may take the start of a server for later
 // than it was: it says for how many whole seconds it has run.
 const uptimeError = 2 * time.Second
@@ -160,6 +164,10 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 	}
 	switch {
 	case k >= 0 && k == r.grant.token: // it is known; maybe more copies of it are lost by now
+		if g := &r.grant; g.end != 0 && (end == 0 || time.Duration(end-g.end) > extendedBy) {
+			g.end = end // it was extended unseen
+			t.markDirty(r)
+		}
 	case r.grant.token >= 0:
 		known := r.earlier != nil && announce.TokenSum(r.earlier.Token.Raw()) == v.Token
 		if known || k < 0 && r.heard == v.Token {
@@ -181,7 +189,7 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 			r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: v.Short, Length: int64(len(v.Short))})
 			k = int8(len(r.Tokens) - 1)
 		}
-		r.grant = grant{token: k, end: end, fell: true}
+		r.grant = grant{token: k, end: end, seen: end, fell: true}
 		t.weigh(r, false)
 		t.markDirty(r)
 	}

@@ -136,6 +136,9 @@ func (s *several) facts() []string {
 			text += " (another holder by now: left alone)"
 		default:
 			text += " of " + st.Token(safetext.New(t.token), 16) + ", " + view.Copies(l)
+			if l.ReliedOn() && l.Held < s.Latest.Cluster.Quorum {
+				text += ", " + view.LockEnd(s.latest(), l)
+			}
 			if redlock.IsTombstone(t.token) {
 				text += ", revoked already"
 			}

@@ -435,6 +435,16 @@ func (m *Desk) madeBy(l *monitor.Lock, token string) string {
 func (m *Desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 	st, now := m.St, m.Now()
 	var there, others []string
+	last := ""
+	other := func(node, says string) {
+		if says == last { // the same of several nodes
+			one := &others[len(others)-1]
+			*one = strings.TrimSuffix(*one, says) + " " + node + says
+			return
+		}
+		last = says
+		others = append(others, node+says)
+	}
 	for i, c := range l.Copies.All() {
 		if i >= len(m.Latest.Nodes) {
 			break
@@ -452,14 +462,16 @@ func (m *Desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 				left = view.Remaining(c.Expires.Sub(now))
 			}
 			if c.Token.Raw() != t.token {
-				others = append(others, node+state+": a copy of "+st.Token(c.Token, 16)+", "+left+", stays")
+				other(node, state+": a copy of "+st.Token(c.Token, 16)+", "+left+", stays")
 				continue
 			}
 			there = append(there, node+state+" "+left)
 		case monitor.CopyAbsent:
-			others = append(others, node+state+": holds none")
+			other(node, state+": no copy")
+		case monitor.CopyLost:
+			other(node, state+": lost its copy ("+c.Cause.String()+")")
 		default:
-			others = append(others, node+state+": "+view.UnknownCopy(m.latest(), n, c))
+			other(node, state+": "+view.UnknownCopy(m.latest(), n, c))
 		}
 	}
 	has = st.None

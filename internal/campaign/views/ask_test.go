@@ -24,18 +24,21 @@ type answers struct {
 	mu   sync.Mutex
 	name string
 	all  []answer
+	// looks is for how long the view looks before the moment of which it speaks.
+	looks time.Duration
 }
 
 type answer struct {
 	key string
 	stamped
 	lasted time.Duration // as far as is known; zero: it is not
+	looked time.Duration // for how long before that moment the view looked
 }
 
 func (a *answers) add(key string, at time.Time, b belief) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.all = append(a.all, answer{key: key, stamped: stamped{at, b}})
+	a.all = append(a.all, answer{key: key, stamped: stamped{at, b}, looked: a.looks})
 }
 
 // counts is the lock that stands for the counts of status.

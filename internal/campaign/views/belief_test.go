@@ -134,8 +134,8 @@ const (
 	less        // it is cut off from some
 )
 
-// agree reports whether an operator's belief says the same as another view's, as far as both say it; or
-// less, where it sees less.
+// agree reports whether an operator's belief names the same holder as another view's, in the same
+// class; or says less, where it sees less.
 func (t *tokens) agree(operators, other belief, sees sight) bool {
 	switch {
 	case sees != whole && (operators.class == unknown || operators.class == underWay):
@@ -146,10 +146,14 @@ func (t *tokens) agree(operators, other belief, sees sight) bool {
 		return true
 	case operators.class != other.class:
 		return false
-	case !other.class.relied():
-		return true
 	}
-	return t.of(operators.token) == t.of(other.token) && (operators.until.IsZero() || other.until.IsZero() || operators.until.Sub(other.until).Abs() <= tolerance)
+	return !other.class.relied() || t.of(operators.token) == t.of(other.token)
+}
+
+// endAgrees reports whether two beliefs say the same of the end, as far as both say it. An extension
+// that the operator does not see, it cannot know.
+func endAgrees(a, b belief, sees sight) bool {
+	return sees != whole || !a.class.relied() || !b.class.relied() || a.until.IsZero() || b.until.IsZero() || a.until.Sub(b.until).Abs() <= tolerance
 }
 
 // stamped is a belief from a moment on, or at it.

@@ -1,0 +1,108 @@
+package record
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A holder relies on a lock that lost its majority to the end of it: a grant that begins before that
+// overlaps with it.
+func TestALostMajorityIsHeldToItsEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		then  func(from *told, now time.Time)
+		ended time.Duration
+		how   string
+		next  bool // another grant, which overlaps
+	}{
+		"it expires": {func(from *told, now time.Time) {
+			from.tell("expired", "job:1", "a", now.Add(20*time.Second), time.Time{})
+		}, 20 * time.Second, lostMajority, false},
+		"it is released": {func(from *told, now time.Time) {
+			from.tell("released", "job:1", "a", now.Add(9*time.Second), time.Time{})
+		}, 9 * time.Second, "released", false},
+		"another client gets in": {func(from *told, now time.Time) {
+			from.tell("acquired", "job:1", "b", now.Add(9*time.Second), now.Add(39*time.Second))
+			from.tell("expired", "job:1", "a", now.Add(20*time.Second), time.Time{})
+		}, 20 * time.Second, lostMajority, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+			from := &told{s: cluster(now)}
+			w := begin(t, path, from, now)
+			write(t, w, from, now)
+			from.tell("acquired", "job:1", "a", now, now.Add(20*time.Second))
+			from.tell(lostMajority, "job:1", "a", now.Add(5*time.Second), now.Add(20*time.Second))
+			c.then(from, now)
+			write(t, w, from, now.Add(30*time.Second))
+			got, err := read(t, path).GrantsOf("job:1", Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
+			if err != nil || len(got) != 1+map[bool]int{true: 1}[c.next] {
+				t.Fatalf("%+v: %v", got, err)
+			}
+			if one := got[0]; !one.Ended.Equal(now.Add(c.ended)) || one.How != c.how {
+				t.Errorf("it ended %s, after %s", one.How, one.Ended.Sub(now))
+			}
+			if c.next && (!got[1].Overlaps || !got[1].Ended.IsZero()) {
+				t.Errorf("%+v", got[1])
+			}
+		})
+	}
+}
+
+// A holder relies on a lock without end that lost its majority whoever comes next, and each that
+// begins before the end of another grant overlaps with it, not only with the one just before.
+func TestOverlaps(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("acquired", "forever", "a", now, time.Time{})
+	from.tell(lostMajority, "forever", "a", second(5), time.Time{})
+	from.tell("acquired", "forever", "b", second(9), second(39))
+	from.tell("acquired", "job", "a", now, second(20))
+	from.tell(lostMajority, "job", "a", second(5), second(20))
+	from.tell("acquired", "job", "b", second(6), second(36))
+	from.tell("released", "job", "b", second(7), time.Time{})
+	from.tell("acquired", "job", "c", second(8), second(38))
+	from.tell("released", "job", "c", second(9), time.Time{})
+	from.tell("acquired", "job", "d", second(21), second(38))
+	write(t, w, from, second(30))
+	for lock, want := range map[string][]bool{"forever": {false, true}, "job": {false, true, true, false}} {
+		var got []bool
+		grants, err := read(t, path).GrantsOf(lock, Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
+		for _, g := range grants {
+			got = append(got, g.Overlaps)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, not %v: %v", lock, got, want, err)
+		}
+	}
+}
+
+// A file that was made before grants had a way to end is brought up, and keeps what it has.
+func TestAFileOfAnOlderProgram(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("acquired", "job", "a", now, now.Add(20*time.Second))
+	write(t, w, from, now)
+	if _, err := w.db.Exec(`DROP INDEX grants_ending; ALTER TABLE grants DROP COLUMN ends`); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(t, path).HeldAt(now); err != nil || len(got) != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if err := prepare(w.db); err != nil {
+		t.Fatal(err)
+	}
+	from.tell(lostMajority, "job", "a", now.Add(time.Second), now.Add(20*time.Second))
+	write(t, w, from, now.Add(time.Second))
+	write(t, w, from, now.Add(30*time.Second)) // and nobody tells its end
+	got, err := read(t, path).GrantsOf("job", Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
+	if err != nil || len(got) != 1 || got[0].How != lostMajority || !got[0].Ended.Equal(now.Add(20*time.Second)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,113 @@
+package record
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
+)
+
+// changing is a source of which it is known what has changed.
+type changing struct{ *told }
+
+func (changing) ChangedSince(uint64) ([]string, bool) { return []string{"import"}, true }
+
+// A lock loses its majority before one was ever seen, and is extended untold: what is known of a moment
+// is who relied on it until when, and nothing that ended before.
+func TestALostMajorityAtAMoment(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	write := func(at int) {
+		t.Helper()
+		if err := w.write(t.Context(), changing{from}, second(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(at int, state monitor.LockState, copies string, until int) {
+		from.s.Version++
+		monitortest.Put(&from.s, monitortest.LockOf(second(at), "import", state, monitortest.TokenA, copies).Until(second(until)))
+		write(at)
+	}
+	from.tell(lostMajority, "import", monitortest.TokenA, second(5), second(20))
+	put(5, monitor.LockLostMajority, "15 15 - - -", 20)
+	put(6, monitor.LockLostMajority, "20 20 - - -", 26) // of this extension nothing is told
+	from.tell("released", "import", monitortest.TokenA, second(8), time.Time{})
+	write(9) // the state is seen to have ended a second after the grant
+	r := read(t, path)
+	for at, want := range map[int]int{7: 26, 8: 0} {
+		m, err := r.At(second(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := m.Snapshot.Locks.Get("import")
+		switch {
+		case want == 0 && l != nil:
+			t.Errorf("after %d s: %+v", at, l)
+		case want > 0 && (l == nil || l.State != monitor.LockLostMajority || !l.HeldUntil().Equal(second(want))):
+			t.Errorf("after %d s: %+v", at, l)
+		}
+	}
+	got, err := r.GrantsOf("import", Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
+	if err != nil || len(got) != 1 || !got[0].Partly || !got[0].Began.Equal(second(5)) || got[0].How != "released" {
+		t.Errorf("%+v: %v", got, err)
+	}
+}
+
+// Of a grant that was extended, no end is made up: not each extension is told.
+func TestTheEndOfAnExtendedGrantIsNotKnown(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("acquired", "a", "a", now, now.Add(20*time.Second))
+	from.tell("acquired", "b", "b", now, now.Add(20*time.Second))
+	from.tell("extended", "b", "b", now.Add(time.Second), now.Add(21*time.Second))
+	write(t, w, from, now.Add(2*time.Second))
+	m, err := read(t, path).At(now.Add(2 * time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks := m.Snapshot.Locks
+	if end := locks.Get("a").HeldUntil(); !end.Equal(now.Add(20 * time.Second)) {
+		t.Error(end)
+	}
+	if end := locks.Get("b").HeldUntil(); !end.IsZero() {
+		t.Error(end)
+	}
+}
+
+// The state of a lock is written when it changes, and else once a second.
+func TestStatesAreWrittenAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.db")
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		from := &told{s: *monitortest.Safe(now)}
+		from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); New(Options{Path: path, By: "test"}).Run(ctx, from) }()
+		time.Sleep(3050 * time.Millisecond)
+		changed := time.Now()
+		from.s.Version, from.missed = 2, 1
+		monitortest.Put(&from.s, monitortest.LockOf(changed, "import", monitor.LockOrphaned, monitortest.TokenA, "30 30 - - -"))
+		from.s.Counts[monitor.LockOrphaned]++
+		time.Sleep(500 * time.Millisecond)
+		stop()
+		<-done
+		m, err := read(t, path).At(changed.Add(200 * time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := m.Snapshot.Locks.Get("import"); l == nil || l.State != monitor.LockOrphaned {
+			t.Errorf("%+v", l)
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package table
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// grantedOn is a rig of five servers on which a lock is granted for ten seconds.
+func grantedOn(nodes ...int) *rig {
+	r := newRig(5, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 10*time.Second, nodes...)
+	r.scanAll()
+	r.scanAll()
+	return r
+}
+
+// A lock that is extended while nodes are out of sight goes on, and is never said to have expired
+// where nobody can know.
+func TestALockOutOfSight(t *testing.T) {
+	all := []int{0, 1, 2, 3, 4}
+	hide := func(r *rig, nodes ...int) {
+		for _, i := range nodes {
+			r.Unreachable(i, r.now)
+		}
+	}
+	show := func(r *rig, nodes ...int) {
+		for _, i := range nodes {
+			r.Reachable(i, false)
+			r.scan(i)
+		}
+		r.scanAll()
+	}
+	for name, c := range map[string]struct {
+		hidden   []int
+		extended []int
+		during   monitor.LockState // six seconds after the first end; held: it is not shown
+		want     []string
+	}{
+		"a majority is hidden, extended on all":      {[]int{0, 1, 2}, all, monitor.LockMayBeHeld, []string{"acquired", "extended"}},
+		"all are hidden, extended on all":            {all, all, monitor.LockHeld, []string{"acquired", "not seen", "extended"}},
+		"a majority is hidden, extended there":       {[]int{0, 1, 2}, []int{0, 1, 2}, monitor.LockHeld, []string{"acquired", "not seen", "extended"}},
+		"a majority is hidden, extended elsewhere":   {[]int{0, 1, 2}, []int{3, 4}, monitor.LockMayBeHeld, []string{"acquired", "expired", "orphaned"}},
+		"all are hidden, and it expires":             {all, nil, monitor.LockHeld, []string{"acquired", "not seen"}},
+		"a minority is hidden, and it expires":       {[]int{0, 1}, nil, monitor.LockHeld, []string{"acquired", "expired"}},
+		"a minority is hidden, extended on all":      {[]int{0, 1}, all, monitor.LockBareMajority, []string{"acquired", "extended"}},
+		"a minority is hidden, extended on one more": {[]int{0, 1}, []int{4}, monitor.LockMayBeHeld, []string{"acquired", "expired", "orphaned"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := grantedOn(all...)
+			hide(r, c.hidden...)
+			r.pass(5 * time.Second)
+			r.set("k", "a", 20*time.Second, c.extended...)
+			r.scanAll()
+			r.pass(11 * time.Second)
+			r.scanAll()
+			if s := r.lock("k").State; s != c.during && (c.during != monitor.LockHeld || r.lock("k").ReliedOn()) {
+				t.Errorf("%s, and not %s", s, c.during)
+			}
+			show(r, c.hidden...)
+			r.pass(2 * time.Second)
+			if got := r.kinds(); !slices.Equal(got, c.want) {
+				t.Error(got)
+			}
+			if c.want[len(c.want)-1] == "extended" && r.lock("k").Held < 3 {
+				t.Errorf("%+v", r.lock("k"))
+			}
+		})
+	}
+}
+
+// A lock whose time comes while its nodes are read again has expired when they were read, or not.
+func TestALockEndsWhileItsNodesAreRead(t *testing.T) {
+	for kind, extended := range map[string]bool{"expired": false, "extended": true} {
+		r := grantedOn(0, 1, 2, 3, 4)
+		r.pass(5 * time.Second)
+		for i := range 5 {
+			r.Doubt(i)
+		}
+		if extended {
+			r.set("k", "a", 20*time.Second, 0, 1, 2, 3, 4)
+		}
+		r.pass(6 * time.Second)
+		if s := r.lock("k").State; s != monitor.LockPartial {
+			t.Errorf("%s: %s", kind, s)
+		}
+		r.scanAll()
+		if got := r.kinds(); !slices.Equal(got, []string{"acquired", kind}) {
+			t.Error(got)
+		}
+	}
+}
+
+// The end on which a holder relies is moved back by nobody but itself.
+func TestTheEndOfAGrantShrinksByItsHolderAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		cut    []int // to two seconds
+		step   []int // servers whose clocks jump by eight
+		expire []int // then
+		want   []string
+	}{
+		"the holder extends to a shorter TTL": {cut: []int{0, 1, 2}, want: []string{"acquired", "expired"}},
+		"somebody cuts one copy":              {cut: []int{0}, want: []string{"acquired", "lost majority", "expired"}},
+		"a clock jumps":                       {step: []int{1}, expire: []int{1}, want: []string{"acquired", "lost majority", "expired"}},
+		"all clocks jump":                     {step: []int{0, 1, 2}, expire: []int{0, 1, 2}, want: []string{"acquired", "lost majority", "expired"}},
+		"all clocks jump, and it is read":     {step: []int{0, 1, 2}, cut: []int{0, 1, 2}, want: []string{"acquired", "lost majority", "expired"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := grantedOn(0, 1, 2)
+			end := r.lock("k").HeldUntil()
+			for _, i := range c.step {
+				r.Stepped(i, 8*time.Second, r.now)
+			}
+			if r.set("k", "a", 2*time.Second, c.cut...); c.cut != nil {
+				r.scanAll()
+			}
+			if l := r.lock("k"); c.want[1] == "lost majority" && (!l.HeldUntil().Equal(end) || !l.ReliedOn()) {
+				t.Errorf("until %s, not %s", l.HeldUntil(), end)
+			}
+			r.pass(2500 * time.Millisecond)
+			r.del("k", c.expire...)
+			r.scanAll()
+			r.scanAll()
+			if l := r.lock("k"); c.want[1] == "lost majority" && (l.State != monitor.LockLostMajority || !l.HeldUntil().Equal(end)) {
+				t.Errorf("%+v", l)
+			}
+			r.pass(10 * time.Second)
+			r.scanAll()
+			if got := r.kinds(); !slices.Equal(got, c.want) {
+				t.Error(got)
+			}
+		})
+	}
+}

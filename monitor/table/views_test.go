@@ -1,0 +1,190 @@
+package table
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/monitor"
+)
+
+const viewTTL = 30 * time.Second
+
+// oldRig has servers that are older than any lock.
+func oldRig() *rig {
+	r := newRig(5, viewTTL).first()
+	r.pass(time.Hour)
+	return r
+}
+
+// beside looks at the servers of another rig for the first time, after so many of them were fenced.
+func beside(r *rig, fenced int) *rig {
+	o := newRig(5, viewTTL)
+	o.now, o.servers = r.now, r.servers
+	for i := range 5 {
+		o.Met(i, Incarnation{Started: o.now.Add(-time.Hour), Fenced: i < fenced}, o.now)
+		o.Reachable(i, i < fenced)
+	}
+	return o
+}
+
+// Copies and lost votes that make a majority are a grant, though no majority was ever seen: it is told,
+// announced, and ends.
+func TestAMajorityThatWasLostBeforeItWasSeen(t *testing.T) {
+	r := oldRig()
+	r.set("k", "token-a", viewTTL, 0, 1, 2)
+	r.scan(0)
+	r.scan(1)
+	r.restart(0, true, false)
+	r.scanAll()
+	r.scanAll()
+	l := r.lock("k")
+	if l.State != monitor.LockLostMajority || !slices.Equal(r.kinds(), []string{"lost majority"}) {
+		t.Fatal(l.State, r.kinds())
+	}
+	if e := r.events[0]; e.Token.Raw() != "token-a" || !e.Until.Equal(l.HeldUntil()) {
+		t.Errorf("%+v", e)
+	}
+	if all := r.Vouches(r.now); len(all) != 1 || all[0].Ended || all[0].Token != announce.TokenSum("token-a") {
+		t.Errorf("%+v", all)
+	}
+	r.del("k", 1, 2)
+	r.scanAll()
+	r.scanAll()
+	if got := r.kinds(); !slices.Equal(got, []string{"lost majority", "released"}) {
+		t.Error(got)
+	}
+}
+
+// Who did not see that a lock without its majority was released, hears it from who did; what a guard
+// said before does not bring it back.
+func TestTheEndOfALostMajorityIsAnnounced(t *testing.T) {
+	guard := oldRig()
+	guard.set("k", "token-a", viewTTL, 0, 1, 2)
+	guard.scanAll()
+	guard.scanAll()
+	guard.restart(0, true, false)
+	guard.scanAll()
+	guard.scanAll()
+	before := guard.Vouches(guard.now)
+	other := beside(guard, 1)
+	other.Heard(before, other.now)
+	other.first()
+	if s := other.lock("k").State; s != monitor.LockLostMajority {
+		t.Fatal(s)
+	}
+	guard.del("k", 1, 2)
+	guard.scanAll()
+	guard.scanAll()
+	guard.Heard(before, guard.now) // its own, read late
+	guard.pass(0)
+	if guard.Locks().Len() != 0 {
+		t.Errorf("%+v", guard.lock("k"))
+	}
+	for _, i := range []int{1, 2} {
+		other.Unreachable(i, guard.now)
+	}
+	other.now = guard.now
+	after := guard.Vouches(guard.now)
+	if len(after) != 1 || !after[0].Ended {
+		t.Fatalf("%+v", after)
+	}
+	other.Heard(after, other.now)
+	other.pass(time.Millisecond)
+	if l := other.lock("k"); l.ReliedOn() && l.State != monitor.LockMayBeHeld {
+		t.Errorf("%+v", l)
+	}
+	guard.set("k", "token-b", viewTTL, 1, 2, 3)
+	guard.scanAll()
+	guard.scanAll()
+	if all := guard.Vouches(guard.now); len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A node that is not seen may have been extended with the others: the lock does not end with its last
+// known grant.
+func TestAnExtensionThatIsNotSeenWhole(t *testing.T) {
+	r := oldRig()
+	r.set("k", "a", 10*time.Second, 0, 1, 2)
+	r.scanAll()
+	r.scanAll()
+	for _, i := range []int{0, 1} {
+		r.Unreachable(i, r.now)
+	}
+	r.pass(5 * time.Second)
+	r.set("k", "a", 10*time.Second, 0, 1, 2)
+	end := r.now.Add(10 * time.Second)
+	r.scanAll()
+	r.scanAll()
+	for _, after := range []time.Duration{0, 6 * time.Second} { // behind the old end
+		r.pass(after)
+		if l := r.lock("k"); l.State != monitor.LockMayBeHeld || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
+			t.Errorf("%+v until %s, not %s", l, l.HeldUntil(), end)
+		}
+	}
+	if got := r.kinds(); slices.Contains(got, "expired") {
+		t.Error(got)
+	}
+}
+
+// A guard that saw an extension says until when, also to who knows the grant.
+func TestALaterEndIsHeard(t *testing.T) {
+	r := oldRig()
+	r.set("k", "token-a", 10*time.Second, 0, 1, 2)
+	r.scanAll()
+	r.scanAll()
+	r.restart(0, true, false)
+	r.scanAll()
+	r.scanAll()
+	end := r.lock("k").HeldUntil().Add(5 * time.Second)
+	r.Heard([]announce.Lock{vouch("k", "token-a", end)}, r.now)
+	r.pass(time.Millisecond)
+	if l := r.lock("k"); l.State != monitor.LockLostMajority || !l.HeldUntil().Equal(end) {
+		t.Errorf("%+v", l)
+	}
+}
+
+// A minority beside a node that may have forgotten a vote is not said to be held before a guard that
+// saw it all could be heard.
+func TestAFirstLookWaitsForTheGuard(t *testing.T) {
+	guard := oldRig()
+	guard.restart(0, true, false)
+	guard.scanAll()
+	guard.pass(5 * time.Second)
+	guard.set("k", "token-a", 20*time.Second, 1, 2)
+	guard.scanAll()
+	o := beside(guard, 1)
+	o.first()
+	for end := o.now.Add(o.Attempt + HearTime - 100*time.Millisecond); o.now.Before(end); o.pass(50 * time.Millisecond) {
+		if s := o.lock("k").State; s != monitor.LockPartial {
+			t.Fatal(s)
+		}
+	}
+	guard.now = o.now
+	guard.scanAll()
+	o.Heard(guard.Vouches(guard.now), o.now)
+	o.pass(50 * time.Millisecond)
+	o.scanAll()
+	if s := o.lock("k").State; s != monitor.LockOrphaned {
+		t.Error(s)
+	}
+}
+
+// Several tokens do not hide that one of them may be held.
+func TestASplitWhoseHolderIsNotDecided(t *testing.T) {
+	r := oldRig()
+	o := beside(r, 0)
+	for _, i := range []int{0, 1} {
+		o.Unreachable(i, o.now)
+	}
+	o.set("k", "a", viewTTL, 0, 1, 2)
+	o.set("k", "b", viewTTL, 3)
+	o.first()
+	o.scanAll()
+	o.scanAll()
+	if l := o.lock("k"); l.State != monitor.LockSplit || !l.ReliedOn() {
+		t.Errorf("%+v", l)
+	}
+}
