@@ -172,15 +172,18 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 // the lock and may rely on it still, then the one with most copies; among equals the one that
 // was it, so that the screen does not swap them. What a revocation left holds nothing.
 func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
-	rank := func(k int) (copies, granted, present, known int) {
+	rank := func(k int) (copies, granted, may, present, known int) {
 		v := &tallies[k]
+		if v.present < t.quorum && v.known()+v.lost >= t.quorum && !t.hasEnded(r, int8(k)) {
+			may = 1
+		}
 		if v.present >= t.quorum && (v.written || t.granted(r, int8(k), v)) {
 			copies = v.present
 		}
 		if t.granted(r, int8(k), v) {
 			granted = 1
 		}
-		return copies, granted, v.present, v.known()
+		return copies, granted, may, v.present, v.known()
 	}
 	best := -1
 	for k := range r.Tokens {
@@ -199,9 +202,9 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 			best = k
 			continue
 		}
-		c, g, p, n := rank(k)
-		bc, bg, bp, bn := rank(best)
-		if d := cmp.Or(cmp.Compare(c, bc), cmp.Compare(g, bg), cmp.Compare(p, bp), cmp.Compare(n, bn)); d > 0 || d == 0 && int8(k) == r.holder {
+		c, g, m, p, n := rank(k)
+		bc, bg, bm, bp, bn := rank(best)
+		if d := cmp.Or(cmp.Compare(c, bc), cmp.Compare(g, bg), cmp.Compare(m, bm), cmp.Compare(p, bp), cmp.Compare(n, bn)); d > 0 || d == 0 && int8(k) == r.holder {
 			best = k
 		}
 	}

@@ -153,6 +153,7 @@ func TestAFirstLookWaitsForTheGuard(t *testing.T) {
 	guard.restart(0, true, false)
 	guard.scanAll()
 	guard.pass(5 * time.Second)
+	guard.scanAll()
 	guard.set("k", "token-a", 20*time.Second, 1, 2)
 	guard.scanAll()
 	o := beside(guard, 1)

@@ -121,8 +121,8 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 		if l.Earlier != nil && l.Earlier.Token.Raw() == token {
 			return
 		}
-		if w.now-c.believed < clocksDiffer+w.view.slack {
-			return // the grant before it ends now
+		if w.now-c.believed < clocksDiffer+w.view.slack || w.view.seenAt[c.token] >= w.view.known(w.plan.N) {
+			return // the grant before it ends now, or has ended, which the other masters have not confirmed yet
 		}
 		shown = "is shown as that of " + l.Holder.Raw() + " alone (" + l.State.String() + ")"
 	case !l.ReliedOn():

@@ -27,10 +27,11 @@ type view struct {
 
 	// Of the witness:
 	// slack is the longest that a look took: an end is counted from when the look began.
-	slack time.Duration
-	seen  uint64 // tokens of which it has read a copy
-	claim claim
-	said  string // of what is shown
+	slack  time.Duration
+	seen   uint64 // tokens of which it has read a copy
+	seenAt [tokens]time.Duration
+	claim  claim
+	said   string // of what is shown
 	// lost is when a master last lost votes otherwise than by a crash, or was uncordoned, and
 	// crashed when one crashed.
 	lost, crashed time.Duration
@@ -167,12 +168,22 @@ func (w *World) viewAsked(n *viewed, e *event) {
 		at = max(at, n.sent+viewTimeout)
 	case m.up:
 		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refuses(), cordoned: m.cordoned(), incarnation: m.incarnation, wiped: m.wiped,
-			uptime: (m.clock.at(w.now) - m.booted).Truncate(time.Second), watched: m.announced != 0}
+			uptime: (m.clock.at(w.now) - m.booted).Truncate(time.Second), watched: w.watched(int(e.node))}
 		if m.live(w.now) {
 			n.inbox.token, n.inbox.left = m.token, (m.expires - m.clock.at(w.now)).Truncate(ms)
 		}
 	}
 	w.push(event{at: at, kind: evViewTold, node: e.node, run: n.turn, gen: w.view.gen})
+}
+
+// watched reports whether a guard that runs can reach a master, and so is seen there.
+func (w *World) watched(node int) bool {
+	for i := range w.plan.Guards {
+		if g := &w.guards[i]; g.up && g.cut[node] <= w.now {
+			return true
+		}
+	}
+	return false
 }
 
 // viewTold takes in what a look has shown, as the product does, and judges what is shown of it.
@@ -252,7 +263,10 @@ func (w *World) viewRead(i int, s sighting, now time.Time) {
 	v := &w.view
 	sent := v.clock.time(v.nodes[i].sent)
 	if s.token != 0 {
-		v.seen |= 1 << s.token
+		if v.seen>>s.token&1 == 0 {
+			v.seen |= 1 << s.token
+			v.seenAt[s.token] = w.now
+		}
 		token := tokenName(s.token)
 		v.table.Read(i, sent, now, []table.Row{table.NewRow(lockKey, "string", s.left.Milliseconds(), int64(len(token)), token)})
 	}
@@ -308,6 +322,9 @@ func (v *view) snapshot(n int) *monitor.Snapshot {
 // tellView hears what the monitor tells: it must not say that a lock has ended on which a client
 // relies.
 func (w *World) tellView(e monitor.Event) {
+	if w.Trace != nil {
+		w.say("v", 0, "tells: %s", e.Text.Raw())
+	}
 	switch e.Kind {
 	case "released", "expired":
 	default:
