@@ -101,6 +101,9 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	}
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
 	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier
+	if a.lock.Earlier == nil {
+		a.lock.Earlier = t.mayRelyBeside(r, &a, tallies)
+	}
 	a.lock.Span = packed.Span{Begin: a.since, End: a.end}
 	if a.holder >= 0 {
 		a.lock.Holder = safetext.New(r.Tokens[a.holder].Prefix)
@@ -114,6 +117,23 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		a.lock.Nobody = t.hasEnded(r, a.holder)
 	}
 	return a
+}
+
+// mayRelyBeside is a client that may rely on the lock beside its holder by votes that were lost; nil:
+// there is none.
+func (t *Table) mayRelyBeside(r *record, a *assessment, tallies []tally) *monitor.Reliance {
+	for k := range r.Tokens {
+		v := &tallies[k]
+		if v.lost == 0 || int8(k) == a.holder || t.hasEnded(r, int8(k)) || v.known()+v.lost+len(t.unseen(r, a, int8(k), true)) < t.quorum {
+			continue
+		}
+		until := monitor.Reliance{Token: safetext.New(r.Tokens[k].Prefix)}
+		if end, never := t.majorityEnd(r, int8(k), 0, true, t.unseen(r, a, int8(k), true)); !never && !v.never {
+			until.Until = t.Time(end)
+		}
+		return &until
+	}
+	return nil
 }
 
 // countCopies counts the copies of r, and those of each token.

@@ -103,8 +103,10 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			}
 			continue
 		}
-		if !same && c.Have() {
-			r.noteGone(i, t.lossOf(i, c, received), received)
+		if !same && (c.Have() || c.Lost()) {
+			cause := t.lossOf(i, c, received)
+			r.noteGone(i, cause, received)
+			t.noteOverwritten(r, i, cause, received)
 		}
 		r.own()
 		next := packed.Copy{Sent: sent, Expires: expires, Epoch: t.nodes[i].epoch, Type: typ, Token: c.Token, Kind: packed.OtherCopy}

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/redlock"
 )
 
 // loss is a moment at which a node may have forgotten votes: it restarted, its data
@@ -164,10 +166,46 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 		}
 		return
 	}
+	expires := c.Expires
+	for j := range r.Copies {
+		// An extension that is seen elsewhere may have reached it before it was lost.
+		if o := &r.Copies[j]; expires != 0 && (o.Kind == packed.LockCopy || o.Lost()) && o.Token == token && time.Duration(o.Expires-expires) > extendedBy {
+			expires = o.Expires
+		}
+	}
 	r.own()
-	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: c.Expires, Epoch: c.Epoch}
+	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: expires, Epoch: c.Epoch}
 	r.loaded &^= 1 << i
 	r.presumed &^= 1 << i
+}
+
+// noteOverwritten takes note that copy i of r, or a lost vote of it, gives way to another token's
+// copy. If it was lost, and its client may have a majority, that client may still rely on the lock.
+func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now packed.Moment) {
+	c := &r.Copies[i]
+	k := int8(c.Token)
+	lost := c.Lost() || c.Kind == packed.LockCopy && cause != monitor.LostByDeletion
+	if !lost || c.Expires != 0 && c.Expires <= now || k == r.grant.token || r.earlier != nil || t.hasEnded(r, k) || redlock.IsTombstone(r.Tokens[k].Prefix) {
+		return
+	}
+	votes := len(t.unseen(r, &assessment{now: now, since: r.lock.Span.Begin, holder: r.holder}, k, true))
+	for j := range r.Copies {
+		if o := &r.Copies[j]; (o.Kind == packed.LockCopy || o.Lost()) && int8(o.Token) == k {
+			votes++
+		}
+	}
+	if votes >= t.quorum {
+		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[k].Prefix), Until: t.Time(c.Expires)}
+	}
+}
+
+// holdEarlier takes the client that may rely on r beside its holder, which is gone, for the holder.
+func (r *record) holdEarlier(until packed.Moment) {
+	token := r.earlier.Token.Raw()
+	r.own()
+	r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: token, Length: int64(len(token))})
+	r.grant = grant{token: int8(len(r.Tokens) - 1), end: until, seen: until, fell: true, parted: true}
+	r.earlier = nil
 }
 
 // forgetVotes drops the lost votes of a token that has no copy any more: it was released.

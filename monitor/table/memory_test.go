@@ -47,6 +47,7 @@ func TestTheTableKnowsWhatItTakes(t *testing.T) {
 	fillTable(tb, now, 0, n, "string", "lock", time.Hour)
 	for i := range tb.nodes {
 		tb.Scanned(i, tb.nodes[i].epoch, now, now)
+		tb.Sync(i, now)
 	}
 	tb.Settle(now)
 	tb.fresh = nil

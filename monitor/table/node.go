@@ -129,6 +129,12 @@ func (n *node) isCurrent() bool {
 	return n.missed == 0 || !n.reachable || n.scanned == n.epoch && n.looked() >= n.missed
 }
 
+// provesEnd reports whether a copy that was last seen to expire then is gone now: one that does not
+// tell of its changes may have extended it since it was read.
+func (n *node) provesEnd(expires packed.Moment) bool {
+	return n.isCurrent() && (!n.reachable || n.synced != 0 || n.looked() >= expires)
+}
+
 // justRestarted reports whether what is told now is likely what a restart of the node
 // did.
 func (n *node) justRestarted(now packed.Moment) bool { return isRecent(n.restarted, now) }

@@ -158,8 +158,12 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	t.reviewGrant(r, now)
 	a := t.assessLock(r, now)
 	if a.locks+a.others == 0 && a.holder < 0 {
-		t.bury(r)
-		return
+		if r.earlier == nil {
+			t.bury(r)
+			return
+		}
+		r.holdEarlier(t.Moment(r.earlier.Until))
+		a = t.assessLock(r, now)
 	}
 	if r.foreign != (a.locks == 0) {
 		t.weigh(r, a.locks == 0)
@@ -228,7 +232,7 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 		t.dropVanished(r, i, now)
 		switch c := &r.Copies[i]; {
 		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
-		case c.Lost(), t.nodes[i].isCurrent():
+		case c.Lost(), t.nodes[i].provesEnd(c.Expires):
 			r.drop(i)
 		default:
 			r.overdue = true
@@ -273,8 +277,12 @@ func (t *Table) extendUnseen(r *record) {
 // same reports whether a lock would look like the old one.
 func same(old, next *monitor.Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Lost == next.Lost && old.Earlier == next.Earlier && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		old.Nobody == next.Nobody && old.Lost == next.Lost && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
 		packed.Alike(old.Span.End, next.Span.End) && old.Copies.Packed().Alike(next.Copies.Packed())
+}
+
+func alikeReliance(a, b *monitor.Reliance) bool {
+	return a == b || a != nil && b != nil && a.Token == b.Token && a.Until.Sub(b.Until).Abs() < extendedBy
 }
 
 // recheckWaiting reassesses what waits to be confirmed, and is by now. Where very many

@@ -77,6 +77,7 @@ func (r *rig) scan(i int) {
 	}
 	r.Read(i, r.now, r.now, rows)
 	r.Scanned(i, r.nodes[i].epoch, began, r.now)
+	r.Sync(i, began) // it tells of its changes
 	r.Refresh(r.now)
 }
 

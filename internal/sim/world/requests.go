@@ -161,11 +161,13 @@ func (w *World) carryRelease(m *master, e *event) redlock.Status {
 	m.released |= 1 << e.tok
 	w.say("n", node, "releases %s", tokenName(m.token))
 	m.token = 0
+	w.viewChange(node)
 	w.free()
 	return redlock.StatusOK
 }
 
 func (w *World) setExpiry(m *master, e *event, ttl time.Duration) {
 	m.expires = m.clock.at(w.now) + ttl
+	w.viewChange(int(e.node))
 	w.push(event{at: w.now + m.clock.lasts(ttl) + 2, kind: evExpiry, node: e.node, tok: m.token, incarnation: m.incarnation})
 }

@@ -64,6 +64,9 @@ func (w *World) sayShown(l *monitor.Lock) {
 // a copy, and the last grant or extension was before it last read the masters that it can see.
 func (w *World) mustKnow(c *client) bool {
 	g := &w.grants[c.token]
+	if g.vanished != 0 && c.believes-w.now < viewAttempt {
+		return false // what a step took of it is less than a read may be late
+	}
 	return w.view.seen>>c.token&1 != 0 && !g.taking && c.believed < w.view.known(w.plan.N) && !w.lookedReleased(c.token)
 }
 

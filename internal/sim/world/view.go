@@ -42,6 +42,7 @@ type viewed struct {
 	met     bool
 	probed  bool
 	asking  bool
+	again   bool // it has changed meanwhile
 	turn    uint16
 	sent    time.Duration
 	readAt  time.Duration // when the master answered the last look that was taken in
@@ -69,6 +70,9 @@ type sighting struct {
 // viewTimeout is how long the monitor waits for an answer.
 const viewTimeout = time.Second
 
+// viewAttempt is how long the monitor takes an attempt to last.
+const viewAttempt = time.Second
+
 // lockKey is the name of the lock.
 const lockKey = "k"
 
@@ -90,7 +94,7 @@ func (w *World) beginView() {
 		names[i] = nodeNames[i]
 	}
 	v.gen++
-	v.table = table.New(names, redlock.Quorum(w.plan.N), schedule.MaxTTL, time.Second, v.clock.time(w.now), w.tellView)
+	v.table = table.New(names, redlock.Quorum(w.plan.N), schedule.MaxTTL, viewAttempt, v.clock.time(w.now), w.tellView)
 	v.settled, v.second, v.seen, v.claim = false, time.Time{}, 0, claim{}
 	for i := range w.plan.N {
 		turn, blind := v.nodes[i].turn, v.nodes[i].blind
@@ -133,6 +137,18 @@ func (w *World) wakeView() {
 	}
 }
 
+// viewChange tells the monitor that the copy on a node has changed, if it does so and can.
+func (w *World) viewChange(node int) {
+	n := &w.view.nodes[node]
+	switch {
+	case w.view.table == nil || !w.plan.View.Tells || n.blind > w.now:
+	case n.asking:
+		n.again = true
+	default:
+		w.viewSoon(node, w.viewTrip().Back)
+	}
+}
+
 func (w *World) viewTrip() schedule.Trip {
 	t := w.plan.View.Trips[w.view.trip%schedule.GuardTrips]
 	w.view.trip++
@@ -154,7 +170,11 @@ func (w *World) viewEvent(e *event) {
 		w.viewAsked(n, e)
 	case evViewTold:
 		w.viewTold(int(e.node))
-		w.viewSoon(int(e.node), w.plan.View.Every)
+		every := w.plan.View.Every
+		if n.again {
+			every, n.again = w.viewTrip().Back, false
+		}
+		w.viewSoon(int(e.node), every)
 	}
 }
 
@@ -271,6 +291,9 @@ func (w *World) viewRead(i int, s sighting, now time.Time) {
 		v.table.Read(i, sent, now, []table.Row{table.NewRow(lockKey, "string", s.left.Milliseconds(), int64(len(token)), token)})
 	}
 	v.table.Scanned(i, v.table.Epoch(i), sent, now)
+	if w.plan.View.Tells {
+		v.table.Sync(i, sent)
+	}
 	v.nodes[i].readAt, v.slack = s.at, max(v.slack, w.now-v.nodes[i].sent)
 }
 
