@@ -51,6 +51,7 @@ type guardsSight struct {
 type watch struct {
 	monitor.Node
 	probed bool
+	served bool              // it accepted writes when it was last readable
 	base   monitor.NodeState // as the probe says
 	denied error             // why the scan may not look; nil: it may
 	told   time.Time         // when it said last whose incarnation it is

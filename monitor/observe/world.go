@@ -297,8 +297,11 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 	if n.State = n.shown(); n.State != was {
 		n.Since = now
 		changed = true
-		if was == monitor.NodeServing && n.State == monitor.NodeFenced && !w.table.JustLost(i, now) {
+		if n.served && n.State == monitor.NodeFenced && !w.table.JustLost(i, now) {
 			w.table.Suspected(i, now)
+		}
+		if n.State.Readable() {
+			n.served = n.State == monitor.NodeServing
 		}
 		if e, ok := n.stateEvent(was, now); ok {
 			// That a node is fenced after its restart is told with that.

@@ -215,7 +215,7 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 			} else if a.holders++; v.open+v.silent > 0 {
 				a.rivals++
 			}
-		} else if !t.granted(r, int8(k), v) && (v.lost == 0 || v.lost+len(t.unseen(r, a, int8(k), true)) < t.quorum) {
+		} else if !t.granted(r, int8(k), v) && (v.lost == 0 || a.confirmed && v.lost+len(t.unseen(r, a, int8(k), true)) < t.quorum) {
 			continue
 		}
 		if best < 0 {

@@ -166,6 +166,9 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 		}
 		return
 	}
+	if int8(token) != r.grant.token {
+		r.changed = now // it may turn out to be lost on other nodes too
+	}
 	expires := c.Expires
 	for j := range r.Copies {
 		// An extension that is seen elsewhere may have reached it before it was lost.

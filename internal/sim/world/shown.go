@@ -61,13 +61,13 @@ func (w *World) sayShown(l *monitor.Lock) {
 }
 
 // mustKnow reports whether the monitor must know of the lock on which a client relies: it has read
-// a copy, and the last grant or extension was before it last read the masters that it can see.
+// a copy since the last grant or extension, and all masters that it can see.
 func (w *World) mustKnow(c *client) bool {
 	g := &w.grants[c.token]
 	if g.vanished != 0 && c.believes-w.now < viewAttempt {
 		return false // what a step took of it is less than a read may be late
 	}
-	return w.view.seen>>c.token&1 != 0 && !g.taking && c.believed < w.view.known(w.plan.N) && !w.lookedReleased(c.token)
+	return w.view.readAt[c.token] > c.believed && !g.taking && c.believed < w.view.known(w.plan.N) && !w.lookedReleased(c.token)
 }
 
 // sees reports whether a majority of the masters is in sight: else it may have been extended there.
@@ -113,6 +113,8 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 	token := tokenName(c.token)
 	shown := "is not shown"
 	switch {
+	case l == nil && !w.view.sees(w.plan.N):
+		return // which is told: it may be held longer than was known
 	case l == nil:
 	case l.Nobody:
 		shown = "is shown as held by nobody"

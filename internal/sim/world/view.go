@@ -27,11 +27,11 @@ type view struct {
 
 	// Of the witness:
 	// slack is the longest that a look took: an end is counted from when the look began.
-	slack  time.Duration
-	seen   uint64 // tokens of which it has read a copy
-	seenAt [tokens]time.Duration
-	claim  claim
-	said   string // of what is shown
+	slack time.Duration
+	// seenAt is when it first had a copy of a token, and readAt when it was last read; 0: never.
+	seenAt, readAt [tokens]time.Duration
+	claim          claim
+	said           string // of what is shown
 	// lost is when a master last lost votes otherwise than by a crash, or was uncordoned, and
 	// crashed when one crashed.
 	lost, crashed time.Duration
@@ -49,6 +49,7 @@ type viewed struct {
 	inbox   sighting
 	last    sighting // that was taken in
 	state   monitor.NodeState
+	served  bool      // when it was last in sight
 	started time.Time // of an incarnation that it saw begin; zero: it did not
 	// bornFenced: that came up fenced, as the next one will.
 	bornFenced bool
@@ -95,7 +96,8 @@ func (w *World) beginView() {
 	}
 	v.gen++
 	v.table = table.New(names, redlock.Quorum(w.plan.N), schedule.MaxTTL, viewAttempt, v.clock.time(w.now), w.tellView)
-	v.settled, v.second, v.seen, v.claim = false, time.Time{}, 0, claim{}
+	v.settled, v.second, v.claim = false, time.Time{}, claim{}
+	v.seenAt, v.readAt = [tokens]time.Duration{}, [tokens]time.Duration{}
 	for i := range w.plan.N {
 		turn, blind := v.nodes[i].turn, v.nodes[i].blind
 		v.nodes[i] = viewed{turn: turn, blind: blind}
@@ -265,10 +267,10 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 		v.table.Wiped(i, now)
 		v.table.Doubt(i)
 	}
-	was := n.state
-	n.met, n.last, n.state = true, s, state
+	served := n.served
+	n.met, n.last, n.state, n.served = true, s, state, state == monitor.NodeServing
 	v.table.Reachable(i, state != monitor.NodeServing)
-	if was == monitor.NodeServing && state == monitor.NodeFenced && !v.table.JustLost(i, now) {
+	if served && state == monitor.NodeFenced && !v.table.JustLost(i, now) {
 		v.table.Suspected(i, now)
 	}
 	if v.told != nil {
@@ -283,10 +285,10 @@ func (w *World) viewRead(i int, s sighting, now time.Time) {
 	v := &w.view
 	sent := v.clock.time(v.nodes[i].sent)
 	if s.token != 0 {
-		if v.seen>>s.token&1 == 0 {
-			v.seen |= 1 << s.token
+		if v.readAt[s.token] == 0 {
 			v.seenAt[s.token] = w.now
 		}
+		v.readAt[s.token] = s.at
 		token := tokenName(s.token)
 		v.table.Read(i, sent, now, []table.Row{table.NewRow(lockKey, "string", s.left.Milliseconds(), int64(len(token)), token)})
 	}
