@@ -95,7 +95,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		a.wakeAt(deadline)
 	}
 	if a.majority = a.best.present >= t.quorum && (a.best.written || a.granted); a.majority {
-		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false)
+		a.end, a.never = t.majorityEnd(r, a.holder, deadline)
 	}
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
 	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier
@@ -320,7 +320,7 @@ func (t *Table) relyUntil(r *record, a *assessment) {
 		a.lock.Relied = r.grant.end
 	}
 	if a.best.known()+a.best.lost >= t.quorum {
-		end, never := t.majorityEnd(r, a.holder, 0, true)
+		end, never := t.majorityEnd(r, a.holder, 0)
 		if a.lock.Relied = max(a.lock.Relied, end); never {
 			a.lock.Relied = 0
 		}
@@ -381,17 +381,17 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 	return k
 }
 
-// majorityEnd is the quorum-th latest expiry of the copies of tok, which has a
-// quorum; lost: with its lost votes. never: a quorum of them has no TTL. A copy without
-// TTL whose value tells its deadline ends then.
-func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, lost bool) (end packed.Moment, never bool) {
+// majorityEnd is the quorum-th latest expiry of the copies and lost votes of tok, which are a
+// quorum. never: a quorum of them has no TTL. A copy without TTL whose value tells its deadline
+// ends then.
+func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment) (end packed.Moment, never bool) {
 	var few [8]packed.Moment
 	ends := few[:0]
 	forever := 0
 	for i := range r.Copies {
 		c := &r.Copies[i]
 		switch {
-		case c.Kind != packed.LockCopy && !(lost && c.Lost()) || int8(c.Token) != tok:
+		case c.Kind != packed.LockCopy && !c.Lost() || int8(c.Token) != tok:
 		case c.Expires != 0:
 			ends = append(ends, c.Expires)
 		case deadline != 0:

@@ -223,7 +223,7 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 // others up to now.
 func (t *Table) updateCopies(r *record, now packed.Moment) {
 	r.overdue = false
-	t.extendUnseen(r)
+	t.extendUnseen(r, now)
 	for i := range r.Copies {
 		t.dropVanished(r, i, now)
 		switch c := &r.Copies[i]; {
@@ -249,21 +249,24 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 	}
 }
 
-// extendUnseen supposes that a copy on a node that is not seen was extended with those that are, where
-// these are no majority of their own.
-func (t *Table) extendUnseen(r *record) {
+// extendUnseen supposes that a copy that is not seen was extended with those that are, where these are no
+// majority of their own: on a node that does not answer, or that lost it a moment ago.
+func (t *Table) extendUnseen(r *record, now packed.Moment) {
 	for i := range r.Copies {
 		c := &r.Copies[i]
-		if t.nodes[i].reachable || c.Kind != packed.LockCopy || c.Expires == 0 {
+		unseen := c.Kind == packed.LockCopy && !t.nodes[i].reachable
+		justLost := c.Lost() && monitor.LossCause(c.Type) != monitor.LostByDeletion && now-c.Sent <= packed.Moment(t.Attempt)
+		if c.Expires == 0 || !unseen && !justLost {
 			continue
 		}
-		end, seen := c.Expires, 0
+		end, extended := c.Expires, 0
 		for k := range r.Copies {
-			if o := &r.Copies[k]; t.nodes[k].reachable && o.Kind == packed.LockCopy && o.Token == c.Token {
-				end, seen = max(end, o.Expires), seen+1
+			o := &r.Copies[k]
+			if t.nodes[k].reachable && o.Kind == packed.LockCopy && o.Token == c.Token && time.Duration(o.Expires-c.Expires) > extendedBy {
+				end, extended = max(end, o.Expires), extended+1
 			}
 		}
-		if seen < t.quorum && time.Duration(end-c.Expires) > extendedBy {
+		if extended > 0 && extended < t.quorum {
 			r.own()
 			r.Copies[i].Expires = end
 		}
