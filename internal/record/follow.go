@@ -88,8 +88,8 @@ func (b *batch) follow(e monitor.Event) {
 		switch {
 		case one == nil || !e.Token.Empty() && one.token != shortSHA(e.Token.Raw()):
 		case e.Kind == lostMajority, e.Kind == "revoked" && !e.Until.IsZero(): // it goes on until then
-			one.fell, one.until = true, e.Until
-			b.grants.change(one)
+			one.fell = true
+			b.extendUntold(one, e.Until, e.At)
 		case e.Kind == "expired" && one.fell:
 			b.grants.end(one, e.At, lostMajority)
 		default:
@@ -97,6 +97,19 @@ func (b *batch) follow(e monitor.Event) {
 		}
 	}
 }
+
+// extendUntold takes over another end of a grant, which is not known for the time before: not each
+// extension is told.
+func (b *batch) extendUntold(one *grant, until, at time.Time) {
+	if until.Sub(one.until) > extendedBy {
+		one.extended = at
+	}
+	one.until = until
+	b.grants.change(one)
+}
+
+// extendedBy is by how much an end moves with an extension, and not with the jitter of a read.
+const extendedBy = 100 * time.Millisecond
 
 // endGone ends the open grants of locks that are gone: unseen, at the last moment at which
 // they were known, or at the TTL's end where that came first.

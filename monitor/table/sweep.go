@@ -255,7 +255,8 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 	for i := range r.Copies {
 		c := &r.Copies[i]
 		unseen := c.Kind == packed.LockCopy && !t.nodes[i].reachable
-		justLost := c.Lost() && monitor.LossCause(c.Type) != monitor.LostByDeletion && now-c.Sent <= packed.Moment(t.Attempt)
+		lost := max(t.nodes[i].restarted, t.nodes[i].wiped) // as it was seen here
+		justLost := c.Lost() && monitor.LossCause(c.Type) != monitor.LostByDeletion && lost != 0 && now-lost <= packed.Moment(t.Attempt)
 		if c.Expires == 0 || !unseen && !justLost {
 			continue
 		}

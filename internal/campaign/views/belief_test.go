@@ -104,7 +104,7 @@ func ofLock(l *monitor.Lock, s *monitor.Snapshot) belief {
 		b.class = perhaps
 	case l.ReliedOn() && l.State == monitor.LockSplit && l.Held >= 0 && l.Held < s.Cluster.Quorum:
 		b.class, b.token = perhaps, "" // by one of several
-	case l.ReliedOn():
+	case l.ReliedOn(), l.State == monitor.LockHeld, l.State == monitor.LockExpiring, l.State == monitor.LockBareMajority:
 		b.class = held
 	}
 	if b.class.relied() {
