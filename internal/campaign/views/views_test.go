@@ -24,7 +24,7 @@ var (
 // them: a difference may last for longer then.
 const (
 	short     = 8
-	shortMost = time.Second
+	shortMost = 3 * time.Second
 )
 
 // mostLasting is for how long a difference may last.
