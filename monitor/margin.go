@@ -76,6 +76,9 @@ func (s *Snapshot) Access(l *Lock) Access {
 			default:
 				fragile++
 			}
+			if n.State == NodeServing && !c.Expires.IsZero() && !end.IsZero() && c.Expires.Before(end) {
+				rejoins = append(rejoins, c.Expires) // it is free from then on
+			}
 			continue
 		}
 		switch n.State {

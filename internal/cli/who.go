@@ -172,6 +172,8 @@ func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lo
 	switch {
 	case w.N-len(w.Unusable) < quorum:
 		return fmt.Errorf("\"%s\": %w: %d of %d nodes can be watched", safetext.Escape(w.Key), redlock.ErrNoQuorum, w.N-len(w.Unusable), w.N)
+	case relied == nil && at != nil && view.Answering(at) < quorum: // it may have a majority by now
+		return fmt.Errorf("\"%s\": %w: only %d of %d nodes answered when they were asked again", safetext.Escape(w.Key), redlock.ErrNoQuorum, view.Answering(at), w.N)
 	case w.Held == 0 && relied == nil:
 		return operator.NotLocked(w.Key, w.N-len(w.Unusable), w.N)
 	}

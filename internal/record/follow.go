@@ -84,8 +84,8 @@ func (b *batch) follow(e monitor.Event) {
 		switch {
 		case one == nil || !e.Token.Empty() && one.token != token:
 		case e.Kind == lostMajority: // it goes on until then
-			one.ends, one.until = lostMajority, e.Until
-			b.grants.change(one)
+			one.ends = lostMajority
+			b.extendUntold(one, e.Until, e.At)
 		case e.Kind == notSeen: // nor is known if it ended at its end
 			one.until = e.Until
 			b.grants.end(one, e.Until, notSeen)
@@ -96,6 +96,19 @@ func (b *batch) follow(e monitor.Event) {
 		}
 	}
 }
+
+// extendUntold takes over another end of a grant, which is not known for the time before: not each
+// extension is told.
+func (b *batch) extendUntold(one *grant, until, at time.Time) {
+	if until.Sub(one.until) > extendedBy {
+		one.extended = at
+	}
+	one.until = until
+	b.grants.change(one)
+}
+
+// extendedBy is by how much an end moves with an extension, and not with the jitter of a read.
+const extendedBy = 100 * time.Millisecond
 
 // endGone ends the open grants of locks that are gone: unseen, at the last moment at which
 // they were known, or at the TTL's end where that came first.

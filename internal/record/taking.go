@@ -188,8 +188,7 @@ func (b *batch) look(key string, l *monitor.Lock) {
 func (b *batch) relied(l *monitor.Lock) {
 	one := b.openGrant(l.Key.Raw())
 	if one != nil && one.token == shortSHA(l.Holder.Raw()) && !one.until.Equal(l.HeldUntil()) {
-		one.until = l.HeldUntil()
-		b.grants.change(one)
+		b.extendUntold(one, l.HeldUntil(), b.now)
 	}
 }
 

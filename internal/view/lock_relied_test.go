@@ -199,3 +199,24 @@ func TestLockDocOfWhatIsReliedOn(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What only the guard in this process knows of the starts of nodes counts in JSON as on the screen.
+func TestWhoCanGetInIsOneAnswer(t *testing.T) {
+	now := time.Date(2026, 11, 20, 22, 17, 25, 0, time.UTC)
+	guard := &monitor.GuardView{Nodes: map[string]monitor.GuardedNode{"n1": {Known: true, Verified: true}, "n2": {Known: true, Verified: true}}}
+	s := &monitor.Snapshot{At: now, Guard: guard, Cluster: monitor.Cluster{N: 3, Quorum: 2},
+		Nodes: []monitor.Node{{Name: "n1", State: monitor.NodeServing}, {Name: "n2", State: monitor.NodeServing}, {Name: "n3", State: monitor.NodeServing}}}
+	copied := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("a"), Len: 1, Expires: now.Add(20 * time.Second)}
+	l := monitor.Lock{Key: safetext.New("k"), Holder: copied.Token, Held: 2, Tokens: 1, Copies: monitor.PackCopies(copied, copied, monitor.Copy{})}.Timed(now, copied.Expires)
+	for _, c := range []struct {
+		guard *monitor.GuardView
+		cell  string
+		json  bool // that restarts let another client in
+	}{{guard, "not before 22:17:45", false}, {nil, "after 1 restart", true}} {
+		s.Guard = c.guard
+		doc := DocOfLock(&l, s)
+		if got := lockAccess(&Context{Glyphs: &Unicode, Snap: s, Now: now}, &l).Text; got != c.cell || (doc.Access.Restarts != nil) != c.json {
+			t.Errorf("%s, %+v", got, doc.Access)
+		}
+	}
+}

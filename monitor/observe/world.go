@@ -347,8 +347,13 @@ func (w *world) undecided(now time.Time) bool {
 func (w *world) unassessed(now time.Time) bool {
 	t := w.table
 	next := t.Next()
-	return !w.done || t.Pending() || !next.IsZero() && !next.After(now) ||
+	return !w.done || t.Pending() || !next.IsZero() && !next.After(now) || w.justStarted() && now.Before(w.settledAt.Add(table.HearTime)) ||
 		t.Counts()[monitor.LockPartial] > 0 && now.Before(w.settledAt.Add(t.Attempt+table.HearTime+lateLock/4))
+}
+
+// justStarted reports whether a node started a moment ago: a guard may be about to say what it lost.
+func (w *world) justStarted() bool {
+	return slices.ContainsFunc(w.nodes, func(n *watch) bool { return n.base.Readable() && n.RunID != "" && n.Uptime <= time.Second })
 }
 
 // unconfirmed reports whether the nodes are waited for to say that nothing has changed.

@@ -119,12 +119,12 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	return a
 }
 
-// mayRelyBeside is a client that may rely on the lock beside its holder by votes that were lost; nil:
-// there is none.
+// mayRelyBeside is a client that may rely on the lock beside its holder, by votes that were lost or are
+// not seen; nil: there is none.
 func (t *Table) mayRelyBeside(r *record, a *assessment, tallies []tally) *monitor.Reliance {
 	for k := range r.Tokens {
 		v := &tallies[k]
-		if v.lost == 0 || int8(k) == a.holder || t.hasEnded(r, int8(k)) || v.known()+v.lost+len(t.unseen(r, a, int8(k), true)) < t.quorum {
+		if v.known()+v.lost == 0 || int8(k) == a.holder || redlock.IsTombstone(r.Tokens[k].Prefix) || t.hasEnded(r, int8(k)) || v.known()+v.lost+len(t.unseen(r, a, int8(k), true)) < t.quorum {
 			continue
 		}
 		until := monitor.Reliance{Token: safetext.New(r.Tokens[k].Prefix)}
@@ -362,7 +362,7 @@ func (t *Table) relyUntil(r *record, a *assessment) {
 		a.lock.Relied = r.grant.end
 	}
 	if a.best.known()+a.best.lost >= t.quorum {
-		end, never := t.majorityEnd(r, a.holder, 0, true, t.unseen(r, a, a.holder, false))
+		end, never := t.majorityEnd(r, a.holder, 0, true, t.unseen(r, a, a.holder, true))
 		if a.lock.Relied = max(a.lock.Relied, end); never {
 			a.lock.Relied = 0
 		}
@@ -386,7 +386,10 @@ func (t *Table) tombstonesHold(r *record) bool {
 // unseen are the votes of a token that there may be beside those that are known, by when they
 // expire: on nodes that do not answer and, forgotten, those that nodes may have lost.
 func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends []packed.Moment) {
-	early := !t.settled || a.since <= t.settledAt || tok != a.holder || r.aged
+	early, since := !t.settled || a.since <= t.settledAt || r.aged, a.since
+	if tok != r.holder { // it is not known since when it is there
+		early, since = true, a.now
+	}
 	for i := range t.nodes {
 		c := &r.Copies[i]
 		if (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == tok {
@@ -395,7 +398,7 @@ func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends
 		if !t.nodes[i].reachable {
 			ends = append(ends, far)
 		} else if forgotten {
-			if until := t.mayHaveForgotten(i, a.since, a.now, early, a.over || a.endless); until != 0 {
+			if until := t.mayHaveForgotten(i, since, a.now, early, a.over || a.endless); until != 0 {
 				ends = append(ends, until)
 				a.wakeAt(until)
 			}
@@ -457,7 +460,7 @@ func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
 	if a.never {
 		return
 	}
-	relied, _ := t.majorityEnd(r, a.holder, deadline, true, t.unseen(r, a, a.holder, false))
+	relied, _ := t.majorityEnd(r, a.holder, deadline, true, t.unseen(r, a, a.holder, true))
 	if a.shrank = t.shrank(r, a); a.shrank {
 		relied = max(relied, r.grant.end)
 	}

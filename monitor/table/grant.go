@@ -48,7 +48,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		if g.end = max(a.end, a.lock.Relied); !a.shrank {
 			g.seen = a.end
 		}
-		g.lost, g.fell, g.parted = 0, false, false
+		g.lost, g.fell, g.parted, g.supposed = 0, false, false, g.supposed && r.presumed != 0
 		t.emitLostCopies(r, a.now, a.confirmed)
 	}
 }
@@ -134,8 +134,8 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	}
 	s := t.standingOf(r)
 	rest := s.there + s.stuck + s.unknown
-	if g.seen != 0 && g.end > g.seen && s.confirmed && !s.unread && s.silent == 0 && rest+s.lost < t.quorum {
-		g.end = g.seen // it was extended on too few nodes
+	if g.supposed && s.confirmed && !s.unread && s.silent == 0 && rest+s.lost < t.quorum {
+		g.end, g.supposed = g.seen, false // it was extended on too few nodes
 	}
 	switch {
 	case rest >= t.quorum:

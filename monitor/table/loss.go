@@ -169,15 +169,8 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 	if int8(token) != r.grant.token {
 		r.changed = now // it may turn out to be lost on other nodes too
 	}
-	expires := c.Expires
-	for j := range r.Copies {
-		// An extension that is seen elsewhere may have reached it before it was lost.
-		if o := &r.Copies[j]; expires != 0 && (o.Kind == packed.LockCopy || o.Lost()) && o.Token == token && time.Duration(o.Expires-expires) > extendedBy {
-			expires = o.Expires
-		}
-	}
 	r.own()
-	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: expires, Epoch: c.Epoch}
+	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: c.Expires, Epoch: c.Epoch}
 	r.loaded &^= 1 << i
 	r.presumed &^= 1 << i
 }

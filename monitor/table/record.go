@@ -31,7 +31,7 @@ type record struct {
 	alarm     monitor.LockState // that is worth an event when it has lasted; LockHeld: none
 	alarmTold bool
 	early     bool // was there when the monitor came; holder has not changed since
-	aged      bool // its last new token may be older than a loss on some node
+	aged      bool // its holder may be older than a loss that was seen before it became that
 	known     bool // assessed once
 	foreign   bool // reckoned as no lock
 	dirty     bool // to be assessed
@@ -147,6 +147,7 @@ type grant struct {
 	// fell: its majority was lost, and that was reported. parted: copies were deleted, and
 	// not all of them, so that this is no release.
 	fell, parted bool
+	supposed     bool // its end is that of an extension that silent nodes may have taken too
 	// extensions were told of none since the last one was; extended is when that was,
 	// zero: none yet.
 	extensions uint16

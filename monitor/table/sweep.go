@@ -168,6 +168,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if r.foreign != (a.locks == 0) {
 		t.weigh(r, a.locks == 0)
 	}
+	r.aged = r.aged || r.holder >= 0 && a.holder != r.holder // it may have been there for some time
 	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
 	was, known := r.lock.State, r.known
 	if a.lock.Copies = monitor.CopiesOf(r.Set); !known || !same(r.lock, &a.lock) {
@@ -227,9 +228,11 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 // others up to now.
 func (t *Table) updateCopies(r *record, now packed.Moment) {
 	r.overdue = false
-	t.extendUnseen(r)
 	for i := range r.Copies {
 		t.dropVanished(r, i, now)
+	}
+	t.extendUnseen(r, now)
+	for i := range r.Copies {
 		switch c := &r.Copies[i]; {
 		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
 		case c.Lost(), t.nodes[i].provesEnd(c.Expires):
@@ -253,23 +256,29 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 	}
 }
 
-// extendUnseen supposes that a copy on a node that is not seen was extended with those that are.
-func (t *Table) extendUnseen(r *record) {
+// extendUnseen supposes that a copy that is not seen was extended with those that are: on a node that
+// does not answer, or that lost it a moment ago, before it was read.
+func (t *Table) extendUnseen(r *record, now packed.Moment) {
 	for i := range r.Copies {
-		c := &r.Copies[i]
-		if t.nodes[i].reachable || c.Kind != packed.LockCopy || int8(c.Token) != r.grant.token || r.grant.seen == 0 || i >= 64 {
+		c, n := &r.Copies[i], &t.nodes[i]
+		lost := c.Lost() && monitor.LossCause(c.Type) != monitor.LostByDeletion && now-max(n.restarted, n.wiped) <= packed.Moment(t.Attempt)
+		silent := c.Kind == packed.LockCopy && !n.reachable && int8(c.Token) == r.grant.token && r.grant.seen != 0
+		if c.Expires == 0 || i >= 64 || !lost && !silent {
 			continue
 		}
 		end := packed.Moment(0)
 		for k := range r.Copies {
-			if o := &r.Copies[k]; o.Kind == packed.LockCopy && o.Token == c.Token && t.seen(r, k) {
+			if o := &r.Copies[k]; k != i && (o.Lost() || t.seen(r, k)) && o.Kind != packed.OtherCopy && o.Token == c.Token {
 				end = max(end, o.Expires)
 			}
 		}
-		if time.Duration(end-r.grant.seen) > extendedBy && c.Expires < end {
+		if time.Duration(end-c.Expires) > extendedBy && (lost || time.Duration(end-r.grant.seen) > extendedBy) {
 			r.own()
 			r.Copies[i].Expires = end
-			r.presumed |= 1 << i
+			if silent {
+				r.presumed |= 1 << i
+				r.grant.supposed = true
+			}
 		}
 	}
 }

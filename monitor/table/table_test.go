@@ -502,7 +502,7 @@ func checkLock(t *rapid.T, r *rig, l monitor.Lock) {
 		t.Fatalf("a majority of %d", most)
 	}
 	switch {
-	case most == 0 && l.State != monitor.LockNotALock && l.State != monitor.LockLostMajority && (l.State != monitor.LockMayBeHeld || l.Lost == 0),
+	case most == 0 && l.State != monitor.LockNotALock && l.State != monitor.LockLostMajority && !l.ReliedOn(),
 		immortal && l.State != monitor.LockNoTTL,
 		len(tokens) > 1 && l.State < monitor.LockSplit,
 		most > 0 && lists > 0 && l.State < monitor.LockSplit,

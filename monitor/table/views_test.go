@@ -189,3 +189,23 @@ func TestASplitWhoseHolderIsNotDecided(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// An extension reaches a node that is killed before anybody reads it: the lock is relied on until then.
+func TestAnExtensionThatWasLostUnseen(t *testing.T) {
+	r := oldRig()
+	r.set("k", "a", 10*time.Second, 0, 1, 2, 3, 4)
+	r.scanAll()
+	r.scanAll()
+	r.pass(5 * time.Second)
+	r.set("k", "a", 10*time.Second, 0, 1, 2) // n4 and n5 are cordoned, and refuse it
+	end := r.now.Add(10 * time.Second)
+	r.restart(0, true, false)
+	r.scanAll()
+	r.scanAll()
+	for _, after := range []time.Duration{0, 6 * time.Second} { // behind the old end
+		r.pass(after)
+		if l := r.lock("k"); !l.ReliedOn() || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
+			t.Errorf("%+v until %s, not %s", l, l.HeldUntil(), end)
+		}
+	}
+}

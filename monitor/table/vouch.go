@@ -35,7 +35,7 @@ func (t *Table) Vouches(at time.Time) []announce.Lock {
 		if r.earlier != nil && (r.heard == [8]byte{} || r.heard == announce.TokenSum(r.earlier.Token.Raw())) { // its whole token is known
 			all = append(all, vouch(r.key(), r.earlier.Token.Raw(), r.earlier.Until))
 		}
-		if g := &r.grant; g.token >= 0 && g.fell {
+		if g := &r.grant; r.lostMajority() {
 			v := vouch(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
 			for i := range r.Copies {
 				if c := &r.Copies[i]; c.Lost() && int8(c.Token) == g.token {
@@ -79,12 +79,18 @@ func (t *Table) endedLocks(now packed.Moment) (all []announce.Lock) {
 	return all
 }
 
+// lostMajority reports whether the grant of r runs without its majority, also where that is not
+// confirmed yet.
+func (r *record) lostMajority() bool {
+	return r.grant.token >= 0 && (r.grant.fell || r.lock.State == monitor.LockLostMajority && r.holder == r.grant.token)
+}
+
 // vouchesFor reports whether more is known of r than its copies tell.
 func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	switch {
 	case r.buried:
 		return false
-	case r.grant.token >= 0 && r.grant.fell, r.earlier != nil:
+	case r.lostMajority(), r.earlier != nil:
 		return true
 	}
 	return r.lock.State == monitor.LockOrphaned && t.lossWithin(now)

@@ -133,10 +133,9 @@ func (s *stage) askWho(ctx context.Context, key string, to *answers) {
 	case at != nil:
 		b := belief{class: nobody, state: fmt.Sprintf("%d copies on %d nodes", w.Held, w.N-len(w.Unusable))}
 		if answering(at) < quorum {
-			to.add(key, w.At, b) // it says what it saw itself
-		} else {
-			to.add(key, at.At, b)
+			b.class = unknown
 		}
+		to.add(key, at.At, b)
 	}
 }
 

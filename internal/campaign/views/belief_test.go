@@ -102,7 +102,9 @@ func ofLock(l *monitor.Lock, s *monitor.Snapshot) belief {
 		b.class = lost
 	case l.State == monitor.LockMayBeHeld:
 		b.class = perhaps
-	case l.ReliedOn():
+	case l.ReliedOn() && l.State == monitor.LockSplit && l.Held >= 0 && l.Held < s.Cluster.Quorum:
+		b.class, b.token = perhaps, "" // by one of several
+	case l.ReliedOn(), l.State == monitor.LockHeld, l.State == monitor.LockExpiring, l.State == monitor.LockBareMajority:
 		b.class = held
 	}
 	if b.class.relied() {
@@ -147,7 +149,7 @@ func (t *tokens) agree(operators, other belief, sees sight) bool {
 	case operators.class != other.class:
 		return false
 	}
-	return !other.class.relied() || t.of(operators.token) == t.of(other.token)
+	return !other.class.relied() || operators.token == "" || other.token == "" || t.of(operators.token) == t.of(other.token)
 }
 
 // endAgrees reports whether two beliefs say the same of the end, as far as both say it. An extension

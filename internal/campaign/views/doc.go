@@ -9,5 +9,6 @@
 // are compared too: no view may say that nobody relies on a lock while somebody does.
 //
 // The one weaker answer that is allowed: while the operator is cut off from a master, the operator's
-// views may say "may be held" of a lock that the guard, which is not, knows to be held.
+// views may say "may be held" of a lock that the guard, which is not, knows to be held; docs/reliance.md
+// lists what else a view cannot know.
 package views

@@ -227,7 +227,7 @@ func (s *stage) act(ctx context.Context, dice *rand.Rand, n int) (done tally) {
 	var healing sync.WaitGroup
 	defer healing.Wait()
 	for range n {
-		if sleep.For(ctx, time.Duration(1200+dice.IntN(2300))*time.Millisecond) != nil {
+		if sleep.For(ctx, time.Duration(700+dice.IntN(1800))*time.Millisecond) != nil {
 			return done
 		}
 		switch dice.IntN(4) {

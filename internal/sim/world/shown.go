@@ -61,13 +61,11 @@ func (w *World) sayShown(l *monitor.Lock) {
 }
 
 // mustKnow reports whether the monitor must know of the lock on which a client relies: it has read
-// a copy since the last grant or extension, and all masters that it can see.
+// a copy since the last grant or extension, and all masters that it can see; and no copy was evicted,
+// which looks like a release, or shortened by the step of a clock.
 func (w *World) mustKnow(c *client) bool {
-	g := &w.grants[c.token]
-	if g.vanished != 0 && c.believes-w.now < viewAttempt {
-		return false // what a step took of it is less than a read may be late
-	}
-	return w.view.readAt[c.token] > c.believed && !g.taking && c.believed < w.view.known(w.plan.N) && !w.lookedReleased(c.token)
+	v, g := &w.view, &w.grants[c.token]
+	return v.readAt[c.token] > c.believed && c.believed < v.known(w.plan.N) && !g.taking && g.vanished == 0
 }
 
 // sees reports whether a majority of the masters is in sight: else it may have been extended there.
@@ -90,22 +88,6 @@ func (v *view) known(n int) time.Duration {
 		}
 	}
 	return since
-}
-
-// lookedReleased reports whether all copies of a token that masters would have deleted for a
-// release are gone, and some of them for a reason that no monitor can tell from a release: they
-// were evicted, or a clock was set ahead.
-func (w *World) lookedReleased(tok uint8) bool {
-	g := &w.grants[tok]
-	if g.vanished == 0 {
-		return false
-	}
-	for i := range w.plan.N {
-		if m := &w.masters[i]; m.up && !m.refuses() && m.token == tok && m.live(w.now) {
-			return false
-		}
-	}
-	return true
 }
 
 // judgeBelief looks at what is shown of the lock of a client that relies on it.
@@ -132,7 +114,7 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 		shown = "is shown as that of " + l.Holder.Raw() + " alone (" + l.State.String() + ")"
 	case !l.ReliedOn():
 		shown = "is shown as one on which nobody relies (" + l.State.String() + ")"
-	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N) && w.grants[c.token].vanished == 0 && w.view.clock.whenTime(l.HeldUntil())+w.view.slack < c.believes:
+	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N) && w.view.clock.whenTime(l.HeldUntil())+w.view.slack < c.believes:
 		shown = "is shown as held (" + l.State.String() + ") until " + trace.At(w.view.clock.whenTime(l.HeldUntil()))
 	default:
 		return

@@ -260,7 +260,7 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 			break
 		}
 		v.table.Restarted(i, born, now)
-		n.started, n.bornFenced = now.Add(-s.uptime-time.Second), s.refuses
+		n.started, n.bornFenced = v.clock.time(n.last.at), s.refuses // no earlier than the one before was seen
 	case n.last.slave:
 		v.table.Wiped(i, now)
 	case n.last.wiped != s.wiped && !w.rules.Breaks("view-wipes-ignored"):
@@ -357,7 +357,7 @@ func (w *World) tellView(e monitor.Event) {
 	}
 	for i := range w.plan.Clients {
 		c := &w.clients[i]
-		if c.believes > w.now+w.view.slack && (e.Kind != "expired" || w.view.sees(w.plan.N) && w.grants[c.token].vanished == 0) && tokenName(c.token) == e.Token.Raw() && w.mustKnow(c) {
+		if c.believes > w.now+w.view.slack && (e.Kind != "expired" || w.view.sees(w.plan.N)) && tokenName(c.token) == e.Token.Raw() && w.mustKnow(c) {
 			w.breach(mutant.Shown, "it is told that the lock %s is %s, and c%d relies on it until %s", tokenName(c.token), e.Kind, i+1, trace.At(c.believes))
 		}
 	}
