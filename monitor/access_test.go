@@ -25,6 +25,8 @@ var nodeCases = []nodeCase{
 	{"own, starts fenced", CopyPresent, "a", NodeServing, true, false},
 	{"own, starts unfenced", CopyPresent, "a", NodeServing, false, false},
 	{"own, fenced", CopyPresent, "a", NodeFenced, true, false},
+	{"own, fenced, starts unfenced", CopyPresent, "a", NodeFenced, false, false},
+	{"lost, cordoned, starts unfenced", CopyLost, "a", NodeCordoned, false, false},
 	{"free", CopyAbsent, "", NodeServing, true, false},
 	{"lost, serves", CopyLost, "a", NodeServing, true, false},
 	{"lost, fenced to the end", CopyLost, "a", NodeFenced, true, false},
@@ -55,7 +57,7 @@ func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
 	votes := func(n nodeCase, restarted bool) bool {
 		switch {
 		case restarted:
-			return !n.fenced && n.state != NodeFenced && n.state != NodeCordoned // the guard fences it again
+			return !n.fenced // before a guard fences it again
 		case n.state == NodeFenced:
 			return n.rejoins && later && n.copy == CopyLost
 		case n.state == NodeCordoned:

@@ -70,7 +70,7 @@ func (s *Snapshot) Access(l *Lock) Access {
 		fences := p == protectionVerified || p == protectionDurable
 		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
 			switch {
-			case fences, n.State == NodeFenced, n.State == NodeCordoned:
+			case fences:
 			case !n.State.Answers(): // it may have restarted by now, and serve
 				a.Unsure = append(a.Unsure, i)
 			default:
@@ -80,6 +80,9 @@ func (s *Snapshot) Access(l *Lock) Access {
 				rejoins = append(rejoins, c.Expires) // it is free from then on
 			}
 			continue
+		}
+		if !fences && (n.State == NodeFenced || n.State == NodeCordoned) {
+			fragile++ // it serves after a restart
 		}
 		switch n.State {
 		case NodeServing:
@@ -92,8 +95,8 @@ func (s *Snapshot) Access(l *Lock) Access {
 			switch at := n.RejoinsAfter; {
 			case !at.IsZero() && (end.IsZero() || at.Before(end)):
 				rejoins = append(rejoins, at)
-			case at.IsZero() && l.State == LockOverTTL:
-				a.Unsure = append(a.Unsure, i) // its wait is shorter than the lock
+			case at.IsZero() && (l.State == LockOverTTL || l.State == LockMayBeHeld):
+				a.Unsure = append(a.Unsure, i) // its wait may be shorter than the lock
 			}
 		case NodeCordoned:
 		case NodeDown:

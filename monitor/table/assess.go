@@ -124,7 +124,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 func (t *Table) mayRelyBeside(r *record, a *assessment, tallies []tally) *monitor.Reliance {
 	for k := range r.Tokens {
 		v := &tallies[k]
-		if v.known()+v.lost == 0 || int8(k) == a.holder || redlock.IsTombstone(r.Tokens[k].Prefix) || t.hasEnded(r, int8(k)) || v.known()+v.lost+len(t.unseen(r, a, int8(k), true)) < t.quorum {
+		if v.known()+v.lost == 0 || int8(k) == a.holder || !t.mayHold(r, a, int8(k), v) {
 			continue
 		}
 		until := monitor.Reliance{Token: safetext.New(r.Tokens[k].Prefix)}
@@ -194,7 +194,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 	rank := func(k int) (copies, granted, may, present, known int) {
 		v := &tallies[k]
-		if v.present < t.quorum && v.known()+v.lost >= t.quorum && !t.hasEnded(r, int8(k)) {
+		if v.present < t.quorum && t.mayHold(r, a, int8(k), v) {
 			may = 1
 		}
 		if v.present >= t.quorum && (v.written || t.granted(r, int8(k), v)) {
@@ -231,6 +231,11 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 	if best >= 0 {
 		a.holder, a.best, a.granted = int8(best), tallies[best], t.granted(r, int8(best), &tallies[best])
 	}
+}
+
+// mayHold reports whether token k of r, which has not ended, has a quorum with all votes that may exist.
+func (t *Table) mayHold(r *record, a *assessment, k int8, v *tally) bool {
+	return !redlock.IsTombstone(r.Tokens[k].Prefix) && v.known()+v.lost+len(t.unseen(r, a, k, true)) >= t.quorum && !t.hasEnded(r, k)
 }
 
 // granted reports whether token k of r was granted the lock, and the grant has neither been
@@ -310,6 +315,8 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		a.perhaps = true
 		a.wakeAt(r.changed + packed.Moment(t.Attempt))
 		return monitor.LockPartial // a release is under way, or ends in vain
+	case a.granted && known+len(t.unseen(r, a, a.holder, false)) >= t.quorum:
+		return t.mayBeHeld(r, a)
 	case a.granted:
 		a.minority = 0
 		t.relyUntil(r, a)

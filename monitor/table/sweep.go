@@ -157,13 +157,14 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	t.updateCopies(r, now)
 	t.reviewGrant(r, now)
 	a := t.assessLock(r, now)
-	if a.locks+a.others == 0 && a.holder < 0 {
-		if r.earlier == nil {
-			t.bury(r)
-			return
-		}
+	gone := a.locks+a.others == 0 && a.holder < 0
+	switch {
+	case r.earlier != nil && r.grant.token < 0 && (gone || a.lock.State == monitor.LockOrphaned):
 		r.holdEarlier(t.Moment(r.earlier.Until))
 		a = t.assessLock(r, now)
+	case gone:
+		t.bury(r)
+		return
 	}
 	if r.foreign != (a.locks == 0) {
 		t.weigh(r, a.locks == 0)

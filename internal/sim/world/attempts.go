@@ -60,7 +60,7 @@ func (w *World) begin(c *client) {
 	c.copies.Reset(w.plan.N)
 	ttl := time.Duration(float64(a.TTL) * w.rules.TTL).Truncate(ms)
 	w.ask(c, redlock.Terms{TTL: ttl, Wait: a.Wait})
-	w.grants[c.token] = grant{until: w.now + c.terms.Wait}
+	w.grants[c.token] = grant{began: w.now, until: w.now + c.terms.Wait}
 	if !c.pending {
 		w.abandon(c)
 		w.nextAttempt(c)

@@ -102,6 +102,7 @@ func (w *World) carryOut(m *master, e *event) redlock.Status {
 			w.setExpiry(m, e, c.terms.Start.Sub(epoch)+w.plan.Client[c.index].Skew+time.Hour+e.x-m.clock.at(w.now))
 		}
 		g.votes |= 1 << node
+		g.slow = g.slow || !repair && w.now > g.began+viewAttempt
 		g.seconds[node] = m.unguarded
 		if m.excused {
 			if w.inTime(node) {

@@ -62,21 +62,26 @@ func (w *World) sayShown(l *monitor.Lock) {
 
 // mustKnow reports whether the monitor must know of the lock on which a client relies: it has read
 // a copy since the last grant or extension, and all masters that it can see; and no copy was evicted,
-// which looks like a release, or shortened by the step of a clock.
+// which looks like a release, or shortened by the step of a clock, or came later than an attempt
+// may take.
 func (w *World) mustKnow(c *client) bool {
 	v, g := &w.view, &w.grants[c.token]
-	return v.readAt[c.token] > c.believed && c.believed < v.known(w.plan.N) && !g.taking && g.vanished == 0
+	return v.readAt[c.token] > c.believed && c.believed < v.known(w.plan.N) && !g.taking && !g.slow && g.vanished == 0
 }
 
-// sees reports whether a majority of the masters is in sight: else it may have been extended there.
-func (v *view) sees(n int) bool {
-	k := 0
+// sees reports whether so many masters are in sight that the end of a lock in this state is known: else
+// it may have been extended on the others.
+func (v *view) sees(n int, s monitor.LockState) bool {
+	k, need := 0, redlock.Quorum(n)
+	if s == monitor.LockMayBeHeld {
+		need = n
+	}
 	for i := range n {
 		if v.table.InSight(i) {
 			k++
 		}
 	}
-	return k >= redlock.Quorum(n)
+	return k >= need
 }
 
 // known is since when all masters in sight were read.
@@ -95,7 +100,7 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 	token := tokenName(c.token)
 	shown := "is not shown"
 	switch {
-	case l == nil && !w.view.sees(w.plan.N):
+	case l == nil && !w.view.sees(w.plan.N, monitor.LockHeld):
 		return // which is told: it may be held longer than was known
 	case l == nil:
 	case l.Nobody:
@@ -114,7 +119,7 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 		shown = "is shown as that of " + l.Holder.Raw() + " alone (" + l.State.String() + ")"
 	case !l.ReliedOn():
 		shown = "is shown as one on which nobody relies (" + l.State.String() + ")"
-	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N) && w.view.clock.whenTime(l.HeldUntil())+w.view.slack < c.believes:
+	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N, l.State) && w.view.clock.whenTime(l.HeldUntil())+w.view.slack < c.believes:
 		shown = "is shown as held (" + l.State.String() + ") until " + trace.At(w.view.clock.whenTime(l.HeldUntil()))
 	default:
 		return

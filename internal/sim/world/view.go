@@ -247,6 +247,7 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 	case s.refuses:
 		state = monitor.NodeFenced
 	}
+	before := v.clock.time(n.sent - 1) // what this look reads is not what was wiped
 	born := table.Incarnation{Started: now.Add(-s.uptime), Fenced: s.refuses && !s.cordoned, Keys: s.token != 0}
 	switch {
 	case !n.met && w.rules.Breaks("view-first-look-knows"):
@@ -262,9 +263,9 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 		v.table.Restarted(i, born, now)
 		n.started, n.bornFenced = v.clock.time(n.last.at), s.refuses // no earlier than the one before was seen
 	case n.last.slave:
-		v.table.Wiped(i, now)
+		v.table.Wiped(i, before)
 	case n.last.wiped != s.wiped && !w.rules.Breaks("view-wipes-ignored"):
-		v.table.Wiped(i, now)
+		v.table.Wiped(i, before)
 		v.table.Doubt(i)
 	}
 	served := n.served
@@ -357,7 +358,7 @@ func (w *World) tellView(e monitor.Event) {
 	}
 	for i := range w.plan.Clients {
 		c := &w.clients[i]
-		if c.believes > w.now+w.view.slack && (e.Kind != "expired" || w.view.sees(w.plan.N)) && tokenName(c.token) == e.Token.Raw() && w.mustKnow(c) {
+		if c.believes > w.now+w.view.slack && (e.Kind != "expired" || w.view.sees(w.plan.N, monitor.LockHeld)) && tokenName(c.token) == e.Token.Raw() && w.mustKnow(c) {
 			w.breach(mutant.Shown, "it is told that the lock %s is %s, and c%d relies on it until %s", tokenName(c.token), e.Kind, i+1, trace.At(c.believes))
 		}
 	}
