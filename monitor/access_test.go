@@ -105,7 +105,7 @@ func TestAccessByEnumeration(t *testing.T) {
 				if c.fenced {
 					n.Guards[0].Boot = announce.BootFenced
 				}
-				if c.rejoins {
+				if n.RejoinsAfter = end.Add(time.Second); c.rejoins {
 					n.RejoinsAfter = now.Add(4 * time.Second)
 				}
 				s.Nodes = append(s.Nodes, n)

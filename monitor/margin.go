@@ -93,10 +93,10 @@ func (s *Snapshot) Access(l *Lock) Access {
 			}
 		case NodeFenced:
 			switch at := n.RejoinsAfter; {
-			case !at.IsZero() && (end.IsZero() || at.Before(end)):
+			case at.IsZero(), at.Before(s.At):
+				a.Unsure = append(a.Unsure, i) // nobody knows how long it waits
+			case end.IsZero() || at.Before(end):
 				rejoins = append(rejoins, at)
-			case at.IsZero() && (l.State == LockOverTTL || l.State == LockMayBeHeld):
-				a.Unsure = append(a.Unsure, i) // its wait may be shorter than the lock
 			}
 		case NodeCordoned:
 		case NodeDown:

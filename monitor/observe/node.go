@@ -332,7 +332,7 @@ const scanTries = 3
 func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Node {
 	n := w.Node
 	n.Locks = locks
-	if n.State == monitor.NodeFenced && n.Restarts > 0 && len(n.Guards) > 0 {
+	if n.State == monitor.NodeFenced && !n.StartedAfter.IsZero() && len(n.Guards) > 0 {
 		n.RejoinsAfter = n.StartedAfter.Add(n.Guards[0].Delay)
 	}
 	n.LocksHidden = w.State == monitor.NodeDenied && w.base == monitor.NodeServing && w.Role == "master" && w.notes["info"].Text == ""

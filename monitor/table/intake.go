@@ -69,7 +69,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			}
 		}
 		// An answer that comes later than its TTL ends says nothing of now, where changes may have been missed.
-		late := r != nil && r.Copies[i].Have() && !t.nodes[i].isCurrent()
+		late := r != nil && r.Copies[i].Have() && !t.nodes[i].provesEnd(expires)
 		if w.Type == "none" || (w.TTL >= 0 && expires <= received && !late) {
 			if r != nil && r.Copies[i].Have() && r.Copies[i].Sent <= sent {
 				cause := t.lossOf(i, &r.Copies[i], received)

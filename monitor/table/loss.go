@@ -181,6 +181,14 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 	c := &r.Copies[i]
 	k := int8(c.Token)
 	lost := c.Lost() || c.Kind == packed.LockCopy && cause != monitor.LostByDeletion
+	if g := &r.grant; lost && k == g.token && g.end != 0 {
+		g.supposed = false
+		for j := range r.Copies { // an extension that is seen elsewhere may have reached it before
+			if o := &r.Copies[j]; t.seen(r, j) && o.Kind == packed.LockCopy && int8(o.Token) == k && time.Duration(o.Expires-g.seen) > extendedBy {
+				g.end = max(g.end, o.Expires)
+			}
+		}
+	}
 	if !lost || c.Expires != 0 && c.Expires <= now || k == r.grant.token || r.earlier != nil || t.hasEnded(r, k) || redlock.IsTombstone(r.Tokens[k].Prefix) {
 		return
 	}

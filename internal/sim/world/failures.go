@@ -124,6 +124,7 @@ func (w *World) stepClock(i int, by time.Duration) {
 		w.forget(m)
 	}
 	m.clock.offset += by
+	w.view.stepped = true
 	w.say("n", i, "has its wall clock set by %+.3f s", by.Seconds())
 	if by > 0 {
 		w.lose(m, i, false) // what the guard sees of it is reckoned from its looks
@@ -151,6 +152,7 @@ func (w *World) creep(i int, e *event) {
 	w.vanish(m, i)
 	w.forget(m)
 	m.clock.offset += e.x
+	w.view.stepped = true
 	m.harmed = true
 	if e.kind != evCreep {
 		w.say("n", i, "has its wall clock set ahead by %s every %s, %d times", trace.Span(e.x), trace.Span(e.y), e.tok)

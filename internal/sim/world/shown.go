@@ -53,6 +53,11 @@ func (w *World) sayShown(l *monitor.Lock) {
 	text := "shows no lock"
 	if l != nil {
 		text = fmt.Sprintf("shows %s: %s, %d of %d copies", l.Holder.Raw(), l.State, l.Held, w.plan.N)
+		for i, c := range l.Copies.All() {
+			if !c.Token.Empty() {
+				text += fmt.Sprintf("; %s %s %s to %s", nodeNames[i], [...]string{"absent", "present", "unknown", "unread", "seen", "lost"}[c.State], c.Token.Raw(), trace.At(w.view.clock.whenTime(c.Expires)))
+			}
+		}
 	}
 	if text != w.view.said {
 		w.view.said = text
@@ -131,10 +136,10 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 func (w *World) noteClaim(l *monitor.Lock) {
 	v := &w.view
 	v.claim = claim{}
-	if !l.ReliedOn() || l.HeldUntil().IsZero() || w.rules.EarlyRejoin {
+	if !l.ReliedOn() || l.HeldUntil().IsZero() || w.rules.EarlyRejoin || v.stepped {
 		return
 	}
-	a := v.snapshot(w.plan.N).Access(l)
+	a := v.snapshot(w.plan.N, v.clock.time(w.now)).Access(l)
 	if a.Now || a.Perhaps {
 		return
 	}

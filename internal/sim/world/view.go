@@ -35,6 +35,7 @@ type view struct {
 	// lost is when a master last lost votes otherwise than by a crash, or was uncordoned, and
 	// crashed when one crashed.
 	lost, crashed time.Duration
+	stepped       bool // the clock of a master, by which it says for how long it runs
 }
 
 // viewed is one master as the monitor knows it.
@@ -58,14 +59,14 @@ type viewed struct {
 
 // sighting is what a look shows.
 type sighting struct {
-	up, slave, refuses, cordoned bool
-	at                           time.Duration
-	incarnation                  uint16
-	wiped                        uint16
-	uptime                       time.Duration
-	token                        uint8
-	left                         time.Duration
-	watched                      bool
+	up, slow, slave, refuses, cordoned bool
+	at                                 time.Duration
+	incarnation                        uint16
+	wiped                              uint16
+	uptime                             time.Duration
+	token                              uint8
+	left                               time.Duration
+	watched                            bool
 }
 
 // viewTimeout is how long the monitor waits for an answer.
@@ -187,7 +188,7 @@ func (w *World) viewAsked(n *viewed, e *event) {
 	n.inbox = sighting{}
 	switch {
 	case n.blind > w.now, !m.up && m.silent:
-		at = max(at, n.sent+viewTimeout)
+		at, n.inbox.slow = max(at, n.sent+viewTimeout), true
 	case m.up:
 		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refuses(), cordoned: m.cordoned(), incarnation: m.incarnation, wiped: m.wiped,
 			uptime: (m.clock.at(w.now) - m.booted).Truncate(time.Second), watched: w.watched(int(e.node))}
@@ -217,9 +218,11 @@ func (w *World) viewTold(i int) {
 	s := n.inbox
 	if !s.up || s.slave {
 		n.state = monitor.NodeDown
-		if s.slave {
-			n.state = monitor.NodeWrongRole
-			n.last.slave = true
+		switch {
+		case s.slow:
+			n.state = monitor.NodeSlow
+		case s.slave:
+			n.state, n.last.slave = monitor.NodeWrongRole, true
 		}
 		if v.table.InSight(i) && !w.rules.Breaks("view-silent-is-empty") {
 			v.table.Unreachable(i, now)
@@ -252,6 +255,7 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 	switch {
 	case !n.met && w.rules.Breaks("view-first-look-knows"):
 	case !n.met:
+		n.started = now.Add(-s.uptime - 3*time.Second)
 		if s.wiped > 0 {
 			born.Started = now
 		}
@@ -327,8 +331,8 @@ func (w *World) settleView(now time.Time) {
 }
 
 // snapshot is what the monitor knows of the nodes, as far as who else can get in depends on it.
-func (v *view) snapshot(n int) *monitor.Snapshot {
-	s := &monitor.Snapshot{Cluster: monitor.Cluster{N: n, Quorum: redlock.Quorum(n), MaxTTL: schedule.MaxTTL}, Nodes: make([]monitor.Node, n)}
+func (v *view) snapshot(n int, now time.Time) *monitor.Snapshot {
+	s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: n, Quorum: redlock.Quorum(n), MaxTTL: schedule.MaxTTL}, Nodes: make([]monitor.Node, n)}
 	for i := range s.Nodes {
 		x, to := &v.nodes[i], &s.Nodes[i]
 		to.Name, to.State, to.GuardsKnown = nodeNames[i], x.state, true
