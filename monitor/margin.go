@@ -70,6 +70,8 @@ func (s *Snapshot) Access(l *Lock) Access {
 		fences := p == protectionVerified || p == protectionDurable
 		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
 			switch {
+			case n.State == NodeWrongRole: // its data were replaced, and it may be a master again
+				a.Unsure = append(a.Unsure, i)
 			case fences:
 			case !n.State.Answers(): // it may have restarted by now, and serve
 				a.Unsure = append(a.Unsure, i)

@@ -393,9 +393,9 @@ func (t *Table) tombstonesHold(r *record) bool {
 // unseen are the votes of a token that there may be beside those that are known, by when they
 // expire: on nodes that do not answer and, forgotten, those that nodes may have lost.
 func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends []packed.Moment) {
-	early, since := !t.settled || a.since <= t.settledAt || r.aged, a.since
-	if tok != r.holder { // it is not known since when it is there
-		early, since = true, a.now
+	early, since := true, a.now
+	if begin := r.lock.Span.Begin; tok == r.holder && begin != 0 { // else it is not known since when it is there
+		early, since = !t.settled || begin <= t.settledAt || r.aged, begin
 	}
 	for i := range t.nodes {
 		c := &r.Copies[i]

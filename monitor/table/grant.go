@@ -19,7 +19,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	if f := a.lock.Form; f != nil && f.Companion || holds && redlock.IsTombstone(r.Tokens[a.holder].Prefix) {
 		holds = false
 	}
-	if holds && g.token >= 0 && a.holder != g.token && (g.fell || g.lost > 0 && g.deleted == 0) {
+	if holds && g.token >= 0 && a.holder != g.token && (g.fell || g.deleted == 0) {
 		// Another client got in before the grant ended.
 		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
 		r.heard = announce.TokenSum(r.Tokens[g.token].Prefix)

@@ -200,7 +200,12 @@ func (w *World) vanish(m *master, i int) {
 func (w *World) blind(f *schedule.Fault, struck uint8) {
 	for i := range w.plan.N {
 		if struck>>i&1 != 0 {
-			w.view.nodes[i].blind = w.now + f.Length
+			n := &w.view.nodes[i]
+			if n.blind = w.now + f.Length; w.plan.View.Tells && w.view.table != nil { // whose connection breaks
+				n.turn++
+				n.asking, n.inbox = true, sighting{slow: true}
+				w.push(event{at: w.now + 1, kind: evViewTold, node: uint8(i), run: n.turn, gen: w.view.gen})
+			}
 			w.say("v", 0, "cannot reach %s for %s", nodeNames[i], trace.Span(f.Length))
 		}
 	}
