@@ -22,6 +22,9 @@ type claim struct {
 // clocksDiffer is by how much the end of a copy may be wrong for the rates of clocks.
 const clocksDiffer = schedule.MaxTTL / 100
 
+// viewJitter is by how much an end may move until it is taken for another one.
+const viewJitter = 250 * ms
+
 // judge is the witness of what is shown: while a client relies on the lock, it is neither shown
 // as free nor as left behind, nor as ending before the client's validity does.
 func (w *World) judge() {
@@ -32,7 +35,7 @@ func (w *World) judge() {
 	l := v.table.Locks().Get(lockKey)
 	w.sayShown(l)
 	for i := range w.plan.Clients {
-		if c := &w.clients[i]; c.believes > w.now+v.slack && w.mustKnow(c) {
+		if c := &w.clients[i]; c.believes > w.now+v.slack+viewJitter && w.mustKnow(c) {
 			w.judgeBelief(c, l)
 		}
 	}
@@ -122,9 +125,9 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 			return // the grant before it ends now, or has ended, which the other masters have not confirmed yet
 		}
 		shown = "is shown as that of " + l.Holder.Raw() + " alone (" + l.State.String() + ")"
-	case !l.ReliedOn():
+	case !l.ReliedOn() && l.State != monitor.LockOverTTL: // which is being read again
 		shown = "is shown as one on which nobody relies (" + l.State.String() + ")"
-	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N, l.State) && w.view.clock.whenTime(l.HeldUntil())+w.view.slack < c.believes:
+	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N, l.State) && w.view.clock.whenTime(l.HeldUntil())+w.view.slack+viewJitter < c.believes:
 		shown = "is shown as held (" + l.State.String() + ") until " + trace.At(w.view.clock.whenTime(l.HeldUntil()))
 	default:
 		return

@@ -362,7 +362,7 @@ func (w *World) tellView(e monitor.Event) {
 	}
 	for i := range w.plan.Clients {
 		c := &w.clients[i]
-		if c.believes > w.now+w.view.slack && (e.Kind != "expired" || w.view.sees(w.plan.N, monitor.LockHeld)) && tokenName(c.token) == e.Token.Raw() && w.mustKnow(c) {
+		if c.believes > w.now+w.view.slack+viewJitter && (e.Kind != "expired" || w.view.sees(w.plan.N, monitor.LockHeld)) && tokenName(c.token) == e.Token.Raw() && w.mustKnow(c) {
 			w.breach(mutant.Shown, "it is told that the lock %s is %s, and c%d relies on it until %s", tokenName(c.token), e.Kind, i+1, trace.At(c.believes))
 		}
 	}
