@@ -40,7 +40,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 			}
 			t.emit(t.grantEvent(r, a.holder, a.end, times, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, r.Tokens[a.holder].Prefix, left(a.end, a.now))))
 		}
-		r.early = false
+		r.early, r.aged = false, false
 	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
 		g.end = a.lock.Relied // by an extension of which no majority was seen
 	case holds && a.holder == g.token:

@@ -115,7 +115,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		}
 		if !unchanged {
 			known := len(r.Tokens)
-			if next.Token = t.token(r, i, tok); isLock && (int(next.Token) == known || r.aged) {
+			if next.Token = t.token(r, i, tok); isLock && int(next.Token) == known && r.holder < 0 {
 				r.aged = t.mayBeOlder(i)
 			}
 		}

@@ -75,7 +75,9 @@ func (t *Table) Wiped(i int, now time.Time) {
 // much earlier.
 func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
 	if by > 0 {
-		t.nodes[i].stepped, t.nodes[i].stepBy = t.Moment(now), by
+		n := &t.nodes[i]
+		n.stepped, n.stepBy = t.Moment(now), by
+		n.note(loss{known: true, at: n.stepped, before: n.lookedBefore()})
 	}
 }
 

@@ -183,7 +183,7 @@ func (w *World) clearOrphan(token string) {
 	}
 	for i := range w.plan.N {
 		m := &w.masters[i]
-		if m.up && !m.refuses() && m.token != 0 && tokenName(m.token) == token && m.live(w.now) && w.grants[m.token].until < w.now {
+		if m.up && !m.refuses() && m.token != 0 && tokenName(m.token) == token && m.live(w.now) && w.grants[m.token].until < w.now && w.grants[m.token].vanished == 0 {
 			w.say("o", 0, "force-releases %s, which is shown as orphaned, on %s", token, nodeNames[i])
 			m.token = 0
 			w.free()

@@ -67,6 +67,7 @@ type sighting struct {
 	token                              uint8
 	left                               time.Duration
 	watched                            bool
+	offset                             time.Duration // of its clock, whose steps the monitor sees
 }
 
 // viewTimeout is how long the monitor waits for an answer.
@@ -74,6 +75,9 @@ const viewTimeout = time.Second
 
 // viewAttempt is how long the monitor takes an attempt to last.
 const viewAttempt = time.Second
+
+// viewStep is the least step of a clock that the monitor sees.
+const viewStep = 200 * ms
 
 // lockKey is the name of the lock.
 const lockKey = "k"
@@ -190,7 +194,7 @@ func (w *World) viewAsked(n *viewed, e *event) {
 	case n.blind > w.now, !m.up && m.silent:
 		at, n.inbox.slow = max(at, n.sent+viewTimeout), true
 	case m.up:
-		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refuses(), cordoned: m.cordoned(), incarnation: m.incarnation, wiped: m.wiped,
+		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refuses(), cordoned: m.cordoned(), incarnation: m.incarnation, wiped: m.wiped, offset: m.clock.offset,
 			uptime: (m.clock.at(w.now) - m.booted).Truncate(time.Second), watched: w.watched(int(e.node))}
 		if m.live(w.now) {
 			n.inbox.token, n.inbox.left = m.token, (m.expires - m.clock.at(w.now)).Truncate(ms)
@@ -271,6 +275,9 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 	case n.last.wiped != s.wiped && !w.rules.Breaks("view-wipes-ignored"):
 		v.table.Wiped(i, before)
 		v.table.Doubt(i)
+	}
+	if by := s.offset - n.last.offset; n.met && by > viewStep {
+		v.table.Stepped(i, by, now)
 	}
 	served := n.served
 	n.met, n.last, n.state, n.served = true, s, state, state == monitor.NodeServing
