@@ -140,7 +140,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	switch {
 	case rest >= t.quorum:
 		return // it may still be held
-	case g.end != 0 && now >= g.end && s.unread:
+	case g.end != 0 && now >= g.end && (s.unread || r.overdue):
 		return // it may have been extended
 	case g.end != 0 && now >= g.end && s.there+s.stuck+s.silent >= t.quorum:
 		t.lapse(r, now)
