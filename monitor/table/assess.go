@@ -395,7 +395,9 @@ func (t *Table) tombstonesHold(r *record) bool {
 func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends []packed.Moment) {
 	early, since := true, a.now
 	if begin := r.lock.Span.Begin; tok == r.holder && begin != 0 { // else it is not known since when it is there
-		early, since = !t.settled || begin <= t.settledAt || r.aged, begin
+		if early = !t.settled || begin <= t.settledAt || r.aged; !r.aged {
+			since = begin
+		}
 	}
 	for i := range t.nodes {
 		c := &r.Copies[i]

@@ -19,7 +19,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	if f := a.lock.Form; f != nil && f.Companion || holds && redlock.IsTombstone(r.Tokens[a.holder].Prefix) {
 		holds = false
 	}
-	if holds && g.token >= 0 && a.holder != g.token && (g.fell || g.deleted == 0) {
+	if holds && g.token >= 0 && a.holder != g.token && (g.fell || g.deleted == 0 && (g.end == 0 || g.end > a.now)) {
 		// Another client got in before the grant ended.
 		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
 		r.heard = announce.TokenSum(r.Tokens[g.token].Prefix)
@@ -140,8 +140,8 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	switch {
 	case rest >= t.quorum:
 		return // it may still be held
-	case g.end != 0 && now >= g.end && (s.unread || r.overdue):
-		return // it may have been extended
+	case g.end != 0 && now >= g.end && t.goesOn(r, &s, now):
+		return
 	case g.end != 0 && now >= g.end && s.there+s.stuck+s.silent >= t.quorum:
 		t.lapse(r, now)
 	case g.end != 0 && now >= g.end:
@@ -162,6 +162,25 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 		g.fell, g.parted = true, s.deleted
 		t.emitLostMajority(r, s.tombstones, now)
 	}
+}
+
+// goesOn reports whether the grant of r, whose end as last known has come, may have been extended: a
+// node has yet to tell, or its copies and lost votes say so by now.
+func (t *Table) goesOn(r *record, s *standing, now packed.Moment) bool {
+	g, votes := &r.grant, s.lost
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		if c.Kind != packed.LockCopy || int8(c.Token) != g.token {
+			continue
+		}
+		if votes++; r.overdue && t.seen(r, i) && c.Expires != 0 && c.Expires <= now {
+			return true
+		}
+	}
+	if votes >= t.quorum {
+		g.end, _ = t.majorityEnd(r, g.token, 0, true, nil)
+	}
+	return s.unread || g.end == 0 || g.end > now
 }
 
 // endGrant ends the grant of r and tells how.

@@ -31,7 +31,7 @@ type record struct {
 	alarm     monitor.LockState // that is worth an event when it has lasted; LockHeld: none
 	alarmTold bool
 	early     bool // was there when the monitor came; holder has not changed since
-	aged      bool // its holder may be older than a loss that was seen before it became that
+	aged      bool // where its holder had copies, and since when, is not known for the time before
 	known     bool // assessed once
 	foreign   bool // reckoned as no lock
 	dirty     bool // to be assessed

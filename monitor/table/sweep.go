@@ -237,6 +237,7 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 		switch c := &r.Copies[i]; {
 		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
 		case c.Lost(), t.nodes[i].provesEnd(c.Expires):
+			r.aged = r.aged || !c.Lost() && !t.nodes[i].reachable // it may have been extended there
 			r.drop(i)
 		default:
 			r.overdue = true

@@ -27,12 +27,8 @@ func (p *Plan) drawView(seed uint64, faults Faults) {
 	v := &p.View
 	v.On, v.PPM, v.Eager, v.Told, v.Acts, v.Tells = true, d.ppm(), !d.oneIn(3), d.oneIn(2), d.oneIn(2), !d.oneIn(4)
 	v.Every = d.within(MaxTTL/60, MaxTTL/5)
-	bad := faults.Has(FaultNetwork) && d.oneIn(2) && !v.Tells // whoever is told late of changes knows it
 	for i := range v.Trips {
 		v.Trips[i] = d.calm()
-		if bad && d.oneIn(3) {
-			v.Trips[i] = Trip{d.within(0, MaxTTL/20), d.within(0, MaxTTL/20)}
-		}
 	}
 	if !faults.Has(FaultOperator) {
 		return
