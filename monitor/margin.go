@@ -87,12 +87,15 @@ func (s *Snapshot) Access(l *Lock) Access {
 			fragile++ // it serves after a restart
 		}
 		switch n.State {
-		case NodeServing:
-			if c.State == CopyAbsent || c.State == CopyLost {
-				free++
-			} else {
-				a.Unsure = append(a.Unsure, i)
+		case NodeServing, NodeFenced, NodeCordoned:
+			if c.State != CopyAbsent && c.State != CopyLost {
+				a.Unsure = append(a.Unsure, i) // it has given its vote to another client
+				continue
 			}
+		}
+		switch n.State {
+		case NodeServing:
+			free++
 		case NodeFenced:
 			switch at := n.RejoinsAfter; {
 			case at.IsZero(), at.Before(s.At):
