@@ -69,6 +69,8 @@ func (s *shrinker) pass() bool {
 	for s.best.Guards > 1 && try(func(p *schedule.Plan) { p.Guards-- }) {
 	}
 	try(func(p *schedule.Plan) { p.Shorter = false })
+	try(func(p *schedule.Plan) { p.View = schedule.View{} })
+	try(func(p *schedule.Plan) { p.View.Acts = false })
 	for i := s.best.Clients - 1; i >= 0 && s.best.Clients > 1; i-- {
 		try(func(p *schedule.Plan) { p.DropClient(i) })
 	}

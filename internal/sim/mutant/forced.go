@@ -296,3 +296,14 @@ func unevenEnds(p *schedule.Plan) {
 	p.Fault[0] = schedule.Fault{Kind: schedule.Crash, After: 200 * ms, Mask: 1, Length: ms}
 	p.Faults = 1
 }
+
+// watched makes plans with a monitor, and an operator who acts on what it shows.
+func watched(p *schedule.Plan) {
+	p.View.On, p.View.Acts = true, true
+	if p.View.Every == 0 {
+		p.View.Every, p.View.Eager = schedule.MaxTTL/30, true
+		for i := range p.View.Trips {
+			p.View.Trips[i] = schedule.Prompt()
+		}
+	}
+}

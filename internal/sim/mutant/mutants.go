@@ -133,5 +133,12 @@ func All() []Mutant {
 		{"repair-outlives", "a copy is put back with a longer TTL than the extension's", LeftBehind, rolling},
 		{"release-of-anyone", "a release does not compare the token", Exclusion, nil},
 		{"set-overwrites", "SET without NX", Exclusion, nil},
+
+		{"view-restarts-ignored", "a monitor does not notice that a master has restarted", Shown, watched},
+		{"view-wipes-ignored", "a monitor does not notice FLUSHALL", Shown, watched},
+		{"view-silent-is-empty", "a monitor takes a master that does not answer for one without a copy", Shown, watched},
+		{"view-first-look-knows", "a monitor that looks for the first time takes no vote for lost", Shown, watched},
+		{"view-fenced-for-ever", "a monitor takes a fenced master for one that never rejoins", Shown, watched},
+		{"view-clears-lost-majority", "an operator force-releases a lock that lost its majority as if it were orphaned", Exclusion, watched},
 	}
 }

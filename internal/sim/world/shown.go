@@ -43,7 +43,7 @@ func (w *World) judge() {
 		return
 	}
 	w.noteClaim(l)
-	if l.State == monitor.LockOrphaned {
+	if l.State == monitor.LockOrphaned || l.State == monitor.LockLostMajority && w.rules.Breaks("view-clears-lost-majority") {
 		w.clearOrphan(l.Holder.Raw())
 	}
 }
@@ -118,8 +118,8 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 	case l.State == monitor.LockPartial, l.State == monitor.LockMayBeHeld && l.Holder.Raw() != token, l.State == monitor.LockSplit:
 		return
 	case l.Holder.Raw() != token:
-		if l.Earlier != nil && l.Earlier.Token.Raw() == token {
-			return
+		if l.Earlier != nil {
+			return // it is said that another client may rely on it
 		}
 		if w.now-c.believed < clocksDiffer+w.view.slack || w.view.seenAt[c.token] >= w.view.known(w.plan.N) {
 			return // the grant before it ends now, or has ended, which the other masters have not confirmed yet
@@ -139,10 +139,14 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 func (w *World) noteClaim(l *monitor.Lock) {
 	v := &w.view
 	v.claim = claim{}
-	if !l.ReliedOn() || l.HeldUntil().IsZero() || w.rules.EarlyRejoin || v.stepped {
+	if !l.ReliedOn() || l.HeldUntil().IsZero() || w.rules.EarlyRejoin || w.differ() || v.stepped {
 		return
 	}
-	a := v.snapshot(w.plan.N, v.clock.time(w.now)).Access(l)
+	delay := w.right
+	if w.rules.Breaks("view-fenced-for-ever") {
+		delay = schedule.Horizon
+	}
+	a := v.snapshot(w.plan.N, v.clock.time(w.now), delay).Access(l)
 	if a.Now || a.Perhaps {
 		return
 	}
@@ -183,7 +187,8 @@ func (w *World) clearOrphan(token string) {
 	}
 	for i := range w.plan.N {
 		m := &w.masters[i]
-		if m.up && !m.refuses() && m.token != 0 && tokenName(m.token) == token && m.live(w.now) && w.grants[m.token].until < w.now && w.grants[m.token].vanished == 0 {
+		g := &w.grants[m.token]
+		if m.up && !m.refuses() && m.token != 0 && tokenName(m.token) == token && m.live(w.now) && g.until < w.now && !g.slow && g.vanished == 0 {
 			w.say("o", 0, "force-releases %s, which is shown as orphaned, on %s", token, nodeNames[i])
 			m.token = 0
 			w.free()

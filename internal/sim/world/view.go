@@ -10,7 +10,6 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/table"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
 )
 
 // view is a monitor: it drives table.Table as the product's does, and has one look at a master
@@ -338,13 +337,13 @@ func (w *World) settleView(now time.Time) {
 }
 
 // snapshot is what the monitor knows of the nodes, as far as who else can get in depends on it.
-func (v *view) snapshot(n int, now time.Time) *monitor.Snapshot {
+func (v *view) snapshot(n int, now time.Time, delay time.Duration) *monitor.Snapshot {
 	s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: n, Quorum: redlock.Quorum(n), MaxTTL: schedule.MaxTTL}, Nodes: make([]monitor.Node, n)}
 	for i := range s.Nodes {
 		x, to := &v.nodes[i], &s.Nodes[i]
 		to.Name, to.State, to.GuardsKnown = nodeNames[i], x.state, true
 		if x.state == monitor.NodeFenced && x.last.watched && !x.started.IsZero() {
-			to.RejoinsAfter = x.started.Add(restartguard.DefaultDelay(schedule.MaxTTL))
+			to.RejoinsAfter = x.started.Add(delay)
 		}
 		if x.last.watched {
 			to.Guards = []announce.Guard{{ID: "g"}} // which has not seen it start
