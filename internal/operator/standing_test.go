@@ -56,7 +56,7 @@ func TestThePlanOfALockThatTwoRelyOn(t *testing.T) {
 	l.Earlier = &monitor.Reliance{Token: safetext.New("a"), Until: now.Add(40 * time.Second)}
 	for _, way := range []Way{ForceRelease, Revoke} {
 		for _, tokens := range [][]string{{"a"}, {"b"}, nil} {
-			p, err := PlanOf(way, s, nil, &l, "job", now, tokens...)
+			p, err := PlanOf(way, s, &l, "job", now, tokens...)
 			if err != nil || !strings.Contains(p.Risk, "the holder of a relies on it until ") || !strings.Contains(p.Risk, "the holder of b relies on it until ") || strings.Contains(p.Risk, "nobody") {
 				t.Errorf("%v %v: %q: %v", way, tokens, p.Risk, err)
 			}
@@ -91,7 +91,7 @@ func TestThePlanOfCopiesOnNodesThatRefuseWrites(t *testing.T) {
 				s.Nodes = append(s.Nodes, n)
 			}
 			l := monitor.Lock{Key: safetext.New("job"), State: monitor.LockOrphaned, Holder: safetext.New("a"), Held: 1, Tokens: 1, Copies: monitor.PackCopies(c.copies...)}
-			if p, err := PlanOf(ForceRelease, s, nil, &l, "job", now); err != nil || !strings.HasPrefix(p.Effect, c.effect) {
+			if p, err := PlanOf(ForceRelease, s, &l, "job", now); err != nil || !strings.HasPrefix(p.Effect, c.effect) {
 				t.Errorf("%q: %v", p.Effect, err)
 			}
 		})
