@@ -29,7 +29,7 @@ func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: 5, Quorum: 3}}
 			for i, state := range []monitor.NodeState{c.node, monitor.NodeServing, monitor.NodeServing, c.free, c.free} {
-				s.Nodes = append(s.Nodes, monitor.Node{Name: "n" + string(rune('1'+i)), State: state})
+				s.Nodes = append(s.Nodes, monitor.Node{Name: "n" + string(rune('1'+i)), State: state, RejoinsAfter: end.Add(time.Second)})
 			}
 			l := monitor.Lock{Key: safetext.New("job"), State: c.state, Holder: holds.Token, Held: 2, Lost: 1, Tokens: 1, Copies: monitor.PackCopies(lost, holds, holds, monitor.Copy{}, monitor.Copy{})}.Until(end)
 			for way, want := range c.risk {

@@ -137,7 +137,7 @@ func TestALookTellsWhatTakesTime(t *testing.T) {
 		s := decided(t, m)
 		stop()
 		<-done
-		if lock(s, "orphan").State != monitor.LockOrphaned || s.Cluster.Verdict != monitor.VerdictDanger || s.Dangers() != 1 {
+		if lock(s, "orphan").State != monitor.LockMayBeHeld || s.Cluster.Verdict != monitor.VerdictDanger || s.Dangers() != 1 {
 			t.Fatal(describe(s))
 		}
 	}

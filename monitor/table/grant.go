@@ -21,6 +21,9 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	}
 	if holds && g.token >= 0 && a.holder != g.token && (g.fell || g.deleted == 0 && (g.end == 0 || g.end > a.now)) {
 		// Another client got in before the grant ended.
+		if !g.fell {
+			t.emitLostMajority(r, 0, a.now)
+		}
 		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
 		r.heard = announce.TokenSum(r.Tokens[g.token].Prefix)
 		*g = grant{token: -1}
