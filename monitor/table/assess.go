@@ -189,7 +189,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 }
 
 // chooseHolder takes the token with a majority for the holder, then the one that was granted
-// the lock and may rely on it still, then the one with most copies; among equals the one that
+// the lock and may rely on it still, then one that may have a majority, then the one with most copies; among equals the one that
 // was it, so that the screen does not swap them. What a revocation left holds nothing.
 func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 	rank := func(k int) (copies, granted, may, present, known int) {
@@ -469,7 +469,10 @@ func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
 	if a.never {
 		return
 	}
-	relied, _ := t.majorityEnd(r, a.holder, deadline, true, t.unseen(r, a, a.holder, true))
+	relied := a.end
+	if unseen := t.unseen(r, a, a.holder, true); unseen != nil || a.best.lost > 0 || r.presumed != 0 {
+		relied, _ = t.majorityEnd(r, a.holder, deadline, true, unseen)
+	}
 	if a.shrank = t.shrank(r, a); a.shrank {
 		relied = max(relied, r.grant.end)
 	}
