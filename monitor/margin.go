@@ -98,8 +98,12 @@ func (s *Snapshot) Access(l *Lock) Access {
 			free++
 		case NodeFenced:
 			switch at := n.RejoinsAfter; {
-			case at.IsZero(), at.Before(s.At):
-				a.Unsure = append(a.Unsure, i) // nobody knows how long it waits
+			case at.IsZero():
+				if l.State == LockOverTTL || l.State == LockMayBeHeld {
+					a.Unsure = append(a.Unsure, i) // its wait may be shorter than the lock
+				}
+			case at.Before(s.At):
+				a.Unsure = append(a.Unsure, i) // its guard waits longer than that, and nobody knows for how long
 			case end.IsZero() || at.Before(end):
 				rejoins = append(rejoins, at)
 			}

@@ -96,9 +96,11 @@ func TestStatesAreWrittenAtOnce(t *testing.T) {
 		go func() { defer close(done); New(Options{Path: path, By: "test"}).Run(ctx, from) }()
 		time.Sleep(3050 * time.Millisecond)
 		changed := time.Now()
+		from.mu.Lock()
 		from.s.Version, from.missed = 2, 1
 		monitortest.Put(&from.s, monitortest.LockOf(changed, "import", monitor.LockOrphaned, monitortest.TokenA, "30 30 - - -"))
 		from.s.Counts[monitor.LockOrphaned]++
+		from.mu.Unlock()
 		time.Sleep(500 * time.Millisecond)
 		stop()
 		<-done

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,16 +23,24 @@ import (
 
 // told is a source whose snapshots and events a test makes.
 type told struct {
+	mu     sync.Mutex // for a test beside a recorder
 	s      monitor.Snapshot
 	events []monitor.Event
 	missed uint64
 }
 
-func (t *told) Snapshot() *monitor.Snapshot { s := t.s; return &s }
+func (t *told) Snapshot() *monitor.Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.s
+	return &s
+}
 
 func (t *told) ChangedSince(uint64) ([]string, bool) { return nil, false }
 
 func (t *told) EventsSince(seq uint64) (out []monitor.Event, missed uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, e := range t.events {
 		if e.Seq > seq {
 			out = append(out, e)

@@ -11,7 +11,6 @@ type View struct {
 	Trips [GuardTrips]Trip
 	Told  bool // started anew, it hears from a guard what was known before
 	Acts  bool // the operator force-releases what is shown as orphaned
-	Tells bool // masters tell the monitor that a copy has changed
 }
 
 // viewOneIn is in how many schedules one has a monitor.
@@ -25,7 +24,7 @@ func (p *Plan) drawView(seed uint64, faults Faults) {
 		return
 	}
 	v := &p.View
-	v.On, v.PPM, v.Eager, v.Told, v.Acts, v.Tells = true, d.ppm(), !d.oneIn(3), d.oneIn(2), d.oneIn(2), !d.oneIn(4)
+	v.On, v.PPM, v.Eager, v.Told, v.Acts = true, d.ppm(), !d.oneIn(3), d.oneIn(2), d.oneIn(2)
 	v.Every = d.within(MaxTTL/60, MaxTTL/5)
 	for i := range v.Trips {
 		v.Trips[i] = d.calm()

@@ -69,7 +69,7 @@ func (w *World) sayShown(l *monitor.Lock) {
 }
 
 // mustKnow reports whether the monitor must know of the lock on which a client relies: it has read
-// a copy since the last grant or extension, and all masters that it can see; and no copy was evicted,
+// a copy since the last grant or extension that has it, and all masters that it can see; and no copy was evicted,
 // which looks like a release, or shortened by the step of a clock, or came later than an attempt
 // may take.
 func (w *World) mustKnow(c *client) bool {
@@ -142,6 +142,11 @@ func (w *World) noteClaim(l *monitor.Lock) {
 	if !l.ReliedOn() || l.HeldUntil().IsZero() || w.rules.EarlyRejoin || w.differ() || v.stepped {
 		return
 	}
+	for i := range w.plan.N {
+		if x := &v.nodes[i]; x.state == monitor.NodeFenced && !x.last.watched {
+			return // a guard that is not seen may let it rejoin
+		}
+	}
 	delay := w.right
 	if w.rules.Breaks("view-fenced-for-ever") {
 		delay = schedule.Horizon
@@ -209,7 +214,7 @@ func (w *World) blind(f *schedule.Fault, struck uint8) {
 	for i := range w.plan.N {
 		if struck>>i&1 != 0 {
 			n := &w.view.nodes[i]
-			if n.blind = w.now + f.Length; w.plan.View.Tells && w.view.table != nil { // whose connection breaks
+			if n.blind = w.now + f.Length; w.view.table != nil { // its connection breaks
 				n.turn++
 				n.asking, n.inbox = true, sighting{slow: true}
 				w.push(event{at: w.now + 1, kind: evViewTold, node: uint8(i), run: n.turn, gen: w.view.gen})

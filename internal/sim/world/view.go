@@ -27,7 +27,8 @@ type view struct {
 	// Of the witness:
 	// slack is the longest that a look took: an end is counted from when the look began.
 	slack time.Duration
-	// seenAt is when it first had a copy of a token, and readAt when it was last read; 0: never.
+	// seenAt is when it first had a copy of a token, and readAt when one was last read that lasts as long as
+	// its client relies on the lock; 0: never.
 	seenAt, readAt [tokens]time.Duration
 	claim          claim
 	said           string // of what is shown
@@ -143,11 +144,11 @@ func (w *World) wakeView() {
 	}
 }
 
-// viewChange tells the monitor that the copy on a node has changed, if it does so and can.
+// viewChange tells the monitor that the copy on a node has changed, if the master can reach it.
 func (w *World) viewChange(node int) {
 	n := &w.view.nodes[node]
 	switch {
-	case w.view.table == nil || !w.plan.View.Tells || n.blind > w.now:
+	case w.view.table == nil || n.blind > w.now:
 	case n.asking:
 		n.again = true
 	default:
@@ -296,18 +297,29 @@ func (w *World) viewRead(i int, s sighting, now time.Time) {
 	v := &w.view
 	sent := v.clock.time(v.nodes[i].sent)
 	if s.token != 0 {
-		if v.readAt[s.token] == 0 {
+		if v.seenAt[s.token] == 0 {
 			v.seenAt[s.token] = w.now
 		}
-		v.readAt[s.token] = s.at
+		if w.carries(s) {
+			v.readAt[s.token] = s.at
+		}
 		token := tokenName(s.token)
 		v.table.Read(i, sent, now, []table.Row{table.NewRow(lockKey, "string", s.left.Milliseconds(), int64(len(token)), token)})
 	}
 	v.table.Scanned(i, v.table.Epoch(i), sent, now)
-	if w.plan.View.Tells {
-		v.table.Sync(i, sent)
-	}
+	v.table.Sync(i, sent)
 	v.nodes[i].readAt, v.slack = s.at, max(v.slack, w.now-v.nodes[i].sent)
+}
+
+// carries reports whether the copy that a look shows lasts as long as its client relies on the lock: not
+// every copy has been extended.
+func (w *World) carries(s sighting) bool {
+	for i := range w.plan.Clients {
+		if c := &w.clients[i]; c.token == s.token && s.at+s.left+clocksDiffer < c.believes {
+			return false
+		}
+	}
+	return true
 }
 
 // settleView ends the first view when each node was heard of and, where the first reads do not
