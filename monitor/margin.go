@@ -78,7 +78,7 @@ func (s *Snapshot) Access(l *Lock) Access {
 			default:
 				fragile++
 			}
-			if n.State == NodeServing && !c.Expires.IsZero() && !end.IsZero() && c.Expires.Before(end) {
+			if n.State == NodeServing && !c.Expires.IsZero() && !end.IsZero() && end.Sub(c.Expires) > time.Second {
 				rejoins = append(rejoins, c.Expires) // it is free from then on
 			}
 			continue
@@ -99,8 +99,8 @@ func (s *Snapshot) Access(l *Lock) Access {
 		case NodeFenced:
 			switch at := n.RejoinsAfter; {
 			case at.IsZero():
-				if l.State == LockOverTTL || l.State == LockMayBeHeld {
-					a.Unsure = append(a.Unsure, i) // its wait may be shorter than the lock
+				if l.State == LockOverTTL {
+					a.Unsure = append(a.Unsure, i) // its wait is shorter than the lock
 				}
 			case at.Before(s.At):
 				a.Unsure = append(a.Unsure, i) // its guard waits longer than that, and nobody knows for how long

@@ -36,6 +36,12 @@ func newRig(t *testing.T, s *monitor.Snapshot, w, h int, with ...func(*Options))
 	for _, f := range with {
 		f(&opt)
 	}
+	if g, ok := opt.Guard.(fakeGuard); ok { // as a monitor beside it has it
+		s.Guard = &monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}, Delay: opt.Delay}
+		for _, n := range g {
+			s.Guard.Nodes[n.Node] = monitor.GuardedNode{Known: n.Known, Verified: n.Verified}
+		}
+	}
 	r.m = newModel(t.Context(), opt, func() time.Time { return r.clock })
 	r.m.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	r.m.View()

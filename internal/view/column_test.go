@@ -72,6 +72,7 @@ func sample() *Context {
 	}
 	g := NewGuard("", []restartguard.NodeStatus{{Node: "n2", Phase: restartguard.PhaseFenced, Until: in(18 * s), Known: true, Verified: true, Reason: "restarted"}})
 	g.See(snap)
+	snap.Guard = &monitor.GuardView{Nodes: map[string]monitor.GuardedNode{"n2": {Known: true, Verified: true}}}
 	return &Context{Glyphs: Plain(false), Snap: snap, Now: epoch, Guard: g}
 }
 

@@ -60,6 +60,7 @@ type viewed struct {
 // sighting is what a look shows.
 type sighting struct {
 	up, slow, slave, refuses, cordoned bool
+	born                               bool // fenced, as a guard that saw it start knows
 	at                                 time.Duration
 	incarnation                        uint16
 	wiped                              uint16
@@ -194,7 +195,7 @@ func (w *World) viewAsked(n *viewed, e *event) {
 	case n.blind > w.now, !m.up && m.silent:
 		at, n.inbox.slow = max(at, n.sent+viewTimeout), true
 	case m.up:
-		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refuses(), cordoned: m.cordoned(), incarnation: m.incarnation, wiped: m.wiped, offset: m.clock.offset,
+		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refuses(), cordoned: m.cordoned(), incarnation: m.incarnation, wiped: m.wiped, offset: m.clock.offset, born: w.plan.Fenced && !w.plan.LagZero,
 			uptime: (m.clock.at(w.now) - m.booted).Truncate(time.Second), watched: w.watched(int(e.node))}
 		if m.live(w.now) {
 			n.inbox.token, n.inbox.left = m.token, (m.expires - m.clock.at(w.now)).Truncate(ms)
@@ -269,7 +270,7 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 			break
 		}
 		v.table.Restarted(i, born, now)
-		n.started, n.bornFenced = v.clock.time(n.last.at), s.refuses // no earlier than the one before was seen
+		n.started, n.bornFenced = v.clock.time(n.last.at), s.born // no earlier than the one before was seen
 	case n.last.slave:
 		v.table.Wiped(i, before)
 	case n.last.wiped != s.wiped && !w.rules.Breaks("view-wipes-ignored"):
