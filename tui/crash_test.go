@@ -100,7 +100,7 @@ func TestConsoleThatPanics(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	m := newModel(ctx, opt, time.Now)
-	p = tea.NewProgram(safeModel{&planted{m, where, false}}, programOptions(ctx, opt)...)
+	p = tea.NewProgram(safeModel{&planted{m, where, false}}, programOptions(opt)...)
 	t.Log(runProgram(p))
 }
 

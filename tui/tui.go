@@ -104,20 +104,26 @@ const goodbye = 3 * time.Second
 
 // newProgram makes the program around a model. The terminal is not asked for
 // its colours: the environment tells how many there are, and an answer
-// that never comes must not hold up the first screen. Signals end the context,
-// and that ends the program: the toolkit's own handler waits for a place in the
-// queue that nobody reads any more by then, and the program for the handler.
+// that never comes must not hold up the first screen. Signals end the context, and that quits the program: the
+// toolkit's own handler waits for a place in the queue that nobody reads any more by then, and the program for the
+// handler. The context is not given to the toolkit, which then kills the program and closes the terminal while another
+// goroutine still reads it.
 func newProgram(m *model, opt Options, more ...tea.ProgramOption) *tea.Program {
-	return tea.NewProgram(safeModel{m}, append(programOptions(m.Ctx, opt), more...)...)
+	p := tea.NewProgram(safeModel{m}, append(programOptions(opt), more...)...)
+	context.AfterFunc(m.Ctx, crash.Safe(func() {
+		kill := time.AfterFunc(goodbye, p.Kill)
+		p.Quit()
+		kill.Stop()
+	}))
+	return p
 }
 
-func programOptions(ctx context.Context, opt Options) []tea.ProgramOption {
+func programOptions(opt Options) []tea.ProgramOption {
 	profile := max(opt.Profile, colorprofile.ANSI)
 	if opt.NoColor {
 		profile = colorprofile.ASCII
 	}
 	opts := []tea.ProgramOption{
-		tea.WithContext(ctx),
 		tea.WithoutSignalHandler(),
 		tea.WithoutCatchPanics(), // the toolkit writes the text of some to the screen that it is about to leave
 		tea.WithFPS(frameRate),

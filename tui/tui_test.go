@@ -210,9 +210,8 @@ func TestTerminalIsRestored(t *testing.T) {
 				case "quit":
 					p.Quit()
 				}
-				err := <-done
-				if (err == nil) != (how == "quit") {
-					t.Errorf("ended with %v", err)
+				if err := <-done; err != nil {
+					t.Error(err)
 				}
 				got := all.String()
 				for _, want := range []string{"\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"} {
