@@ -28,6 +28,7 @@ type Facts struct {
 	MaxClients              int64  // of connections; not told before Redis 7
 	Refused                 int64  // connections beyond that, since the server's start
 	DiskFails               string // what the last attempt to save says, if it failed
+	Data                    Data
 
 	// How often each was called since the server's start.
 	Saves, BackgroundSaves, Rewrites, ConfigRewrites, ACLSaves int64
@@ -92,6 +93,7 @@ func (f *Facts) ReadInfo(info map[string]string) {
 			f.Wipes += max(0, callsOf(info[field]))
 		}
 	}
+	f.Data.readInfo(info, listed)
 	for field, to := range map[string]*int64{
 		"cmdstat_save": &f.Saves, "cmdstat_bgsave": &f.BackgroundSaves, "cmdstat_bgrewriteaof": &f.Rewrites,
 		"cmdstat_config|rewrite": &f.ConfigRewrites, "cmdstat_acl|save": &f.ACLSaves,
@@ -129,6 +131,7 @@ func (f *Facts) ReadConfig(config map[string]string) {
 	}
 	if v, ok := config["appendonly"]; ok {
 		f.AppendOnly, f.AppendFsync = safetext.Escape(v), safetext.Escape(config["appendfsync"])
+		f.Data.NoFsyncOnRewrite = safetext.Escape(config["no-appendfsync-on-rewrite"])
 	}
 }
 

@@ -77,6 +77,9 @@ type Cluster struct {
 	// Missing is what is missing for that, in words.
 	Protected bool
 	Missing   string
+	// StartsUnseen: nothing is missing but that no start of some nodes was seen yet, nor how they will
+	// start. Right after an adoption from another host that is normal.
+	StartsUnseen bool
 	// CanLose is how many more nodes may fail before nothing can be locked;
 	// negative: already so, unless nodes are Hidden.
 	CanLose int
@@ -173,7 +176,9 @@ type Node struct {
 	StartedAfter       time.Time     // this incarnation of the server did not start before; zero: not known
 	RejoinsAfter       time.Time     // no guard lets it rejoin before, while it is fenced; zero: not known
 	Role               string        // "master", "slave"
-	Persistent         bool          // appendonly with appendfsync always
+	Persistent         bool          // see [Facts.Durable]
+	StartsFenced       bool          // its files or its command line say that its next start is fenced
+	StartedUnfenced    bool          // a guard told of an unfenced start of it, and none of a fenced one since
 	Eviction           string        // maxmemory-policy
 	Replicas           int           // attached ones
 	UsedMemory         int64         // bytes

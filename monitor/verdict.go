@@ -47,13 +47,13 @@ func (s *Snapshot) countNodes() {
 // process, if any.
 //
 // Safe is said only where all nodes serve, no danger is found, and each node is
-// either kept out of the quorum after a restart (a guard is seen there, and its
-// last start came up fenced) or loses nothing by one (every write is on disk
-// before it is answered).
+// either kept out of the quorum after a restart (a guard is seen there, and its last
+// start came up fenced, or its files say that the next one does) or loses nothing by one
+// (see [Facts.Durable]).
 func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 	c := &s.Cluster
 	s.countNodes()
-	c.Missing = missing(s.Nodes, guard)
+	c.Missing, c.StartsUnseen = missing(s.Nodes, guard)
 	c.Protected = heard && c.Missing == ""
 	dangers := s.Dangers()
 	switch {
@@ -121,9 +121,11 @@ func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 }
 
 // missing is what is missing for protection against restarts, in words; empty:
-// nothing. Of a node that does not answer nothing is said: it has no vote now.
-func missing(nodes []Node, guard *GuardView) string {
-	var unguarded, hidden, unverified, unfenced []string
+// nothing. unseen: nothing else than that no start of some nodes was seen yet. Of a node
+// that does not answer nothing is said: it has no vote now.
+func missing(nodes []Node, guard *GuardView) (text string, unseen bool) {
+	by := map[Protection][]string{}
+	var doubtful []string
 	seen := 0
 	for i := range nodes {
 		n := &nodes[i]
@@ -131,58 +133,63 @@ func missing(nodes []Node, guard *GuardView) string {
 			continue
 		}
 		seen++
-		switch p := ProtectionOf(n, guard); p {
-		case ProtectionNone:
-			unguarded = append(unguarded, n.Name)
-			unverified = append(unverified, n.Name)
-		case ProtectionHidden:
-			hidden = append(hidden, n.Name)
-		case ProtectionUnverified:
-			unverified = append(unverified, n.Name)
-		case protectionUnfenced:
-			unfenced = append(unfenced, n.Name)
+		p := ProtectionOf(n, guard)
+		by[p] = append(by[p], n.Name)
+		if _, doubt := n.Facts.Durable(); doubt != "" && p == ProtectionNone {
+			doubtful = append(doubtful, n.Name)
 		}
 	}
-	which := func(names []string) string {
-		if len(names) == seen && seen > 1 {
+	on := func(what string, names []string, of string) string {
+		switch {
+		case len(names) == 0:
 			return ""
+		case len(names) == seen && seen > 1:
+			return what
 		}
-		return " on " + strings.Join(names, ", ")
+		return what + of + strings.Join(names, ", ")
 	}
 	var parts []string
-	if len(unguarded) > 0 {
-		parts = append(parts, "no guard"+which(unguarded))
+	say := func(text string) {
+		if text != "" {
+			parts = append(parts, text)
+		}
 	}
-	switch n := len(unverified); {
-	case n == 1:
-		parts = append(parts, "boot fence of "+unverified[0]+" not verified")
-	case n > 1:
-		parts = append(parts, fmt.Sprintf("%d boot fences not verified", n))
+	say(on("no guard", by[ProtectionNone], " on "))
+	say(on("durability", doubtful, " of "))
+	if len(doubtful) > 0 {
+		parts[len(parts)-1] += " not verified"
 	}
-	if len(unfenced) > 0 {
-		parts = append(parts, strings.Join(unfenced, ", ")+" started unfenced")
+	if names := by[protectionUnfenced]; len(names) > 0 {
+		say(strings.Join(names, ", ") + " started unfenced")
 	}
-	switch {
-	case len(parts) > 0 && len(hidden) > 0:
-		parts = append(parts, "guards cannot be seen"+which(hidden))
-	case len(hidden) > 0:
-		return "protection against restarts is not known: guards cannot be seen" + which(hidden)
-	case len(parts) == 0:
-		return ""
+	hidden := on("guards cannot be seen", by[ProtectionHidden], " on ")
+	starts := on("start", by[ProtectionUnseen], " of ")
+	if starts != "" {
+		starts += " not seen yet"
 	}
-	return "not protected against restarts: " + strings.Join(parts, ", ")
+	if len(parts) > 0 {
+		say(starts)
+		say(hidden)
+		return "not protected against restarts: " + strings.Join(parts, ", "), false
+	}
+	say(hidden)
+	say(starts)
+	if len(parts) == 0 {
+		return "", false
+	}
+	return "protection against restarts is not known: " + strings.Join(parts, ", "), hidden == ""
 }
 
 // Protection is what keeps a node from giving a vote twice after a restart.
 type Protection uint8
 
 const (
-	protectionDurable    Protection = iota // it forgets nothing
-	protectionVerified                     // a guard watches it, and its last start came up fenced
-	ProtectionUnverified                   // a guard watches it, and has seen no start
-	protectionUnfenced                     // a guard watches it, and its last start came up unfenced
-	ProtectionNone                         // no guard is seen
-	ProtectionHidden                       // guards cannot be seen there
+	protectionDurable  Protection = iota // it forgets nothing
+	protectionVerified                   // a guard watches it, and its last start came up fenced, or its files say that the next one does
+	ProtectionUnseen                     // a guard watches it, and its start was not seen yet
+	protectionUnfenced                   // a guard watches it, and its last start came up unfenced
+	ProtectionNone                       // no guard is seen
+	ProtectionHidden                     // guards cannot be seen there
 )
 
 // ProtectionOf is the protection of a node that answers.
@@ -202,12 +209,12 @@ func ProtectionOf(n *Node, guard *GuardView) Protection {
 		unfenced = unfenced || g.Boot == announce.BootUnfenced
 	}
 	switch {
-	case unfenced:
+	case unfenced, n.StartedUnfenced && watched && !verified:
 		return protectionUnfenced
-	case verified:
+	case verified, watched && n.StartsFenced:
 		return protectionVerified
 	case watched:
-		return ProtectionUnverified
+		return ProtectionUnseen
 	case !n.GuardsKnown:
 		return ProtectionHidden
 	}

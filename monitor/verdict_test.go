@@ -44,7 +44,7 @@ func TestVerdicts(t *testing.T) {
 	danger := func(s *Snapshot) {
 		s.Findings = append(s.Findings, Finding{ID: "split-lock", Severity: SeverityDanger, Title: "locks with several tokens"})
 	}
-	const none = "not protected against restarts: no guard, 5 boot fences not verified"
+	const none = "not protected against restarts: no guard"
 	for name, c := range map[string]struct {
 		change  func(*Snapshot)
 		want    Verdict
@@ -55,22 +55,22 @@ func TestVerdicts(t *testing.T) {
 		"guarded, each started fenced":      {guards(fenced), VerdictSafe, "", ""},
 		"another guard has seen no start":   {guards(fenced, unseen), VerdictSafe, "", ""},
 		"another guard saw an unfenced one": {guards(fenced, unfenced), VerdictUnprotected, "not protected against restarts: n1, n2, n3, n4, n5 started unfenced", "not protected against restarts: n1, n2, n3, n4, n5 started unfenced"},
-		"guarded, and no start was seen": {guards(unseen), VerdictUnprotected, "not protected against restarts: 5 boot fences not verified",
-			"not protected against restarts: 5 boot fences not verified"},
+		"guarded, and no start was seen": {guards(unseen), VerdictUnprotected, "protection against restarts is not known: start not seen yet",
+			"protection against restarts is not known: start not seen yet"},
 		"durable": {func(s *Snapshot) {
 			for i := range s.Nodes {
 				s.Nodes[i].Persistent = true
 			}
 		}, VerdictSafe, "", ""},
 		"one is left out": {all(guards(fenced), func(s *Snapshot) { s.Nodes[3].Guards = nil }), VerdictUnprotected,
-			"not protected against restarts: no guard on n4, boot fence of n4 not verified", "not protected against restarts: no guard on n4, boot fence of n4 not verified"},
+			"not protected against restarts: no guard on n4", "not protected against restarts: no guard on n4"},
 		"it cannot be seen": {func(s *Snapshot) {
 			for i := range s.Nodes {
 				s.Nodes[i].GuardsKnown = false
 			}
 		}, VerdictUnprotected, "protection against restarts is not known: guards cannot be seen", "protection against restarts is not known: guards cannot be seen"},
 		"degraded, and guarded":     {all(guards(fenced), down(1)), VerdictDegraded, "n2 down", ""},
-		"degraded, and not guarded": {down(1), VerdictDegraded, "n2 down; not protected against restarts: no guard, 4 boot fences not verified", "not protected against restarts: no guard, 4 boot fences not verified"},
+		"degraded, and not guarded": {down(1), VerdictDegraded, "n2 down; not protected against restarts: no guard", "not protected against restarts: no guard"},
 		"a danger outranks":         {all(guards(fenced), danger, down(1)), VerdictDanger, "locks with several tokens; n2 down", ""},
 		"two dangers":               {all(guards(fenced), danger, danger), VerdictDanger, "2 dangers, the first: locks with several tokens", ""},
 		"nothing can be locked":     {all(guards(fenced), danger, down(0, 1, 2)), VerdictUnavailable, "n1 down, n2 down, n3 down; locks with several tokens", ""},

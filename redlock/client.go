@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -268,10 +269,16 @@ func invalid(op, resource, detail string) error {
 	return &Error{Op: op, Resource: resource[:min(len(resource), 256)], Kind: ErrInvalid, detail: detail}
 }
 
+// ReservedPrefix begins the keys of this program: counters, canaries, fencing tokens. No lock may have
+// such a name.
+const ReservedPrefix = "redlockctl:"
+
 func checkResource(op, resource string) error {
 	switch {
 	case resource == "":
 		return invalid(op, resource, "the name of the resource is empty")
+	case strings.HasPrefix(resource, ReservedPrefix) && (op == "acquire" || op == "extend"):
+		return invalid(op, resource, "names that begin with "+ReservedPrefix+" belong to redlockctl, and no view shows them as locks")
 	case len(resource) > MostName:
 		return invalid(op, resource, fmt.Sprintf("the name of the resource has %d bytes, more than %d", len(resource), MostName))
 	}

@@ -52,6 +52,8 @@ type BootCheck struct {
 	// Rewrites is how often its present process was told to rewrite what its fence
 	// rests on: CONFIG REWRITE, and for [MethodACL] also ACL SAVE; −1 if it does not tell.
 	Rewrites int64
+	// Data is what becomes of its data after its next start.
+	Data NextData
 }
 
 // CheckBoot says whether a server would start fenced by its method. CONFIG GET
@@ -110,7 +112,7 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 		if c.Process.ExecStart != "" && len(t.Args) > 0 && filepath.IsAbs(t.Args[0]) && !strings.Contains(t.Args[0], "%") {
 			t.Main = "" // the file that the unit names is the one of the next start
 		}
-		c.BootVerdict = AssessBoot(t, method)
+		c.BootVerdict, c.Data = AssessBoot(t, method), AssessData(t)
 		_, _, err := t.readAll()
 		filesRead = err == nil
 	case c.File == "":

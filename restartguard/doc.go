@@ -24,7 +24,7 @@
 // # First contact, other guards, people
 //
 // A node that a guard does not know and finds fenced waits D from then. A serving
-// one is adopted, not verified, or fenced if [Fence] is asked for.
+// one is adopted, its start not seen yet, or fenced if [Fence] is asked for.
 //
 // Several guards may watch the same nodes, each by its own clock. A node that
 // was seen fenced and then serves in the same incarnation was let in by a guard whose

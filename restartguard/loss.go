@@ -52,8 +52,9 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	switch why {
 	case lossRestart:
 		fenced := o.Params.fenced() || o.Params.cordoned()
-		m.Known = !o.Configured && !o.Blind
-		m.Verified = m.Known && fenced
+		// Of a start that nobody could see an earlier unfenced one stays known.
+		m.Known = !o.Configured && !o.Blind || m.Known && !m.Verified
+		m.Verified = m.Known && fenced && !o.Configured && !o.Blind
 		m.AtStart, m.BootExposed, m.Rivals = true, 0, false
 		if !o.Blind && !fenced {
 			tell, told.cause = m.alarm, "started unfenced"
@@ -85,7 +86,7 @@ func (m *machine) howStarted(o *Observation) string {
 	switch fenced := o.Params.fenced() || o.Params.cordoned(); {
 	case o.Blind:
 		return "and whether it started fenced cannot be read"
-	case fenced && m.Known:
+	case fenced && m.Verified:
 		return "started fenced"
 	case fenced:
 		return "is fenced, but was configured before it was first seen: whether it started fenced is not known"
@@ -121,7 +122,7 @@ func (m *machine) firstContact(o *Observation) {
 		m.tell("first contact", "seen for the first time: serving, started fenced")
 		m.Cause = "started fenced"
 	default:
-		m.tell("first contact", "seen for the first time: serving, unverified: no start seen yet")
-		m.Cause = "adopted, not verified"
+		m.tell("first contact", "seen for the first time: serving, start not seen yet")
+		m.Cause = "adopted, start not seen yet"
 	}
 }

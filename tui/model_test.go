@@ -370,9 +370,9 @@ func TestTheVerdictSaysWhy(t *testing.T) {
 
 	plain := monitortest.Safe(monitortest.Epoch)
 	plain.Cluster.Verdict, plain.Cluster.Protected = monitor.VerdictUnprotected, false
-	plain.Cluster.Missing = "not protected against restarts: no guard, 5 boot fences not verified"
+	plain.Cluster.Missing = "not protected against restarts: no guard"
 	r.push(plain)
-	r.sees("UNPROTECTED not protected against restarts: no guard, 5 boot fences not verified · losing 3 nodes stops all locking")
+	r.sees("UNPROTECTED not protected against restarts: no guard · losing 3 nodes stops all locking")
 	r.seesNot("SAFE")
 
 	r.push(monitortest.Safe(monitortest.Epoch))

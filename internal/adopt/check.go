@@ -2,10 +2,8 @@ package adopt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,10 +84,6 @@ func Check(ctx context.Context, f Folder, getenv func(string) string) (*Progress
 	}
 	logins := checkLogins(ctx, nodes, secrets)
 	p := &Progress{Steps: []Step{loginStep(logins)}}
-	boots := make([]restartguard.BootVerdict, len(nodes))
-	for i, n := range nodes {
-		boots[i] = f.boot(ctx, n, guard.Nodes[i].Fence)
-	}
 	var s *monitor.Snapshot
 	if slices.ContainsFunc(logins, func(l login) bool { return l.err == nil }) {
 		if s, err = app.Look(ctx, ops, app.Aim{Most: checkTime}); err != nil {
@@ -98,6 +92,13 @@ func Check(ctx context.Context, f Folder, getenv func(string) string) (*Progress
 		p.Steps = append(p.Steps, guardStep(s))
 	} else {
 		p.Steps = append(p.Steps, Step{"guard", Next, "not known before the users are there", "sudo sh guard.sh"})
+	}
+	boots := make([]restartguard.BootVerdict, len(nodes))
+	for i, n := range nodes {
+		boots[i] = f.boot(ctx, n, guard.Nodes[i].Fence)
+		if s != nil {
+			proved(&boots[i], s.Node(n.Name()))
+		}
 	}
 	p.Steps = append(p.Steps, startSteps(nodes, boots)...)
 	p.Protected = !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.State != Done })
@@ -246,9 +247,9 @@ func stateSteps(s *monitor.Snapshot) []Step {
 // themselves where they can be read from here.
 func (f Folder) boot(ctx context.Context, n *redlock.Node, method restartguard.Method) restartguard.BootVerdict {
 	var v restartguard.BootVerdict
-	seen, err := os.ReadFile(filepath.Join(f.Path, n.Name(), seenFile))
+	seen, err := os.ReadFile(filepath.Join(f.Path, n.Name(), app.SeenFile))
 	if err == nil {
-		v = judgeSeen(string(seen), method)
+		v, _ = app.ReadSeen(f.Path, n.Name(), method)
 	} else {
 		v.Because = []string{"its files were not read yet"}
 	}
@@ -263,31 +264,15 @@ func (f Folder) boot(ctx context.Context, n *redlock.Node, method restartguard.M
 	return v
 }
 
-func judgeSeen(seen string, method restartguard.Method) restartguard.BootVerdict {
-	var names []string
-	texts := map[string]string{}
-	for line := range strings.Lines(seen) {
-		line = strings.TrimRight(line, "\r\n")
-		if name, ok := strings.CutPrefix(line, "# file: "); ok {
-			names = append(names, name)
-			texts[name] = ""
-		} else if len(names) > 0 {
-			texts[names[len(names)-1]] += line + "\n"
-		}
+// proved corrects what files say by what a guard has seen: a start shows more.
+func proved(v *restartguard.BootVerdict, n *monitor.Node) {
+	saw := func(boot announce.Boot) bool {
+		return slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot == boot })
 	}
-	if len(names) == 0 {
-		return restartguard.BootVerdict{Because: []string{"install.sh has read no file"}}
+	switch {
+	case saw(announce.BootUnfenced) && v.Boot == restartguard.BootFenced:
+		v.Boot, v.Because = restartguard.BootUnknown, []string{"its files say fenced, but a guard saw its last start unfenced: a restart shows which holds"}
+	case saw(announce.BootFenced) && v.Boot == restartguard.BootUnknown:
+		v.Boot = restartguard.BootFenced
 	}
-	read := func(pattern string) (files []restartguard.BootFile, err error) {
-		for _, name := range names {
-			if ok, _ := path.Match(pattern, name); ok || name == pattern {
-				files = append(files, restartguard.BootFile{Path: name, Text: texts[name]})
-			}
-		}
-		if len(files) == 0 && !strings.ContainsAny(pattern, "*?[") {
-			err = errors.New("install.sh has not read " + safetext.Escape(pattern))
-		}
-		return files, err
-	}
-	return restartguard.AssessBoot(restartguard.BootText{Main: names[0], Dir: path.Dir(names[0]), Read: read}, method)
 }

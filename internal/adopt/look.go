@@ -86,6 +86,8 @@ func persistence(n *monitor.Node) string {
 	switch {
 	case n.Persistent:
 		return "every write"
+	case n.Facts.AppendOnly == "yes" && n.Facts.AppendFsync == "always":
+		return "every write now, not verified for its next start"
 	case n.Facts.AppendOnly == "yes":
 		return "append only, fsync " + n.Facts.AppendFsync
 	case n.Facts.SaveKnown && n.Facts.Save != "":

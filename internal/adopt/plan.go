@@ -46,7 +46,6 @@ const (
 	opsConfig   = "ops.toml"
 	guardEnv    = "guard.env"
 	caFile      = "ca.pem"
-	seenFile    = "seen.conf"
 	runbook     = "RUNBOOK.md"
 	// madeByInit is in each folder of init, with and without a guard.
 	madeByInit = "servers.sh"

@@ -6,6 +6,7 @@ package app
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -35,6 +36,7 @@ type Spec struct {
 	Guarded  []*redlock.Node // what a guard of this cluster watches; empty: nothing is to be guarded
 	ReadOnly bool
 	Audit    string         // path of the audit log
+	Folder   string         // of the configuration; empty: it came from no file
 	Memory   string         // where a guard on this machine writes down what it knows; no path: nowhere
 	Record   record.Options // where what is seen is kept; no path: nowhere
 }
@@ -54,6 +56,9 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 		Audit:    cfg.Audit.Path,
 		Memory:   cfg.Guard.StateDir,
 		Record:   cfg.Record,
+	}
+	if cfg.Path != config.NodesFlag {
+		s.Folder = filepath.Dir(cfg.Path)
 	}
 	s.Guard.Cluster, s.Guard.N, s.Guard.Methods = cfg.Cluster.Name, len(nodes), Methods(cfg)
 	s.Monitor.ClusterName, s.Monitor.LockPatterns, s.Monitor.MaxTTL = cfg.Cluster.Name, cfg.Cluster.LockPatterns, cfg.Cluster.MaxTTL

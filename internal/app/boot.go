@@ -2,6 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +32,11 @@ type BootLook struct {
 // LookAtBoots looks at several nodes at the same time, and at the files of those of this
 // host, or at one file instead.
 func LookAtBoots(ctx context.Context, cfg *config.Config, looks []BootLook, file string) {
-	memory, memoryErr := Remembered(cfg)
+	memory, err := Remembered(cfg)
+	lookAtBoots(ctx, memory, err, looks, file)
+}
+
+func lookAtBoots(ctx context.Context, memory map[string]restartguard.Remembered, memoryErr error, looks []BootLook, file string) {
 	var all sync.WaitGroup
 	for i := range looks {
 		l := &looks[i]
@@ -50,48 +58,86 @@ func LookAtBoots(ctx context.Context, cfg *config.Config, looks []BootLook, file
 	all.Wait()
 }
 
-// BootSights are what findings need to know of how the nodes start. It looks at
-// them, and at the files of those of this host.
-func BootSights(ctx context.Context, cfg *config.Config) map[string]finding.BootSight {
-	var looks []BootLook
-	for _, name := range NodeNames(cfg) {
-		if n, method, err := NodeOf(cfg, name); err == nil && method.Kind != restartguard.MethodNone {
-			looks = append(looks, BootLook{Node: n, Method: method})
+// bootSights are what can be told of how the nodes start: by the files of those of this host, by what
+// [SeenFile] of the configuration's folder has of others, and by what a guard on this host remembers.
+func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
+	looks := make([]BootLook, len(s.Nodes))
+	for i, n := range s.Nodes {
+		looks[i] = BootLook{Node: n, Method: s.Guard.Methods[n.Name()]}
+		if looks[i].Method.Kind == restartguard.MethodNone {
+			looks[i].Method = restartguard.Method{} // only its data are looked at
 		}
 	}
-	LookAtBoots(ctx, cfg, looks, "")
-	memory, _ := Remembered(cfg)
+	memory, err := remembered(s.Memory)
+	lookAtBoots(ctx, memory, err, looks, "")
 	sights := make(map[string]finding.BootSight, len(looks))
-	for _, l := range looks {
-		m, ok := memory[l.Node.Name()]
-		s := finding.BootSight{Guarded: ok && m.Addr == l.Node.Addr(), StartedUnfenced: l.Check.StartedUnfenced}
-		// Firm is only what the files or the command line show.
-		switch {
-		case l.Err != nil:
-		case l.Check.Boot == restartguard.BootFenced && l.Check.Form != restartguard.FormUnknown:
-			s.Form = finding.BootFirm
-		case l.Check.Boot == restartguard.BootFragile:
-			s.Form = finding.BootFragile
-		case l.Check.Boot == restartguard.BootUnfenced && l.Check.Form != restartguard.FormUnknown:
-			s.Form = finding.BootUnfenced
+	for i, l := range looks {
+		name := l.Node.Name()
+		m, ok := memory[name]
+		ok = ok && m.Addr == l.Node.Addr()
+		sight := finding.BootSight{Guarded: ok, StartedUnfenced: ok && m.Known && !m.Verified, DataKnown: l.Check.Data.Known, DataWeak: l.Check.Data.Weak}
+		if method := s.Guard.Methods[name]; method.Kind != restartguard.MethodNone {
+			looks[i].form(&sight, s.Folder, method)
 		}
-		if s.Form == finding.BootFragile || s.Form == finding.BootUnfenced {
-			s.Evidence = strings.Join(l.Check.Because, "; ")
-			if len(l.Check.Do) > 0 {
-				do := strings.Join(l.Check.Do, "; ")
-				s.Remedy = strings.ToUpper(do[:1]) + do[1:] + ". redlockctl node boot-fence " + safetext.Escape(l.Node.Name()) + " prints the lines."
-			}
-		}
-		sights[l.Node.Name()] = s
+		sights[name] = sight
 	}
 	return sights
+}
+
+// form is how the node starts: firm is only what the files or the command line show.
+func (l *BootLook) form(s *finding.BootSight, folder string, method restartguard.Method) {
+	v := l.Check.BootVerdict
+	if seen, ok := ReadSeen(folder, l.Node.Name(), method); ok && (l.Err != nil || v.Boot == restartguard.BootUnknown || v.Form == restartguard.FormUnknown) {
+		v, l.Err = seen, nil
+	}
+	switch {
+	case l.Err != nil || v.Form == restartguard.FormUnknown:
+	case v.Boot == restartguard.BootFenced:
+		s.Form = finding.BootFirm
+	case v.Boot == restartguard.BootFragile:
+		s.Form = finding.BootFragile
+	case v.Boot == restartguard.BootUnfenced:
+		s.Form = finding.BootUnfenced
+	}
+	if s.Form == finding.BootFragile || s.Form == finding.BootUnfenced {
+		s.Evidence = strings.Join(v.Because, "; ")
+		if len(v.Do) > 0 {
+			do := strings.Join(v.Do, "; ")
+			s.Remedy = strings.ToUpper(do[:1]) + do[1:] + ". redlockctl node boot-fence " + safetext.Escape(l.Node.Name()) + " prints the lines."
+		}
+	}
+}
+
+// bootsEvery is how often the files are looked at again by what stays.
+const bootsEvery = 30 * time.Second
+
+// followBoots tells a monitor how the nodes start, again and again until ctx ends.
+func followBoots(ctx context.Context, s Spec, mon *observe.Monitor) {
+	for sleep.For(ctx, bootsEvery) == nil {
+		mon.Booted(bootSights(ctx, s))
+	}
+}
+
+// SeenFile is, in a folder for each node beside a configuration that init has written, what
+// install.sh has read in the server's files.
+const SeenFile = "seen.conf"
+
+// ReadSeen is how a node starts by its [SeenFile]; false: there is none.
+func ReadSeen(folder, node string, method restartguard.Method) (restartguard.BootVerdict, bool) {
+	if folder == "" || filepath.Base(node) != node {
+		return restartguard.BootVerdict{}, false
+	}
+	seen, err := os.ReadFile(filepath.Join(folder, node, SeenFile))
+	if err != nil {
+		return restartguard.BootVerdict{}, false
+	}
+	return AssessSeen(string(seen), method), true
 }
 
 // Examine watches the cluster for this long, and for as long as the first view
 // takes beyond it, if that is not bounded.
 func Examine(ctx context.Context, cfg *config.Config, span time.Duration, of Aim) (s *monitor.Snapshot, err error) {
 	err = Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
-		mon.Booted(BootSights(ctx, cfg))
 		began := time.Now()
 		if _, err := Decided(ctx, mon, of); err != nil {
 			return err
@@ -101,4 +147,34 @@ func Examine(ctx context.Context, cfg *config.Config, span time.Duration, of Aim
 		return ctx.Err()
 	})
 	return s, err
+}
+
+// AssessSeen is how a node starts by the text of a [SeenFile].
+func AssessSeen(seen string, method restartguard.Method) restartguard.BootVerdict {
+	var names []string
+	texts := map[string]string{}
+	for line := range strings.Lines(seen) {
+		line = strings.TrimRight(line, "\r\n")
+		if name, ok := strings.CutPrefix(line, "# file: "); ok {
+			names = append(names, name)
+			texts[name] = ""
+		} else if len(names) > 0 {
+			texts[names[len(names)-1]] += line + "\n"
+		}
+	}
+	if len(names) == 0 {
+		return restartguard.BootVerdict{Because: []string{"install.sh has read no file"}}
+	}
+	read := func(pattern string) (files []restartguard.BootFile, err error) {
+		for _, name := range names {
+			if ok, _ := path.Match(pattern, name); ok || name == pattern {
+				files = append(files, restartguard.BootFile{Path: name, Text: texts[name]})
+			}
+		}
+		if len(files) == 0 && !strings.ContainsAny(pattern, "*?[") {
+			err = errors.New("install.sh has not read " + safetext.Escape(pattern))
+		}
+		return files, err
+	}
+	return restartguard.AssessBoot(restartguard.BootText{Main: names[0], Dir: path.Dir(names[0]), Read: read}, method)
 }

@@ -24,10 +24,14 @@ import (
 // nothing if it never ran. A memory that cannot be read is an error: it may say what
 // must be known.
 func Remembered(cfg *config.Config) (map[string]restartguard.Remembered, error) {
-	if cfg.Guard.StateDir == "" {
+	return remembered(cfg.Guard.StateDir)
+}
+
+func remembered(dir string) (map[string]restartguard.Remembered, error) {
+	if dir == "" {
 		return nil, nil
 	}
-	m, err := restartguard.ReadMemory(cfg.Guard.StateDir)
+	m, err := restartguard.ReadMemory(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("what the guard remembers cannot be read: %w", err)
 	}
@@ -270,17 +274,17 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 		if m, ok := g.memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
 			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known && m.Known {
-				one.BootFence = "not verified"
+				one.BootFence = view.StartedUnfenced
 				if m.Verified {
-					one.BootFence = "verified"
+					one.BootFence = view.StartedFenced
 				}
 			}
 		}
 		if boot, ok := boots[n.Name]; ok {
 			one.Known = boot != announce.BootUnknown.String()
 			one.BootFence = cmp.Or(map[string]string{
-				announce.BootFenced.String(): "verified", announce.BootUnfenced.String(): "not verified",
-			}[boot], "unknown")
+				announce.BootFenced.String(): view.StartedFenced, announce.BootUnfenced.String(): view.StartedUnfenced,
+			}[boot], view.StartUnseen)
 		}
 		if w, ok := waits[n.Name]; ok {
 			one.RejoinMs, one.Cause = new(w.left.Milliseconds()), w.cause

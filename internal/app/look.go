@@ -43,6 +43,10 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	wg.Go(crash.Safe(func() { mon.Run(run) }))
 	defer wg.Wait()
 	defer stop()
+	if !of.Locks && !of.Nodes && of.Keys == nil { // findings and the verdict are asked for
+		mon.Booted(bootSights(run, s))
+		wg.Go(crash.Safe(func() { followBoots(run, s, mon) }))
+	}
 	return f(mon)
 }
 

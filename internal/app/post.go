@@ -234,6 +234,7 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 		return func() {}
 	}
 	mon.Guarded(func() monitor.GuardView { return sightOf(guard) })
+	wg.Go(crash.Safe(func() { mon.Booted(bootSights(ctx, plan.Spec)); followBoots(ctx, plan.Spec, mon) }))
 	wg.Go(crash.Safe(func() { vouch(ctx, mon, guard) }))
 	about.Export = d.record(ctx, &wg, plan, mon, guard)
 	with := about

@@ -78,6 +78,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metr
 	run, stop := context.WithCancel(ctx)
 	ses.stop = stop
 	ses.wg.Go(crash.Safe(func() { mon.Run(run) }))
+	ses.wg.Go(crash.Safe(func() { mon.Booted(bootSights(run, s)); followBoots(run, s, mon) }))
 	recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus)
 	acted(run, &ses.wg, s.Audit, ses.cluster, mon)
 	ses.export = exported(run, &ses.wg, ses.cluster, mon)

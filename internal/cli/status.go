@@ -37,7 +37,8 @@ quorum again; if no guard runs, that nothing lets them rejoin.
 
 The verdict is the worst that holds: unavailable (no quorum serves), danger (two
 clients may hold one lock), degraded (not all masters serve), unprotected (a
-restart may give a vote twice: no guard is seen, or a boot fence is not verified),
+restart may give a vote twice: no guard is seen, a node started unfenced, or it is
+not known how one would start),
 safe. What is missing is said behind it.
 
 The exit code says whether locks can be taken, not whether they are safe: 0 when a

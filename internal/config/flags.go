@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// NodesFlag is the path of a configuration that came from the command line.
+const NodesFlag = "--nodes"
+
 // Flags are a cluster that is named on the command line, without any file.
 type Flags struct {
 	// Nodes are addresses as in the configuration, and dns+tcp://NAME:PORT (each address
@@ -30,7 +33,7 @@ type Flags struct {
 // FromFlags is the cluster that flags name, under the rules of a file. A name with several
 // addresses is looked up; no node is contacted.
 func FromFlags(ctx context.Context, flags Flags, getenv func(string) string, opt Options) (*Set, error) {
-	f := &configFile{path: "--nodes", Options: opt, unlimited: flags.MaxTTL == ""}
+	f := &configFile{path: NodesFlag, Options: opt, unlimited: flags.MaxTTL == ""}
 	cluster, defaults := map[string]any{}, map[string]any{}
 	put := func(in map[string]any, key, value string) {
 		if value != "" {

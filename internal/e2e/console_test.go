@@ -43,7 +43,7 @@ func forceRelease(t *testing.T, bin string) {
 		term.shows(node, "● serving")
 	}
 	term.shows("redlockctl", "e2e", "5 nodes", "quorum 3")
-	term.shows("UNPROTECTED", "5 boot fences not verified")
+	term.shows("UNPROTECTED", "no guard")
 
 	c.run(t, "acquire", "job:1", "--ttl", "60s")
 	term.shows("job:1", "held", "5/5")
@@ -303,7 +303,7 @@ func crashFenceRejoin(t *testing.T, bin string) {
 	c := newCluster(t, bin, "3s")
 	term := c.terminal(t, 120, 40)
 	// The guard verifies a restart of a server that it saw before it.
-	term.shows("n2", "● serving", "unverified: no start seen yet")
+	term.shows("n2", "● serving", "start not seen yet")
 	if err := c.servers[1].Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func newCatalogue() catalogue {
 	add("cluster_serving_nodes", "Nodes that accept writes now.")
 	add("cluster_spare_nodes", "How many more nodes may fail before nothing can be locked; below 0 nothing can be locked now.")
 	add("cluster_lockable", "1 while a quorum of nodes serves, 0 while nothing can be locked; missing while it is not known.")
-	add("cluster_protected", "1 while no restart can give a vote twice, as far as is known: each node has a guard and started fenced, or is fully persistent.")
+	add("cluster_protected", "1 while no restart can give a vote twice, as far as is known: each node has a guard and started fenced, would do so by its files, or is fully persistent. Missing while a start was not seen yet and nothing else is wrong.")
 	add("cluster_quorum_return_seconds", "Time until the guard restores a quorum: 0 while there is one, +Inf if it does not come back by itself.")
 
 	add("node_up", "1 while the node answers.", "node")
@@ -169,7 +169,9 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 		o.put("cluster_spare_nodes", float64(c.CanLose))
 		o.put("cluster_lockable", truth(c.Serving >= c.Quorum))
 	}
-	o.put("cluster_protected", truth(s.Cluster.Protected))
+	if !s.Cluster.StartsUnseen { // what is not known is missing
+		o.put("cluster_protected", truth(s.Cluster.Protected))
+	}
 	for _, n := range s.Nodes {
 		name := label(n.Name)
 		up := true

@@ -128,7 +128,7 @@ func TestAFindingThatChanges(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: *monitortest.Safe(now)}
 	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
-	titles := []string{"boot fences of n1, n2 not verified yet", "the boot fence of n1 is not verified yet", "the boot fence of n1 is not verified yet", ""}
+	titles := []string{"start of n1, n2 not seen yet", "start of n1 not seen yet", "start of n1 not seen yet", ""}
 	w := begin(t, path, from, now)
 	for i, title := range titles {
 		from.s.Version, from.s.Findings = uint64(i+1), nil

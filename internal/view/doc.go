@@ -70,6 +70,7 @@ type NodeDoc struct {
 	DriftBoundPPM      *float64        `json:"drift_bound_ppm,omitempty"`
 	MinReplicasToWrite *int64          `json:"min_replicas_to_write,omitempty"`
 	Persistent         bool            `json:"persistent"`
+	DurabilityDoubt    *safetext.Text  `json:"durability_doubt,omitempty"`
 	MaxmemoryPolicy    *safetext.Text  `json:"maxmemory_policy,omitempty"`
 	Replicas           int             `json:"replicas"`
 	Clients            int             `json:"clients"`
@@ -84,6 +85,9 @@ func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
 		RunID: safetext.Optional(n.RunID), Version: safetext.Optional(n.Version), Role: safetext.Optional(n.Role), UptimeMs: n.Uptime.Milliseconds(),
 		Locks: n.Locks, RTTus: n.RTT.Microseconds(), Persistent: n.Persistent, MaxmemoryPolicy: safetext.Optional(n.Eviction),
 		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes),
+	}
+	if _, doubt := n.Facts.Durable(); !n.Persistent {
+		doc.DurabilityDoubt = safetext.Optional(doubt)
 	}
 	if !n.Since.IsZero() {
 		doc.StateForMs = new(max(0, now.Sub(n.Since).Milliseconds()))

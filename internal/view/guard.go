@@ -113,21 +113,28 @@ func (g *Guard) NotBefore(n *monitor.Node, now time.Time) (time.Time, bool) {
 	return at, known && at.After(now)
 }
 
-// BootFence is how a node started last: verified, not verified or unknown.
+// How a node started last, as far as a guard saw.
+const (
+	StartedFenced   = "verified"
+	StartedUnfenced = "started unfenced"
+	StartUnseen     = "start not seen yet"
+)
+
+// BootFence is how a node started last: one of these three.
 func (g *Guard) BootFence(n *monitor.Node) string {
 	if s, ok := g.Status[n.Name]; ok && s.Known {
 		if s.Verified {
-			return "verified"
+			return StartedFenced
 		}
-		return "not verified"
+		return StartedUnfenced
 	}
-	word := "unknown"
+	word := StartUnseen
 	for _, one := range n.Guards {
 		switch one.Boot {
 		case announce.BootUnfenced:
-			return "not verified"
+			return StartedUnfenced
 		case announce.BootFenced:
-			word = "verified"
+			word = StartedFenced
 		}
 	}
 	return word

@@ -63,14 +63,14 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		return Cell{Text: "guard: " + c.Whole(s.Err), Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseServing && s.Known, len(n.Guards) > 0 && !ok:
 		switch g.BootFence(n) {
-		case "verified":
+		case StartedFenced:
 			return Cell{Text: "boot fence verified"}
-		case "not verified":
-			return Cell{Text: "boot fence not verified !", Tone: Warn}
+		case StartedUnfenced:
+			return Cell{Text: "started unfenced !", Tone: Warn}
 		}
-		return Cell{Text: "unverified: no start seen yet", Tone: Dim}
+		return Cell{Text: StartUnseen, Tone: Dim}
 	case ok && s.Phase == restartguard.PhaseServing:
-		return Cell{Text: "unverified: no start seen yet", Tone: Dim}
+		return Cell{Text: StartUnseen, Tone: Dim}
 	case n.State == monitor.NodeUnknown, g.Here, !n.GuardsKnown && len(g.Others) > 0:
 		return Cell{Text: c.Ellipsis, Tone: Dim}
 	case !n.GuardsKnown: // it may not be read, or was not recorded
@@ -141,7 +141,7 @@ type GuardDoc struct {
 	State        string        `json:"state"` // as it is seen now
 	Method       string        `json:"method"`
 	Known        bool          `json:"known"`      // the guard has met this incarnation of it
-	BootFence    string        `json:"boot_fence"` // verified, not verified, or unknown
+	BootFence    string        `json:"boot_fence"` // verified, started unfenced, or start not seen yet
 	Incarnations int           `json:"incarnations,omitempty"`
 	Cordoned     bool          `json:"cordoned,omitempty"`
 	RejoinMs     *int64        `json:"rejoin_ms,omitempty"`
@@ -165,7 +165,7 @@ func GuardColumns(stopped bool) []Column[GuardDoc] {
 		Name: "REJOINS IN", Help: "time until the guard lets it rejoin", Compare: byRejoin, Fields: []string{"rejoin_ms"},
 		Cell: func(c *Context, n GuardDoc) Cell { return c.orNone(n.Rejoins(stopped)) },
 	}, {
-		Name: "BOOT FENCE", Help: "whether its last start was fenced, as far as a guard saw: verified, not verified, unknown", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
+		Name: "BOOT FENCE", Help: "whether its last start was fenced, as far as a guard saw: `verified`, `started unfenced`, `start not seen yet`", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
 		Cell: textOf(func(n GuardDoc) string { return n.BootFence }),
 	}, {
 		Name: "INCARNATIONS", Help: "how many incarnations the guard has seen", Fields: []string{"incarnations"}, Compare: compareBy(func(n GuardDoc) int { return n.Incarnations }), Right: true,
@@ -220,7 +220,7 @@ type GuardsDoc struct {
 func (g GuardsDoc) Guard(s *monitor.Snapshot) Guard {
 	var list []restartguard.NodeStatus
 	for i, one := range g.Nodes {
-		status := restartguard.NodeStatus{Node: s.Nodes[i].Name, Known: one.BootFence != "unknown", Verified: one.BootFence == "verified", Phase: restartguard.PhaseServing}
+		status := restartguard.NodeStatus{Node: s.Nodes[i].Name, Known: one.BootFence != StartUnseen, Verified: one.BootFence == StartedFenced, Phase: restartguard.PhaseServing}
 		if one.RejoinMs != nil {
 			status.Phase, status.Until = restartguard.PhaseFenced, s.At.Add(time.Duration(*one.RejoinMs)*time.Millisecond)
 			status.Reason = one.Cause

@@ -88,12 +88,12 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "ROLE", Help: "`master`; anything else cannot be a Redlock master", Compare: compareBy(func(n *monitor.Node) string { return n.Role }), Fields: []string{"role"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.Role }),
 	}, {
-		Name: "PERSISTENT", Help: "`yes`: every write is on disk before it is answered. `no` is right for lock masters under a guard", Compare: compareBy(func(n *monitor.Node) string { return strconv.FormatBool(n.Persistent) }), Fields: []string{"persistent"}, Wide: true,
+		Name: "PERSISTENT", Help: "`yes`: every write is on disk before it is answered, and the next start is known to load it; `not verified`: the settings say so, and it is not known of the next start. `no` is right for lock masters under a guard", Compare: compareBy(persistence), Fields: []string{"persistent", "durability_doubt"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string {
 			if n.RunID == "" {
 				return ""
 			}
-			return map[bool]string{true: "yes", false: "no"}[n.Persistent]
+			return persistence(n)
 		}),
 	}, {
 		Name: "EVICTION", Help: "`maxmemory-policy`; any policy but `noeviction` can remove locks", Compare: compareBy(func(n *monitor.Node) string { return n.Eviction }), Fields: []string{"maxmemory_policy"}, Wide: true,
@@ -221,14 +221,27 @@ func NodeFacts(c *Context, n *monitor.Node) []Fact {
 	return facts
 }
 
+// persistence is whether every write of a node outlives a crash.
+func persistence(n *monitor.Node) string {
+	switch _, doubt := n.Facts.Durable(); {
+	case n.Persistent:
+		return "yes"
+	case doubt != "":
+		return "not verified"
+	}
+	return "no"
+}
+
 func serverFacts(c *Context, n *monitor.Node) []Fact {
 	server := "version " + c.Whole(n.Version) + ", role " + c.Whole(n.Role) + ", up " + Age(n.Uptime)
 	if n.Restarts > 0 {
 		server += ", " + Plural(n.Restarts, "restart") + " seen"
 	}
 	data := "kept in memory alone: a restart forgets every lock"
-	if n.Persistent {
+	if _, doubt := n.Facts.Durable(); n.Persistent {
 		data = "persistent: every write is synced"
+	} else if doubt != "" {
+		data = "durability not verified: " + c.Whole(doubt)
 	}
 	if f := n.Facts; f.AppendOnly != "" {
 		data += " (appendonly " + c.Whole(f.AppendOnly)

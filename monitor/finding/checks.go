@@ -152,7 +152,11 @@ func unsafePersistence(k known, n *monitor.Node, f *found) bool {
 	if p := monitor.ProtectionOf(n, k.guard); p != monitor.ProtectionNone && p != monitor.ProtectionHidden {
 		return false
 	}
+	_, doubt := n.Facts.Durable()
 	switch {
+	case doubt != "":
+		f.Remedy = "Let a guard fence it after each start (redlockctl guard), or have appendonly yes, appendfsync always and no-appendfsync-on-rewrite no in its command line or file, and restart it."
+		return f.seen("appendonly yes with appendfsync always, but durability not verified: %s", doubt)
 	case n.Facts.AppendOnly == "yes":
 		return f.seen("appendonly yes, but appendfsync %s", cmp.Or(n.Facts.AppendFsync, "unknown"))
 	case n.Facts.SaveKnown && n.Facts.Save != "":

@@ -63,26 +63,26 @@ func lostByStart(k known, n *monitor.Node, f *found) {
 	}
 }
 
-// bootFenceUnverified: a guard watches the nodes and has seen none of their starts.
-func bootFenceUnverified(k known, f *found) bool {
+// startsUnseen: a guard watches the nodes and has seen none of their starts yet. Where their
+// files say that the next one is fenced, that is normal.
+func startsUnseen(k known, f *found) bool {
 	var names []string
 	f.Severity = monitor.SeverityInfo
 	for i := range k.Nodes {
 		n := &k.Nodes[i]
-		if g, here := k.guardOf(n.Name); monitor.ProtectionOf(n, k.guard) == monitor.ProtectionUnverified && n.State.Readable() {
+		if g, here := k.guardOf(n.Name); monitor.ProtectionOf(n, k.guard) == monitor.ProtectionUnseen && n.State.Readable() {
 			f.Severity = monitor.SeverityWarning
-		} else if !here || g.Known {
+		} else if seen := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot != announce.BootUnknown }); seen || g.Known || !here && len(n.Guards) == 0 {
 			continue
 		}
 		names = append(names, n.Name)
 	}
 	which := strings.Join(names, ", ")
-	f.Title = "boot fences of " + which + " not verified yet"
-	if len(names) == 1 {
-		f.Title = "the boot fence of " + which + " is not verified yet"
-		f.Remedy = "Restart it while the guard watches, and wait until it has rejoined."
+	f.Title = "start of " + which + " not seen yet"
+	if f.Severity == monitor.SeverityInfo {
+		f.Consequence = "Nothing is wrong: they lose nothing by a crash, or would start fenced after it. A restart proves it."
 	}
-	return len(names) > 0 && f.seen("no start of %s has been seen", which)
+	return len(names) > 0 && f.seen("no guard has seen a start of %s", which)
 }
 
 // staysFenced: a guard lets a node rejoin after D. If a node stays fenced for much longer, no
@@ -140,9 +140,12 @@ func bootFinding(k known, n *monitor.Node, f *found) bool {
 		}
 		return f.seen("%s", text)
 	}
-	if boot.StartedUnfenced {
+	switch {
+	case boot.StartedUnfenced:
 		lostByStart(k, n, f)
 		return f.seen("its last start was unfenced, according to the memory of a guard on this host")
+	case n.StartedUnfenced:
+		return f.seen("its last start that a guard saw was unfenced")
 	}
 	f.Title = "its boot fence does not last"
 	f.Consequence = "After one CONFIG REWRITE or ACL SAVE, by anybody, it starts unfenced and can vote a second time until a guard has fenced it."

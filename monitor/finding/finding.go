@@ -328,6 +328,10 @@ type BootSight struct {
 	StartedUnfenced bool
 	Evidence        string // for Form
 	Remedy          string // empty: the declared one
+	// DataKnown: it can be told what its next start does with its data; DataWeak is why it would not
+	// load every write, empty: it would.
+	DataKnown bool
+	DataWeak  string
 }
 
 // guardOf returns what the guard in this process knows of a node.

@@ -253,11 +253,11 @@ func allChecks() []check {
 		why:   "When it is down nothing can be locked, and a crash loses every lock.",
 		do:    "Use three or five independent masters.",
 	}, {
-		id: "boot-fence-unverified", part: aboutMemory, severity: monitor.SeverityWarning, after: agreed, before: settles, find: once(bootFenceUnverified),
-		title: "boot fences not verified yet",
-		why:   "A missing boot fence shows only at the first crash.",
-		do:    "Restart one node after the other while the guard watches, and wait until each has rejoined.",
-		more:  "No guard has seen these nodes start. Info for a durable node.",
+		id: "boot-fence-unverified", part: aboutMemory, severity: monitor.SeverityWarning, after: agreed, before: settles, find: once(startsUnseen),
+		title: "start not seen yet",
+		why:   "It is not known whether these nodes would start fenced after a crash.",
+		do:    "Find out how they would start: redlockctl node boot-fence NAME --verify on their hosts, or redlockctl init --check. Or restart one after the other while the guard watches: redlockctl restart.",
+		more:  "Normal after the adoption of running masters. Info where their files, as seen from here, say that they would start fenced, and for a durable node.",
 	}}
 }
 

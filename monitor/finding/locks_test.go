@@ -54,8 +54,8 @@ func TestTitlesCount(t *testing.T) {
 		}
 	}
 	for n, want := range map[int][3]string{
-		1: {"a replica is attached", "a key was evicted", "the boot fence of n1 is not verified yet"},
-		2: {"replicas attached", "keys were evicted", "boot fences of n1, n2 not verified yet"},
+		1: {"a replica is attached", "a key was evicted", "start of n1 not seen yet"},
+		2: {"replicas attached", "keys were evicted", "start of n1, n2 not seen yet"},
 	} {
 		s := goodScene()
 		s.Nodes[0].Replicas, s.Nodes[0].Facts.Evicted = n, int64(n)

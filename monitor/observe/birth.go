@@ -8,9 +8,11 @@ import (
 
 // noteBirth takes note of how the server of a new incarnation was met.
 func noteBirth(f *monitor.Facts, state monitor.NodeState, uptime time.Duration, at time.Time) {
-	f.OpenAt = time.Time{}
-	// Who was out of sight for longer may have waited closed, and been opened.
-	if state == monitor.NodeServing && uptime <= youngLife {
+	switch {
+	case state == monitor.NodeFenced, state == monitor.NodeCordoned:
+		f.OpenAt = time.Time{}
+	case state == monitor.NodeServing && uptime <= youngLife:
+		// Who was out of sight for longer may have waited closed, and been opened.
 		f.OpenAt = at
 	}
 }

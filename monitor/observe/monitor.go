@@ -464,6 +464,10 @@ func (m *Monitor) Booted(boots map[string]finding.BootSight) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.world.findings.Booted(boots)
+	for _, w := range m.world.nodes {
+		w.booted(boots[w.Name])
+	}
+	m.hurry()
 }
 
 // task is what the state of all wants of a follower.

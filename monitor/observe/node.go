@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
+	"redlockctl/monitor/finding"
 	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
 )
@@ -51,6 +52,7 @@ type guardsSight struct {
 type watch struct {
 	monitor.Node
 	probed bool
+	kept   bool              // what it had on disk before the last look is still there, also where it has restarted
 	served bool              // it accepted writes when it was last readable
 	base   monitor.NodeState // as the probe says
 	denied error             // why the scan may not look; nil: it may
@@ -111,11 +113,18 @@ func (w *watch) answered(s sight) (restarted bool) {
 	}
 	if s.guards != nil {
 		w.Guards, w.GuardsKnown, w.GuardsDenied = s.guards.all, s.guards.known, !s.guards.known
+		w.noteStarts()
 	}
 	if s.open != nil {
 		w.Facts.Open = *s.open
 	}
 	w.base, w.Err = w.assess()
+	was := w.Persistent
+	if _, whole := s.config["appendonly"]; whole && s.info != nil {
+		w.Facts.NoteData()
+	}
+	w.Persistent, _ = w.Facts.Durable()
+	w.kept = was && w.Persistent
 	if restarted {
 		noteBirth(&w.Facts, w.base, w.Uptime, s.received)
 	}
@@ -132,8 +141,23 @@ func (w *watch) incarnation(at time.Time) table.Incarnation {
 		Started: started,
 		Fenced:  w.base == monitor.NodeFenced,
 		Keys:    w.Keys != 0,
-		Durable: w.Persistent,
+		Durable: w.kept,
 	}
+}
+
+// noteStarts remembers an unfenced start that a guard tells of, until one tells of a fenced one.
+func (w *watch) noteStarts() {
+	told := func(boot announce.Boot) bool {
+		return slices.ContainsFunc(w.Guards, func(g announce.Guard) bool { return g.Boot == boot })
+	}
+	w.StartedUnfenced = told(announce.BootUnfenced) || w.StartedUnfenced && !told(announce.BootFenced)
+}
+
+// booted takes in how the node will start, as far as its files and command line tell.
+func (w *watch) booted(s finding.BootSight) {
+	w.StartsFenced = s.Form == finding.BootFirm
+	w.Facts.Data.NextKnown, w.Facts.Data.NextWeak = s.DataKnown, s.DataWeak
+	w.Persistent, _ = w.Facts.Durable()
 }
 
 // failed takes in a probe that brought nothing.
@@ -204,6 +228,7 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	}
 	if restarted {
 		w.Restarts++
+		w.Facts.Data.Loaded, w.Facts.Data.Settled = false, false
 	}
 	set := func(to *string, field string) {
 		if v, ok := info[field]; ok {
@@ -276,9 +301,6 @@ func (w *watch) readConfig(config map[string]string) {
 	w.Facts.ReadConfig(config)
 	if v, ok := config["maxmemory-policy"]; ok {
 		w.Eviction = safetext.Escape(v)
-	}
-	if v, ok := config["appendonly"]; ok {
-		w.Persistent = v == "yes" && config["appendfsync"] == "always"
 	}
 	switch {
 	case w.MinReplicasToWrite < 0:

@@ -23,7 +23,7 @@ var infoSections = [...]string{"server", "replication", "memory", "persistence",
 // fenceParameters are read with every probe, so that a fence shows at once.
 var fenceParameters = [...]string{"min-replicas-to-write", "min-replicas-max-lag"}
 
-var otherParameters = [...]string{"maxmemory-policy", "appendonly", "appendfsync"}
+var otherParameters = [...]string{"maxmemory-policy", "appendonly", "appendfsync", "no-appendfsync-on-rewrite"}
 
 // What a node may send for one question of a probe, and in one exchange, in bytes.
 const (
@@ -192,11 +192,11 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 	configs := make([]*redis.MapStringStringCmd, len(params))
 	var guards *redis.StringSliceCmd
 	err := p.Pipeline(ctx, func(pipe redis.Pipeliner) {
+		for k, param := range params { // first: INFO then counts what was set before it was read
+			configs[k] = pipe.ConfigGet(ctx, param)
+		}
 		for k, section := range sections {
 			infos[k] = pipe.Info(ctx, section)
-		}
-		for k, param := range params {
-			configs[k] = pipe.ConfigGet(ctx, param)
 		}
 		guards = pipe.PubSubChannels(ctx, announce.Pattern)
 	})

@@ -207,12 +207,12 @@ func TestFirstLookAfterALoss(t *testing.T) {
 		left time.Duration
 		want monitor.LockState
 	}{
-		"old servers have forgotten nothing":      {func(r *rig, _ int) Incarnation { return Incarnation{Started: r.now.Add(-time.Hour)} }, 20 * time.Second, monitor.LockOrphaned},
-		"one node is fenced":                      {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-time.Hour), Fenced: i == 4} }, 20 * time.Second, monitor.LockMayBeHeld},
-		"one node has just restarted":             {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-ago(i == 4, 5*time.Second))} }, 20 * time.Second, monitor.LockMayBeHeld},
-		"it restarted, and the copy was extended": {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-ago(i == 4, 5*time.Second))} }, 28 * time.Second, monitor.LockMayBeHeld},
-		"it restarted more than max TTL ago":      {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-ago(i == 4, 32*time.Second))} }, 28 * time.Second, monitor.LockOrphaned},
-		"one has just restarted and is durable":   {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now, Durable: true} }, 20 * time.Second, monitor.LockOrphaned},
+		"old servers have forgotten nothing":       {func(r *rig, _ int) Incarnation { return Incarnation{Started: r.now.Add(-time.Hour)} }, 20 * time.Second, monitor.LockOrphaned},
+		"one node is fenced":                       {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-time.Hour), Fenced: i == 4} }, 20 * time.Second, monitor.LockMayBeHeld},
+		"one node has just restarted":              {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-ago(i == 4, 5*time.Second))} }, 20 * time.Second, monitor.LockMayBeHeld},
+		"it restarted, and the copy was extended":  {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-ago(i == 4, 5*time.Second))} }, 28 * time.Second, monitor.LockMayBeHeld},
+		"it restarted more than max TTL ago":       {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now.Add(-ago(i == 4, 32*time.Second))} }, 28 * time.Second, monitor.LockOrphaned},
+		"durable now, it may not have been before": {func(r *rig, i int) Incarnation { return Incarnation{Started: r.now, Durable: true} }, 20 * time.Second, monitor.LockMayBeHeld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(5, ttl)

@@ -27,7 +27,7 @@ type Incarnation struct {
 	Started time.Time // it did not start after that
 	Fenced  bool      // by a guard or since its start: it refuses writes, and somebody knows of a loss
 	Keys    bool      // it has keys
-	Durable bool      // it forgets nothing: every write is on disk before it is answered
+	Durable bool      // it has what the one before had: every write was on disk before it was answered; of a restart that was seen
 }
 
 // Met takes in the first answer of node i at all.
@@ -35,7 +35,6 @@ func (t *Table) Met(i int, s Incarnation, now time.Time) {
 	n := &t.nodes[i]
 	n.sealed = s.Fenced
 	switch {
-	case s.Durable:
 	case s.Fenced:
 		n.loss = loss{known: true, at: t.Moment(now)}
 	default:
