@@ -57,11 +57,14 @@ func (c Counts) Total() int {
 
 // Cluster is what holds for all nodes together.
 type Cluster struct {
-	Name    string
-	N       int
-	Quorum  int
-	MaxTTL  time.Duration
-	Serving int // nodes that accept writes now, as far as is known
+	Name   string
+	N      int
+	Quorum int
+	MaxTTL time.Duration
+	// TTLBound is the longest TTL that may be used: the least of MaxTTL and of what each guard that
+	// announces itself covers; 0: not known.
+	TTLBound time.Duration
+	Serving  int // nodes that accept writes now, as far as is known
 	// Hidden is how many nodes answer and refuse this program, so that it is not
 	// known if they serve.
 	Hidden int

@@ -37,7 +37,7 @@ func TestExtend(t *testing.T) {
 	r.sees("! the TTL is a number with a unit")
 	r.typed("31s")
 	r.press("enter")
-	r.sees("! a TTL of 31s is above the cluster's max TTL of 30s")
+	r.sees("! a TTL of 31s is above 30s, the least of max TTL and of what each guard covers")
 	nothingSent(t, r)
 	r.press("ctrl+u")
 	r.typed("25s")

@@ -174,6 +174,28 @@ func greatestFirst(all []Guard) []Guard {
 	return all[:min(len(all), mostGuards)]
 }
 
+// The parts of D that every guard adds to the longest TTL at least.
+const (
+	leastFactor = 0.01
+	leastMargin = 50 * time.Millisecond
+)
+
+// Covers is the longest TTL that a D covers; never 0.
+func (g Guard) Covers() time.Duration {
+	ttl := time.Duration(float64(g.Delay-leastMargin) / (1 + leastFactor))
+	return max(ttl.Truncate(time.Millisecond), time.Millisecond)
+}
+
+// Least is the guard with the least D; false: there is none.
+func Least(all []Guard) (least Guard, ok bool) {
+	for _, g := range all {
+		if !ok || g.Delay < least.Delay {
+			least, ok = g, true
+		}
+	}
+	return least, ok
+}
+
 // Greatest is the greatest D that guards other than the one with this id announce;
 // 0: there is none.
 func Greatest(all []Guard, but string) time.Duration {

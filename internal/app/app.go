@@ -35,6 +35,7 @@ type Spec struct {
 	Guard    restartguard.Config
 	Guarded  []*redlock.Node // what a guard of this cluster watches; empty: nothing is to be guarded
 	ReadOnly bool
+	Force    bool           // locks are taken beyond the bound of their TTL
 	Audit    string         // path of the audit log
 	Folder   string         // of the configuration; empty: it came from no file
 	Memory   string         // where a guard on this machine writes down what it knows; no path: nowhere

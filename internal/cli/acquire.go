@@ -20,7 +20,7 @@ import (
 func (a *commandLine) acquireCommand() *cobra.Command {
 	var ttl time.Duration
 	var opt operator.AcquireOptions
-	var keep bool
+	var keep, force bool
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "acquire NAME [NAME...]",
 		Short: "Take a lock by hand",
@@ -47,13 +47,15 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 			}
 			return a.act(func(cfg *config.Config, s *app.Spec) error {
 				retryFor(s, opt.Wait)
+				s.Force = force
 				return nil
 			}, func(cfg *config.Config, op *operator.Operator) error {
-				return a.acquire(ctx, op, args, operator.HandTTL(ttl, cfg.Cluster.MaxTTL), opt, keep)
+				return a.acquire(ctx, op, args, op.HandTTL(ctx, ttl), opt, keep)
 			})
 		}),
 	}, "table", "json", "jsonl")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
+	cmd.Flags().BoolVar(&force, "force", false, forceUsage)
 	cmd.Flags().BoolVar(&keep, "keep", false, "extend it until interrupted, and release it then")
 	cmd.Flags().DurationVar(&opt.For, "for", 0, keepForUsage)
 	cmd.Flags().StringVar(&opt.Reason, "reason", "", "why, for the audit log")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
@@ -15,7 +16,7 @@ import (
 
 func (a *commandLine) extendCommand() *cobra.Command {
 	var ttl, span time.Duration
-	var keep bool
+	var keep, force bool
 	var tok flags.Token
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "extend NAME",
@@ -38,11 +39,14 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 			if err != nil {
 				return err
 			}
-			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
+			return a.act(func(_ *config.Config, s *app.Spec) error {
+				s.Force = force
+				return nil
+			}, func(cfg *config.Config, op *operator.Operator) error {
 				var lock *redlock.Lock
 				var kept *operator.KeptLock
 				done := a.Progress("extending")
-				ttl := operator.HandTTL(ttl, cfg.Cluster.MaxTTL)
+				ttl := op.HandTTL(ctx, ttl)
 				if !keep {
 					lock, err = op.Extend(ctx, args[0], token, ttl)
 				} else if kept, err = op.ExtendToKeep(ctx, args[0], token, ttl, span, a.keepOptions(args[0])); kept != nil {
@@ -62,6 +66,7 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 		}),
 	}, "table", "json", "jsonl")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
+	cmd.Flags().BoolVar(&force, "force", false, forceUsage)
 	cmd.Flags().BoolVar(&keep, "keep", false, "go on extending it until interrupted")
 	cmd.Flags().DurationVar(&span, "for", 0, keepForUsage)
 	tok.Add(cmd)

@@ -31,6 +31,8 @@ type grantJSON struct {
 
 const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl where that is less)"
 
+const forceUsage = "also with a TTL beyond max_ttl, or beyond what a guard covers: a second client may then get the lock after a restart"
+
 func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.Operator, lock *redlock.Lock) error {
 	results := op.Standing(ctx, lock)
 	var on, off []redlock.NodeResult

@@ -19,6 +19,7 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
 
@@ -269,7 +270,11 @@ func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(
 			return err
 		}
 	}
-	op, err := app.OpenOperator(s, operator.Options{})
+	op, err := app.OpenOperator(s, operator.Options{Force: s.Force, Note: func(e monitor.Event) {
+		if s.Force && e.Level == monitor.LevelAlarm {
+			a.Note("%s", safetext.Printable(e.Text.Raw()))
+		}
+	}})
 	if err != nil {
 		return err
 	}

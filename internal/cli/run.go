@@ -106,6 +106,7 @@ redlockctl run account:7 account:9 -- transfer`,
 	})
 	f := cmd.Flags()
 	f.DurationVar(&o.ttl, "ttl", 0, ttlUsage)
+	f.BoolVar(&o.force, "force", false, forceUsage)
 	f.DurationVar(&o.Wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
 	f.DurationVar(&o.killAfter, "kill-after", 0, "from SIGTERM to SIGKILL when the lock is lost (default 5s, or a quarter of the TTL where that is less)")
 	f.BoolVar(&o.Fencing, "fencing", false, "draw a fencing token too: a number that grows with each grant")
@@ -117,7 +118,7 @@ redlockctl run account:7 account:9 -- transfer`,
 type runOptions struct {
 	operator.AcquireOptions
 	ttl, killAfter time.Duration
-	killSet        bool
+	killSet, force bool
 	extensions     int
 }
 
@@ -141,6 +142,7 @@ func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, arg
 		}
 		c.Env = cfg.ChildEnv(os.Environ())
 		retryFor(s, o.Wait)
+		s.Force = o.force
 		return executable(argv[0])
 	}, func(cfg *config.Config, op *operator.Operator) error {
 		done := a.trying(o.Wait)

@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
@@ -79,6 +80,7 @@ type Operator struct {
 	locks          locks
 	keep           func(*redlock.Lock, redlock.KeepOptions) (keeper, error)
 	cordon, rejoin hand
+	guards         func(context.Context) []announce.Guard // that announce themselves now; nil: none are asked for
 	opt            Options
 }
 
@@ -89,6 +91,8 @@ type Options struct {
 	Log      *audit.Log // nil only while ReadOnly
 	// MaxTTL is the longest TTL that may be asked for; 0 is no limit.
 	MaxTTL time.Duration
+	// Force takes and extends locks beyond MaxTTL and what guards cover; Note is told of the risk.
+	Force bool
 	// Methods are how nodes are fenced, by name; default min-replicas.
 	Methods map[string]restartguard.Method
 	// Actor is who acts, for the audit log; default user@host of the process,
@@ -116,7 +120,9 @@ func New(client *redlock.Client, opt Options) *Operator {
 	by := func(do func(context.Context, *redlock.Node, restartguard.Method) error) hand {
 		return func(ctx context.Context, n *redlock.Node) error { return do(ctx, n, opt.methodOf(n)) }
 	}
-	return build(client, keepLock, by(restartguard.Cordon), by(restartguard.RejoinNow), opt)
+	o := build(client, keepLock, by(restartguard.Cordon), by(restartguard.RejoinNow), opt)
+	o.guards = func(ctx context.Context) []announce.Guard { return guardsOf(ctx, client.Nodes()) }
+	return o
 }
 
 // Close ends the client and closes the log.
@@ -311,10 +317,11 @@ func waited(wait time.Duration, err error) error {
 // acquire takes a lock by way of do; more is what the log says of it besides the
 // TTL.
 func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Duration, reason, more string, do func(context.Context, string, time.Duration) (*redlock.Lock, error)) (*redlock.Lock, error) {
-	if err := o.mayUse(resource, ttl); err != nil {
+	risk, err := o.mayUse(ctx, resource, ttl)
+	if err != nil {
 		return nil, err
 	}
-	a, err := o.begin(audit.Record{Act: "acquire", Target: resource, Reason: reason, Detail: joined(", ", "ttl "+ttl.String(), more)})
+	a, err := o.begin(audit.Record{Act: "acquire", Target: resource, Reason: reason, Detail: joined(", ", "ttl "+ttl.String(), more, risk)})
 	if err != nil {
 		return nil, err
 	}
@@ -347,10 +354,11 @@ func (o *Operator) Extend(ctx context.Context, resource, token string, ttl time.
 
 // extend extends a grant; more is what the log says of it besides the TTL.
 func (o *Operator) extend(ctx context.Context, resource, token string, ttl time.Duration, more string) (*redlock.Lock, error) {
-	if err := o.mayUse(resource, ttl); err != nil {
+	risk, err := o.mayUse(ctx, resource, ttl)
+	if err != nil {
 		return nil, err
 	}
-	a, err := o.begin(audit.Record{Act: "extend", Target: resource, TokenSHA: audit.TokenSHA(token), Detail: joined(", ", "ttl "+ttl.String(), more)})
+	a, err := o.begin(audit.Record{Act: "extend", Target: resource, TokenSHA: audit.TokenSHA(token), Detail: joined(", ", "ttl "+ttl.String(), more, risk)})
 	if err != nil {
 		return nil, err
 	}
@@ -361,19 +369,20 @@ func (o *Operator) extend(ctx context.Context, resource, token string, ttl time.
 	return lock, a.end(decided(lock.Nodes(), nil), nil)
 }
 
-// mayUse checks what all actions on a lock have in common.
-func (o *Operator) mayUse(resource string, ttl time.Duration) error {
+// mayUse checks what all actions on a lock have in common; risk is what is wanted by force.
+func (o *Operator) mayUse(ctx context.Context, resource string, ttl time.Duration) (risk string, err error) {
 	switch {
 	case o.opt.ReadOnly:
-		return ErrReadOnly
+		return "", ErrReadOnly
 	case resource == "":
-		return fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid)
+		return "", fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid)
 	case ttl <= 0:
-		return fmt.Errorf("%w: the TTL %s is not positive", redlock.ErrInvalid, ttl)
-	case o.opt.MaxTTL > 0 && ttl > o.opt.MaxTTL:
-		return fmt.Errorf("%w: the TTL %s is longer than the cluster's max_ttl %s, on which the restart guard relies", ErrRefused, ttl, o.opt.MaxTTL)
+		return "", fmt.Errorf("%w: the TTL %s is not positive", redlock.ErrInvalid, ttl)
 	}
-	return nil
+	if risk, err = o.within(ctx, ttl); risk != "" {
+		o.note(monitor.Event{Level: monitor.LevelAlarm, Key: safetext.New(resource)}, "by force: "+risk)
+	}
+	return risk, err
 }
 
 // Release releases a grant by its token.

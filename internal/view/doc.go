@@ -25,6 +25,7 @@ type ClusterDoc struct {
 	Serving   int           `json:"serving"`
 	CanLose   int           `json:"can_lose"`
 	MaxTTLms  int64         `json:"max_ttl_ms"`
+	BoundMs   int64         `json:"ttl_bound_ms"` // the least of it and of what each guard covers; 0: not known
 	// Whether every key of every node that answers was read; if not, which nodes
 	// were not.
 	Complete bool        `json:"complete"`
@@ -43,7 +44,7 @@ func DocOfCluster(s *monitor.Snapshot) ClusterDoc {
 	doc := ClusterDoc{
 		Cluster: safetext.New(c.Name), Verdict: c.Verdict.String(), Reason: safetext.New(c.Reason),
 		Protected: c.Protected, Missing: safetext.New(c.Missing), N: c.N, Quorum: c.Quorum,
-		Serving: c.Serving, CanLose: c.CanLose, MaxTTLms: c.MaxTTL.Milliseconds(), Complete: s.Complete,
+		Serving: c.Serving, CanLose: c.CanLose, MaxTTLms: c.MaxTTL.Milliseconds(), BoundMs: c.TTLBound.Milliseconds(), Complete: s.Complete,
 	}
 	for _, n := range s.Unread() {
 		doc.Unread = append(doc.Unread, UnreadDoc{safetext.New(n.Node), safetext.New(n.Why)})

@@ -123,7 +123,7 @@ func Degraded(now time.Time) *monitor.Snapshot {
 	Change(&hash, func(c *monitor.Copy) { *c = monitor.Copy{State: monitor.CopyPresent, Type: "hash", Len: 3} }, 0)
 	s := &monitor.Snapshot{
 		At: now, Version: 1, Complete: true,
-		Cluster: monitor.Cluster{Name: "prod-locks", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 3,
+		Cluster: monitor.Cluster{Name: "prod-locks", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, TTLBound: 30 * time.Second, Serving: 3,
 			Verdict: monitor.VerdictDanger, Reason: "a lock that never ends; n2 fenced, n4 down", Absent: "n2 fenced, n4 down", CanLose: 0},
 		Nodes: Nodes(now),
 		Locks: monitor.NewLocks(

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/words"
 	"redlockctl/monitor"
@@ -516,6 +517,7 @@ func (w *world) scanFailed(i int, err error, now time.Time) {
 func (w *world) tick(now time.Time) (more bool) {
 	w.lookAtOwnClock(now)
 	w.tellContacts(now)
+	w.table.BoundTTL(w.ttlBound())
 	budget := table.Slice
 	if w.loading() {
 		budget /= 40
@@ -527,13 +529,24 @@ func (w *world) tick(now time.Time) (more bool) {
 	return more
 }
 
+// ttlBound is the longest TTL that a lock may have: the least of our own and of what each guard covers.
+func (w *world) ttlBound() time.Duration {
+	most := w.opt.MaxTTL
+	for _, n := range w.nodes {
+		if g, ok := announce.Least(n.Guards); ok && (most == 0 || g.Covers() < most) {
+			most = g.Covers()
+		}
+	}
+	return most
+}
+
 // snapshot is what is known now.
 func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 	s := &monitor.Snapshot{
 		At: now, Version: version, Locks: w.table.Locks(), Counts: w.table.Counts(), Events: w.events.latest(),
 		Nodes: make([]monitor.Node, len(w.nodes)),
 		Cluster: monitor.Cluster{
-			Name: w.opt.ClusterName, N: len(w.nodes), Quorum: w.quorum, MaxTTL: w.opt.MaxTTL,
+			Name: w.opt.ClusterName, N: len(w.nodes), Quorum: w.quorum, MaxTTL: w.opt.MaxTTL, TTLBound: w.ttlBound(),
 		},
 	}
 	heard := true

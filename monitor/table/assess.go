@@ -168,9 +168,9 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			if c.Type == packed.StringType && lockform.IsNumber(tok.Prefix, tok.Length) {
 				a.numbers++
 			}
-		} else if t.maxTTL > 0 && !redlock.IsTombstone(tok.Prefix) && time.Duration(c.Expires-a.now) > t.maxTTL {
+		} else if t.bound > 0 && !redlock.IsTombstone(tok.Prefix) && time.Duration(c.Expires-a.now) > t.bound {
 			a.over = true
-			a.wakeAt(c.Expires - packed.Moment(t.maxTTL))
+			a.wakeAt(c.Expires - packed.Moment(t.bound))
 		}
 		switch {
 		case c.State == monitor.CopyPresent:

@@ -29,6 +29,7 @@ type Table struct {
 	*packed.Origin
 	quorum  int
 	maxTTL  time.Duration // 0: unknown
+	bound   time.Duration // of TTLs; 0: unknown
 	Attempt time.Duration // how long an attempt to lock takes at most
 	nodes   []node
 	names   []string // of the nodes
@@ -69,11 +70,19 @@ type Table struct {
 	OnRestart func(i int, cost monitor.RestartCost, now time.Time)
 }
 
+// BoundTTL sets the longest TTL that a lock may have; 0: not known.
+func (t *Table) BoundTTL(most time.Duration) {
+	if t.bound != most {
+		t.bound = most
+		t.sweepAll()
+	}
+}
+
 func New(names []string, quorum int, maxTTL, attempt time.Duration, now time.Time, emit func(monitor.Event)) *Table {
 	n := len(names)
 	t := &Table{
 		Origin: packed.NewOrigin(now.Add(-time.Hour)), // so that no time that matters is zero
-		quorum: quorum, maxTTL: maxTTL, Attempt: attempt, emit: emit,
+		quorum: quorum, maxTTL: maxTTL, bound: maxTTL, Attempt: attempt, emit: emit,
 		nodes:    make([]node, n),
 		names:    names,
 		records:  map[string]*record{},

@@ -164,13 +164,13 @@ func (m *Desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duratio
 	f = newField("TTL", ttl.String())
 	return f, func() (time.Duration, string) {
 		d, err := time.ParseDuration(strings.TrimSpace(f.String()))
-		switch most := m.Latest.Cluster.MaxTTL; {
+		switch most := m.Latest.Cluster.TTLBound; {
 		case err != nil:
 			return 0, "the TTL is a number with a unit: 30s, 1m30s"
 		case d < time.Millisecond:
 			return 0, "the TTL must be a millisecond or more"
 		case most > 0 && d > most:
-			return 0, fmt.Sprintf("a TTL of %s is above the cluster's max TTL of %s", d, most)
+			return 0, fmt.Sprintf("a TTL of %s is above %s, the least of max TTL and of what each guard covers", d, most)
 		}
 		return d, ""
 	}
@@ -180,7 +180,7 @@ var acquireWords = map[redlock.Status]string{redlock.StatusOK: "copy written", r
 
 func (m *Desk) AskAcquire() tea.Cmd {
 	name := newField("Name", "")
-	span, parse := m.ttlField(operator.HandTTL(0, m.Latest.Cluster.MaxTTL))
+	span, parse := m.ttlField(operator.HandTTL(0, m.Latest.Cluster.TTLBound))
 	keep := &field{label: "Keep", Choices: []string{"no", "yes"}}
 	long, parseLong := keepField()
 	kept := func() bool {

@@ -1,0 +1,77 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/crash"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// boundTime bounds how long guards are asked for before a lock is taken.
+const boundTime = 500 * time.Millisecond
+
+// guardsOf are the guards that announce themselves on nodes, as a quorum of them tells.
+func guardsOf(ctx context.Context, nodes []*redlock.Node) []announce.Guard {
+	ctx, cancel := context.WithTimeout(ctx, boundTime)
+	defer cancel()
+	answers := make(chan []string, len(nodes))
+	var all sync.WaitGroup
+	for _, n := range nodes {
+		all.Go(crash.Safe(func() {
+			c := n.Client(1, boundTime)
+			defer c.Close()
+			if channels, err := c.PubSubChannels(ctx, announce.Pattern).Result(); err == nil {
+				answers <- channels
+			}
+		}))
+	}
+	crash.Go(func() { all.Wait(); close(answers) })
+	var channels []string
+	for heard := 0; heard < redlock.Quorum(len(nodes)); heard++ {
+		some, more := <-answers
+		if !more {
+			break
+		}
+		channels = append(channels, some...)
+	}
+	return announce.DecodeAll(channels)
+}
+
+// bound is the longest TTL that may be asked for, and who says so; 0: nobody does.
+func (o *Operator) bound(ctx context.Context) (most time.Duration, who string) {
+	most, who = o.opt.MaxTTL, "the cluster's max_ttl"
+	if o.guards == nil {
+		return most, who
+	}
+	if g, ok := announce.Least(o.guards(ctx)); ok && (most == 0 || g.Covers() < most) {
+		most, who = g.Covers(), fmt.Sprintf("what the guard %s covers (D %s)", monitor.GuardName(g), g.Delay)
+	}
+	return most, who
+}
+
+// HandTTL is the TTL of a lock taken by hand: what is given, or 30 s within the bound.
+func (o *Operator) HandTTL(ctx context.Context, given time.Duration) time.Duration {
+	if given != 0 {
+		return given
+	}
+	most, _ := o.bound(ctx)
+	return HandTTL(0, most)
+}
+
+// within refuses a TTL beyond the bound, or says what it risks.
+func (o *Operator) within(ctx context.Context, ttl time.Duration) (risk string, err error) {
+	most, who := o.bound(ctx)
+	if most <= 0 || ttl <= most {
+		return "", nil
+	}
+	text := fmt.Sprintf("the TTL %s is longer than %s, %s: a node that restarts votes again while the holder still relies on its lock, and a second client gets in", ttl, most, who)
+	if o.opt.Force {
+		return text, nil
+	}
+	return "", fmt.Errorf("%w: %s", ErrRefused, text)
+}
