@@ -1,6 +1,7 @@
 package restartguard_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func guard(t *testing.T, cfg restartguard.Config, nodes ...*redlock.Node) *guard
 	if cfg.Delay == 0 {
 		cfg.Delay = delay
 	}
-	cfg.Poll = 10 * time.Millisecond
+	cfg.Poll = cmp.Or(cfg.Poll, 10*time.Millisecond)
 	cfg.OnEvent = func(e restartguard.Event) {
 		g.mu.Lock()
 		defer g.mu.Unlock()

@@ -3,6 +3,7 @@ package restartguard
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // lossKind is why an incarnation may have forgotten votes, as what was read of it shows.
@@ -47,6 +48,8 @@ func (old Incarnation) lossBy(now Incarnation) lossKind {
 // noteLoss takes note of a loss, and tells of it.
 func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	told := losses[why]
+	drained, before := m.isDrained(), m.Deadline
+	m.Empty, m.Drained = false, time.Time{}
 	m.lose()
 	tell, text := m.tell, told.text
 	switch why {
@@ -60,6 +63,10 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 			tell, told.cause = m.alarm, "started unfenced"
 		}
 		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.howStarted(o))
+		if drained && m.Verified {
+			m.nothingLost(before)
+			text += "; it was drained, and has lost nothing"
+		}
 	case lossRole:
 		text = fmt.Sprintf("role changed from %s to %s", old.Role, o.Role)
 	}
@@ -108,7 +115,9 @@ func (m *machine) firstContact(o *Observation) {
 		}
 		m.Cause = "first contact"
 	case o.Params.cordoned():
-		m.tell("first contact", "seen for the first time, cordoned by an operator")
+		m.tell("first contact", "seen for the first time, cordoned by an operator: what it may have lost is not known, so D counts from now")
+		m.waitFrom()
+		m.Cause = "first contact"
 	case o.Params.fenced():
 		m.tell("first contact", "seen for the first time, fenced: what it may have lost is not known, so D counts from now")
 		m.waitFrom()

@@ -41,6 +41,8 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 		m.removing(o)
 	case o.About == Counting:
 		m.counting(o)
+	case o.About == Scanned:
+		m.scanned(o)
 	}
 	m.vote()
 	return m.actions, m.events
@@ -94,6 +96,8 @@ func (m *machine) seen(o *Observation) {
 	}
 	m.Heard, m.Lacking = o.Heard, o.Lacking
 	m.lengthen()
+	m.Allowed, m.Believed = o.Allowed, o.Believed
+	m.keepsDrained(old, o)
 	level := m.ClockBase // when no step had happened that the next reading shows
 	stepped, within := m.readClock(o.Clock)
 	restored := m.readCounter(o)
@@ -123,7 +127,7 @@ func (m *machine) seen(o *Observation) {
 
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
-	if m.owed() == FenceUp && m.due() && !o.Params.fenced() {
+	if m.owed() == FenceUp && m.mayVote() && !o.Params.fenced() {
 		if o.Blind || !o.Params.cordoned() {
 			m.giveUp()
 			return
@@ -137,7 +141,7 @@ func (m *machine) settle(o *Observation) {
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && !m.due() && !o.Params.cordoned():
+	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && !m.mayVote() && !o.Params.cordoned():
 		m.expose()
 		m.order(Raise, m.owed(), o.Params.MaxLag <= 0)
 	case o.Params.cordoned():
@@ -200,9 +204,7 @@ func (m *machine) exposure() time.Duration {
 func (m *machine) settleFenced() {
 	switch {
 	case m.Duty.Kind == DutyCordon:
-		m.waitFrom() // before it forgets for how long
-		m.Duty.Kind, m.Proven = DutyWait, false
-		m.Cause = "it was uncordoned, for the guards to let it rejoin"
+		m.uncordoned()
 	case m.Duty.Kind == DutyServe:
 		// Not by us: whoever closed it may know of a loss that we did not see.
 		m.Proven, m.Unfenced, m.Exposed, m.UnfencedSince = false, false, 0, m.now
@@ -211,15 +213,20 @@ func (m *machine) settleFenced() {
 	}
 	m.confirm(FenceUp)
 	switch {
-	case m.due() && m.Advice:
+	case m.mayVote() && m.Advice:
 		m.Reason = "may rejoin: its delay has passed, and no guard lets it rejoin"
-	case m.due() && m.unsettled():
+	case m.mayVote() && m.unsettled():
 		m.Reason = "its clock may have stepped: it is read once more before the node rejoins"
-	case m.due():
+	case m.mayVote() && m.believed():
+		m.Reason = "uncordoned: another guard, which may not know that yet, could take it for drained"
+		if !m.Proven {
+			m.order(Prove, 0, false)
+		}
+	case m.mayVote():
 		m.order(Remove, m.Revert, false)
 	case !m.Proven:
 		m.order(Prove, 0, false)
-	case !m.unsettled() && m.early(m.evidence):
+	case !m.unsettled() && !m.believed() && m.early(m.evidence):
 		m.order(Remove, m.Revert, false)
 	}
 }
@@ -228,11 +235,19 @@ func (m *machine) settleFenced() {
 // before, then another guard's own moment came, or a person opened it; both
 // know what they do, and this incarnation has forgotten nothing since.
 func (m *machine) settleServing(o *Observation) {
+	if !m.Deadline.IsZero() {
+		if m.From = m.Deadline; m.Allowed || m.Early != "" {
+			m.From = m.now
+		}
+	}
 	switch {
+	case m.removedEarly():
+		m.alarm("rejoined", "unfenced by somebody %s before its time: until then a lock that it lost can be granted a second time", round(m.Deadline.Sub(m.now)))
+		m.Cause = "unfenced by somebody before its time"
 	case m.Duty.Kind == DutyCordon:
 		m.tell("rejoined", "uncordoned by hand")
 		m.Cause = "rejoined by hand"
-	case m.due():
+	case m.mayVote():
 		m.tell("rejoined", "rejoined")
 		m.Cause = "rejoined"
 	case !m.Deadline.IsZero() && m.Early != "":
@@ -304,14 +319,14 @@ func (m *machine) confirm(value int64) {
 		if !cordoned {
 			m.State.Delay = m.delay() // it counts on when it is uncordoned
 		}
-		m.Duty = Duty{Kind: DutyCordon, Holds: true}
+		m.Duty = Duty{Kind: DutyCordon, Deadline: m.Deadline, Holds: true}
 		m.enter(PhaseCordoned, "cordoned by an operator")
 		return
 	}
 	m.enter(PhaseFenced, m.Cause)
 	if m.announced != m.Deadline {
 		m.announced = m.Deadline
-		if !m.due() { // then it rejoins at once, and there is nothing to wait for
+		if !m.mayVote() { // then it rejoins at once, and there is nothing to wait for
 			m.tell("waiting", "fenced, may rejoin in %s", round(m.Deadline.Sub(m.now)))
 		}
 	}
