@@ -1,0 +1,5 @@
+package restart
+
+import "syscall"
+
+func attr() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,255 @@
+// Package restart restarts masters one after the other, so that no lock is lost and a quorum
+// serves all the time. It decides by snapshots of a monitor, and acts through the operator.
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/words"
+	"redlockctl/monitor"
+)
+
+// ErrNotReady is returned where no node may be restarted now. Nothing was done.
+var ErrNotReady = errors.New("not restarted")
+
+// Monitor is what is needed of *[observe.Monitor].
+type Monitor interface {
+	Snapshot() *monitor.Snapshot
+	Changed(version uint64) <-chan struct{}
+}
+
+// Actions are what is needed of *[operator.Operator].
+type Actions interface {
+	Cordon(ctx context.Context, node, reason string) error
+	HandBack(ctx context.Context, node, reason string) error
+	RunRestart(ctx context.Context, node, reason string, run func(context.Context) (output string, err error)) error
+}
+
+// Plan is what is to be done.
+type Plan struct {
+	Nodes  []string
+	Reason string
+	// Resume: the first node may be out, as a restart before has left it.
+	Resume bool
+	// Most bounds each wait; 0: so long as what is waited for can take, and a minute.
+	Most time.Duration
+	// Command restarts a node, and returns what it has printed.
+	Command func(ctx context.Context, n *monitor.Node) (output string, err error)
+	Tell    func(format string, args ...any)
+}
+
+// Error says at which node a restart has stopped, and how that was left.
+type Error struct {
+	Node string
+	Left []string // nodes that are still to be restarted, this one first unless it is done
+	Out  bool     // Node is cordoned or fenced
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Node + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Run restarts the nodes of a plan. It fails with [ErrNotReady] or an [Error].
+func Run(ctx context.Context, mon Monitor, do Actions, p Plan) error {
+	r := runner{Plan: p, mon: mon, do: do}
+	for i, name := range p.Nodes {
+		again := p.Resume && i == 0
+		if err := Ready(mon.Snapshot(), name, again); err != nil {
+			if i == 0 {
+				return err
+			}
+			return &Error{Node: name, Left: p.Nodes[i:], Err: err}
+		}
+		out, err := r.one(ctx, name, again)
+		left := p.Nodes[i:]
+		if err == nil {
+			left = p.Nodes[i+1:]
+			err = r.whole(ctx, name)
+		}
+		if err != nil {
+			return &Error{Node: name, Left: left, Out: out, Err: err}
+		}
+		p.Tell("%s is done: every lock is whole", name)
+	}
+	return nil
+}
+
+// Ready is why a node may not be taken out now; nil: it may. again: it may be out already.
+func Ready(s *monitor.Snapshot, name string, again bool) error {
+	var why []string
+	serving := 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		switch {
+		case n.State == monitor.NodeServing && n.Name != name:
+			serving++
+			fallthrough
+		case n.State == monitor.NodeServing:
+			if len(n.Guards) == 0 {
+				why = append(why, "no guard is seen on "+n.Name)
+			}
+		case n.Name != name || !again:
+			why = append(why, n.Name+" is "+n.State.String())
+		}
+	}
+	if serving < s.Cluster.Quorum {
+		why = append(why, fmt.Sprintf("without %s only %d of %d nodes would serve, and a quorum is %d", name, serving, s.Cluster.N, s.Cluster.Quorum))
+	}
+	if n := s.Dangers(); n > 0 {
+		why = append(why, words.Count(n, "danger is", "dangers are")+" open (redlockctl doctor)")
+	}
+	if why != nil {
+		return fmt.Errorf("%w: %s: %s", ErrNotReady, name, strings.Join(why, "; "))
+	}
+	return nil
+}
+
+// Longest is how long the waits for a node take at most, one after the other: until it is drained, until
+// it may serve again, until every lock is whole.
+func Longest(s *monitor.Snapshot) (drain, rejoin, whole time.Duration) {
+	ttl := max(s.Cluster.TTLBound, s.Cluster.MaxTTL)
+	all, _ := s.Guards()
+	d := announce.Greatest(all, "")
+	return max(ttl, d), d, max(ttl, d)
+}
+
+// settles is how long what is waited for must hold: what a guard announces may be of a moment ago.
+const settles = 500 * time.Millisecond
+
+type runner struct {
+	Plan
+	mon Monitor
+	do  Actions
+}
+
+// one restarts a node until it serves again; out: it does not yet.
+func (r *runner) one(ctx context.Context, name string, again bool) (out bool, err error) {
+	drain, rejoin, _ := Longest(r.mon.Snapshot())
+	before := r.node(name).RunID
+	if up := r.node(name).State.Readable(); up || !again {
+		r.Tell("%s: draining, for %s at most", name, drain.Round(time.Second))
+		if err := r.do.Cordon(ctx, name, r.Reason); err != nil {
+			return r.node(name).State != monitor.NodeServing, err
+		}
+		err := r.wait(ctx, drain, "until it is drained", func(s *monitor.Snapshot) (bool, string, error) {
+			n := s.Node(name)
+			return drained(n), fmt.Sprintf("%s has %s", name, words.Count(n.Locks, "copy of a lock", "copies of locks")), nil
+		})
+		if err != nil {
+			return true, err
+		}
+		before = r.node(name).RunID
+	}
+	r.Tell("%s: running the command", name)
+	err = r.do.RunRestart(ctx, name, r.Reason, func(ctx context.Context) (string, error) { return r.Command(ctx, r.node(name)) })
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return true, err
+	}
+	err = r.wait(ctx, 0, "for its new incarnation to be seen, started fenced", func(s *monitor.Snapshot) (bool, string, error) {
+		n := s.Node(name)
+		if n.RunID == before || !n.State.Answers() {
+			return false, name + " is " + n.State.String() + map[bool]string{true: ", in the same incarnation as before"}[n.RunID == before && n.State.Answers()], nil
+		}
+		return started(n)
+	})
+	if err != nil {
+		return true, err
+	}
+	if err := r.do.HandBack(ctx, name, r.Reason); err != nil {
+		return true, err
+	}
+	r.Tell("%s: started fenced, rejoins", name)
+	err = r.wait(ctx, rejoin, "until it serves", func(s *monitor.Snapshot) (bool, string, error) {
+		n := s.Node(name)
+		return n.State == monitor.NodeServing, name + " is " + n.State.String(), nil
+	})
+	return err != nil, err
+}
+
+// drained reports whether each guard that watches a node takes it for drained.
+func drained(n *monitor.Node) bool {
+	return n.State == monitor.NodeCordoned && len(n.Guards) > 0 && !slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return !g.Drained })
+}
+
+// started reports whether a guard has seen the incarnation and keeps it cordoned.
+func started(n *monitor.Node) (ok bool, is string, err error) {
+	for _, g := range n.Guards {
+		if g.Boot == announce.BootUnfenced {
+			return false, "", errors.New("it started unfenced: redlockctl node boot-fence " + n.Name)
+		}
+		ok = ok || g.Cordoned && g.Boot == announce.BootFenced
+	}
+	return ok && n.State == monitor.NodeCordoned, n.Name + " is " + n.State.String() + ", and no guard has said yet that it started fenced", nil
+}
+
+// whole waits until each lock that lacks a copy has all of them, or has ended. Locks that are
+// acquired from now on find all nodes.
+func (r *runner) whole(ctx context.Context, name string) error {
+	_, _, most := Longest(r.mon.Snapshot())
+	var pending map[string]string // name of a lock and its token
+	return r.wait(ctx, most, "until every lock is whole", func(s *monitor.Snapshot) (bool, string, error) {
+		if pending == nil {
+			if !s.Complete {
+				return false, "not all locks are read", nil
+			}
+			pending = map[string]string{}
+			for l := range s.Locks.All() {
+				if l.ReliedOn() && l.Held < len(s.Nodes) {
+					pending[l.Key.Raw()] = l.Holder.Raw()
+				}
+			}
+		}
+		one := ""
+		for key, token := range pending {
+			if l := s.Locks.Get(key); l == nil || !l.ReliedOn() || l.Holder.Raw() != token || l.Held == len(s.Nodes) {
+				delete(pending, key)
+			} else {
+				one = fmt.Sprintf("%s has %d of %d copies: its holder extends it and does not put back what a node lost", l.Key.Word(), l.Held, len(s.Nodes))
+			}
+		}
+		return len(pending) == 0, fmt.Sprintf("%s, such as %s", words.Count(len(pending), "lock is not whole", "locks are not whole"), one), nil
+	})
+}
+
+func (r *runner) node(name string) *monitor.Node { return r.mon.Snapshot().Node(name) }
+
+// wait goes from snapshot to snapshot until done says so, for most and a minute, or [Plan.Most].
+func (r *runner) wait(ctx context.Context, most time.Duration, what string, done func(*monitor.Snapshot) (ok bool, is string, err error)) error {
+	if most += time.Minute; r.Most > 0 {
+		most = r.Most
+	}
+	over := time.NewTimer(most)
+	defer over.Stop()
+	var since time.Time // of ok
+	for version := uint64(0); ; {
+		s := r.mon.Snapshot()
+		version = s.Version
+		ok, is, err := done(s)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			since = time.Time{}
+		case since.IsZero():
+			since = s.At
+		case s.At.Sub(since) >= settles:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("interrupted while waiting %s: %s: %w", what, is, ctx.Err())
+		case <-over.C:
+			return fmt.Errorf("waited %s %s, and %s", most, what, is)
+		case <-r.mon.Changed(version):
+		}
+	}
+}
