@@ -79,6 +79,8 @@ type Operator struct {
 	locks          locks
 	keep           func(*redlock.Lock, redlock.KeepOptions) (keeper, error)
 	cordon, rejoin hand
+	uncordon       hand
+	kept           func(context.Context, *redlock.Node) (bool, error)
 	opt            Options
 }
 
@@ -116,7 +118,12 @@ func New(client *redlock.Client, opt Options) *Operator {
 	by := func(do func(context.Context, *redlock.Node, restartguard.Method) error) hand {
 		return func(ctx context.Context, n *redlock.Node) error { return do(ctx, n, opt.methodOf(n)) }
 	}
-	return build(client, keepLock, by(restartguard.Cordon), by(restartguard.RejoinNow), opt)
+	o := build(client, keepLock, by(restartguard.Cordon), by(restartguard.RejoinNow), opt)
+	o.uncordon = by(restartguard.Uncordon)
+	o.kept = func(ctx context.Context, n *redlock.Node) (bool, error) {
+		return restartguard.AwaitKept(ctx, n, opt.methodOf(n))
+	}
+	return o
 }
 
 // Close ends the client and closes the log.
