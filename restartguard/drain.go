@@ -63,11 +63,12 @@ func (m *machine) nothingLost(before time.Time) {
 }
 
 // uncordoned hands the node back to the guards. It cancels nothing: what the node has lost before,
-// or while it was cordoned, has the deadline that it had.
+// or while it was cordoned, has the deadline that it had; and before the node's word counts ([Trust]) it
+// may have lost what this guard does not know of.
 func (m *machine) uncordoned() {
 	d := m.delay()
-	if m.Deadline.IsZero() {
-		m.Deadline = MayVoteFrom(Loss{Seen: m.now, Nothing: true})
+	if before := m.Deadline; before.IsZero() || before.Before(m.Trusted) {
+		m.Deadline = MayVoteFrom(Loss{Seen: m.now, Nothing: true, Before: m.Trusted})
 	}
 	m.State.Delay, m.Handed = d, m.now
 	m.Duty.Kind, m.Proven = DutyWait, false

@@ -55,6 +55,18 @@ func (w *Waiter) Serves(ctx context.Context, name string) error {
 	if err = restartguard.WaitServing(ctx, node, method); err == nil {
 		return nil
 	}
+	if s, e := Look(context.WithoutCancel(ctx), w.cfg, Aim{Nodes: true}); e == nil {
+		n := s.Node(name)
+		switch may := view.MayServe(n, s.At); {
+		case n.State == monitor.NodeCordoned:
+			if may != "" {
+				may = "; " + may
+			}
+			return fmt.Errorf("%w; it is cordoned: redlockctl node uncordon %s ends that%s", err, safetext.Printable(name), may)
+		case may != "":
+			return fmt.Errorf("%w; %s", err, may)
+		}
+	}
 	if runs, _ := GuardRuns(w.cfg); runs {
 		if memory, _ := Remembered(w.cfg); memory[name].Wait > 0 {
 			err = fmt.Errorf("%w; it rejoins in %s", err, view.Left(memory[name].Wait))

@@ -46,19 +46,20 @@ var nodeCordon = nodeAct{
 	verb: "cordon", done: "cordoned", did: "cordoned",
 	short: "Keep a master out until it is uncordoned",
 	long: `Cordons the node: it refuses writes and has no vote until "node uncordon". No guard
-lets it rejoin, and a guard that saw it cordons it again after a restart of the
-server; before one has seen it, a restart forgets it. The copies that the node has
-stay readable and expire.`,
+lets it rejoin, and a guard cordons it again after a restart of the server. The command
+returns when a guard has written that down; if no guard watches the node, it says so,
+and a restart forgets the cordon. The copies that the node has stay readable and expire.`,
 	cordon: true,
 	run:    (*operator.Operator).Cordon,
 }
 
 var nodeUncordon = nodeAct{
-	verb: "uncordon", done: "serving", did: "uncordoned",
-	short: "Let a cordoned master serve again",
-	long: `Lets a cordoned node serve again, at once. If it restarted while it was cordoned, wait
-for D after that: before, two clients may get the same lock. A node that is fenced
-and not cordoned is refused: a guard lets it rejoin, or "node rejoin --now".`,
+	verb: "uncordon", done: "uncordoned", did: "uncordoned",
+	short: "End a cordon: the guards let the node rejoin",
+	long: `Ends a cordon, and nothing else: the guards let the node rejoin when it may vote. That is
+at once if it has lost no locks; if it restarted, before or while it was cordoned, it is
+D after that. Without a guard it stays fenced until one is started, or until "node rejoin
+--now". A node that is fenced and not cordoned is refused.`,
 	run: (*operator.Operator).Uncordon,
 }
 
@@ -162,6 +163,9 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	o.node = &nodeActJSON{Node: safetext.New(name), Done: act.done}
 	if act.cordon {
 		o.node.GuardRunning = app.GuardAt(ctx, cfg, name)
+	}
+	if act.verb == "uncordon" {
+		o.node.Then = app.WhenServes(ctx, cfg, name)
 	}
 	return o
 }

@@ -141,6 +141,9 @@ func (o outcome) print(w io.Writer, now time.Time) {
 		if running := o.node.GuardRunning; running != nil && !*running {
 			fmt.Fprint(w, "  no guard watches it that would remember it: if the server restarts before a\n  guard has seen it cordoned, it starts as any other node, and rejoins after D\n")
 		}
+		if o.node.Then != "" {
+			fmt.Fprintln(w, "  "+o.node.Then)
+		}
 		return
 	}
 	what := o.did
@@ -299,11 +302,13 @@ type failureJSON struct {
 // nodeActJSON is the document of node cordon, uncordon and rejoin.
 type nodeActJSON struct {
 	Node safetext.Text `json:"node"`
-	Done string        `json:"done"` // cordoned, serving or serves
+	Done string        `json:"done"` // cordoned, uncordoned, drained, serving or serves
 	// Already: it was so before, and nothing was done.
 	Already bool `json:"already,omitempty"`
 	// Of hold: a guard watches the node, and so remembers the hold; left out: not known.
 	GuardRunning *bool `json:"guard_running,omitempty"`
+	// Then, of uncordon, is when it serves, or what it waits for.
+	Then string `json:"then,omitempty"`
 }
 
 // failed is the error of an act on a lock; for --output json its document is

@@ -357,6 +357,7 @@ func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 
 func (f *configFile) early(c *Config, t *table, delay span, drift setting) {
 	on, _ := t.boolean("early_rejoin", false)
+	c.Guard.Patterns = c.Cluster.LockPatterns
 	bound := t.duration("attempt_bound", 0, leastDuration)
 	if on && drift.set && c.Redlock.DriftFactor < redlock.DefaultDriftFactor {
 		drift.problem("is below %g, and early_rejoin rests on holders that take off that much: who counts on a longer validity "+

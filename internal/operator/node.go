@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"redlockctl/internal/audit"
 	"redlockctl/redlock"
@@ -11,11 +12,24 @@ import (
 )
 
 // Cordon keeps a node out until a person lets it rejoin.
+// It returns when a guard keeps the cordon over a crash, where one watches the node.
 func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node cordon", o.cordon, node, reason)
+	return o.node(ctx, "node cordon", func(ctx context.Context, n *redlock.Node) error {
+		if err := o.cordon(ctx, n); err != nil || o.kept == nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, keepsWithin)
+		defer cancel()
+		_, err := o.kept(ctx, n)
+		return err
+	}, node, reason)
 }
 
-// Uncordon lets a cordoned node serve again. One that is not cordoned is refused.
+// keepsWithin is the time in which a guard that watches a node has written down that it is cordoned.
+const keepsWithin = 3 * time.Second
+
+// Uncordon ends a cordon, and hands the node back to the guards: it rejoins when it may vote. One
+// that is not cordoned is refused.
 func (o *Operator) Uncordon(ctx context.Context, node, reason string) error {
 	if n, err := o.find(node); err == nil {
 		is, err := restartguard.Inspect(ctx, n, o.opt.methodOf(n))
@@ -23,7 +37,7 @@ func (o *Operator) Uncordon(ctx context.Context, node, reason string) error {
 			return fmt.Errorf("%w: node %q is not cordoned; \"node rejoin --now\" removes any fence", ErrRefused, node)
 		}
 	}
-	return o.node(ctx, "node uncordon", o.rejoin, node, reason)
+	return o.node(ctx, "node uncordon", o.uncordon, node, reason)
 }
 
 // RejoinNow lets a node rejoin early, whoever fenced it.

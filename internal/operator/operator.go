@@ -81,6 +81,8 @@ type Operator struct {
 	keep           func(*redlock.Lock, redlock.KeepOptions) (keeper, error)
 	cordon, rejoin hand
 	guards         func(context.Context) []announce.Guard // that announce themselves now; nil: none are asked for
+	uncordon       hand
+	kept           func(context.Context, *redlock.Node) (bool, error)
 	opt            Options
 }
 
@@ -122,6 +124,10 @@ func New(client *redlock.Client, opt Options) *Operator {
 	}
 	o := build(client, keepLock, by(restartguard.Cordon), by(restartguard.RejoinNow), opt)
 	o.guards = func(ctx context.Context) []announce.Guard { return guardsOf(ctx, client.Nodes()) }
+	o.uncordon = by(restartguard.Uncordon)
+	o.kept = func(ctx context.Context, n *redlock.Node) (bool, error) {
+		return restartguard.AwaitKept(ctx, n, opt.methodOf(n))
+	}
 	return o
 }
 

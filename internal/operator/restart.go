@@ -6,15 +6,7 @@ import (
 	"strings"
 
 	"redlockctl/internal/audit"
-	"redlockctl/redlock"
-	"redlockctl/restartguard"
 )
-
-// HandBack ends the cordon of a node and nothing else: the guards let it rejoin when it may vote.
-func (o *Operator) HandBack(ctx context.Context, node, reason string) error {
-	by := func(ctx context.Context, n *redlock.Node) error { return restartguard.Uncordon(ctx, n, o.opt.methodOf(n)) }
-	return o.node(ctx, "node uncordon", by, node, reason)
-}
 
 // mostOutput is how much of what a command has printed the log has: its end.
 const mostOutput = 4 << 10

@@ -27,7 +27,7 @@ type Monitor interface {
 // Actions are what is needed of *[operator.Operator].
 type Actions interface {
 	Cordon(ctx context.Context, node, reason string) error
-	HandBack(ctx context.Context, node, reason string) error
+	Uncordon(ctx context.Context, node, reason string) error
 	RunRestart(ctx context.Context, node, reason string, run func(context.Context) (output string, err error)) error
 }
 
@@ -164,7 +164,7 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 	if err != nil {
 		return true, err
 	}
-	if err := r.do.HandBack(ctx, name, r.Reason); err != nil {
+	if err := r.do.Uncordon(ctx, name, r.Reason); err != nil {
 		return true, err
 	}
 	r.Tell("%s: started fenced, rejoins", name)

@@ -30,6 +30,9 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero():
 		return Cell{Text: countdownText(c, s), Tone: Warn}
 	case n.State == monitor.NodeCordoned, ok && s.Phase == restartguard.PhaseCordoned:
+		if may := MayServe(n, c.Now); may != "" {
+			return Cell{Text: "cordoned: " + may, Tone: Warn}
+		}
 		if c.Short {
 			return Cell{Text: "cordoned by an operator: U uncordons it", Tone: Warn}
 		}

@@ -8,6 +8,25 @@ import (
 	"redlockctl/restartguard"
 )
 
+// MayServe says when a node that does not serve may do so, as the guards that watch it announce; empty:
+// none is seen there.
+func MayServe(n *monitor.Node, now time.Time) string {
+	at, known := n.MayVote()
+	switch {
+	case n.State == monitor.NodeCordoned && known && at.After(now):
+		return "once uncordoned it may serve from " + Clock(at) + " (" + Remaining(at.Sub(now)) + ")"
+	case n.State == monitor.NodeCordoned && n.Drained():
+		return "drained: a restart forgets nothing"
+	case n.State == monitor.NodeCordoned && len(n.Guards) > 0:
+		return "it may serve once uncordoned"
+	case n.State == monitor.NodeFenced && known && at.After(now):
+		return "it may serve from " + Clock(at) + " (" + Remaining(at.Sub(now)) + ")"
+	case n.State == monitor.NodeFenced && len(n.Guards) > 0:
+		return "its guard lets it rejoin when it may vote"
+	}
+	return ""
+}
+
 // CordonFacts are what it means that a node is cordoned.
 func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	serving := c.Serving

@@ -12,6 +12,16 @@ import (
 	"redlockctl/monitor"
 )
 
+// servesEarly: somebody has removed the fence of a node before it may vote.
+func servesEarly(k known, n *monitor.Node, f *found) bool {
+	at, known := n.MayVote()
+	if n.State != monitor.NodeServing || n.Persistent || !known || !at.After(k.At) {
+		return false
+	}
+	f.Remedy = strings.ReplaceAll(f.Remedy, "NAME", n.Name)
+	return f.seen("it serves, and may vote from %s by the guard that watches it", at.Format("15:04:05"))
+}
+
 func fenceOff(k known, n *monitor.Node, f *found) bool {
 	return n.Facts.MaxLag == 0 && (k.guard == nil || guardedBy(k, n.Name)) &&
 		f.seen("min-replicas-max-lag 0 switches min-replicas-to-write off")
@@ -94,6 +104,9 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 	case n.State == monitor.NodeCordoned:
 		f.Severity, f.Title = monitor.SeverityInfo, "cordoned by an operator"
 		f.Consequence = "It does not vote, and no guard lets it rejoin."
+		if at, known := n.MayVote(); known && at.After(k.At) {
+			f.Consequence += " Once uncordoned it may serve from " + at.Format("15:04:05") + "."
+		}
 		f.Remedy = "When the work on it is done: redlockctl node uncordon " + n.Name + "."
 		return f.seen("cordoned %s", words.Ago(n.Since, k.At))
 	case n.State != monitor.NodeFenced, k.Cluster.MaxTTL == 0, fenced < 2*k.Cluster.MaxTTL+10*time.Second:

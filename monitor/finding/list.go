@@ -71,6 +71,12 @@ func allChecks() []check {
 		do:    "Give all guards, consoles included, the same max_ttl and delay. Stop guards with an old configuration.",
 		more:  "Also reported if all guards have a D shorter than the max_ttl configured here. A D above one day is invalid and counts as one day.",
 	}, {
+		id: "serves-early", part: aboutMemory, severity: monitor.SeverityDanger, after: agreed, before: settles, find: each(servesEarly),
+		title: "serves before it may vote",
+		why:   "Its fence was removed by hand, or it was not fenced in time: until then a lock that it lost can be granted to a second client.",
+		do:    "If clients may still rely on locks that it lost: redlockctl node cordon NAME, and node uncordon NAME when the time has passed.",
+		more:  "The guards that watch a node announce from when it may vote. The finding ends at that time. A node that another guard let rejoin by the rule is not reported.",
+	}, {
 		id: "wrong-role", part: aboutQuorum, severity: monitor.SeverityDanger, after: certain, before: settles, find: each(wrongRole),
 		title: "not an independent master",
 		why:   "Its copies are not independent votes: replication is asynchronous, and a promoted replica lacks some of its master's votes.",
