@@ -242,8 +242,8 @@ func (m *machine) settleServing(o *Observation) {
 	}
 	switch {
 	case m.removedEarly():
-		m.alarm("rejoined", "unfenced by somebody %s before its time: until then a lock that it lost can be granted a second time", round(m.Deadline.Sub(m.now)))
-		m.Cause = "unfenced by somebody before its time"
+		m.alarm("rejoined", "unfenced by somebody %s early: until then a lock that it lost can be granted a second time", round(m.Deadline.Sub(m.now)))
+		m.Cause = "unfenced by somebody, early"
 	case m.Duty.Kind == DutyCordon:
 		m.tell("rejoined", "uncordoned by hand")
 		m.Cause = "rejoined by hand"

@@ -21,7 +21,7 @@ func (a *commandLine) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "node", Short: "Cordon a master, let it rejoin, or wait for it; make it start fenced", RunE: flags.Group, Args: cobra.ArbitraryArgs}
 	cordon := func() *cobra.Command { return a.nodeActCommand(nodeCordon) }
 	rejoin := func() *cobra.Command { return a.rejoinable(a.nodeActCommand(nodeRejoin)) }
-	cmd.AddCommand(cordon(), a.nodeActCommand(nodeUncordon), rejoin(),
+	cmd.AddCommand(cordon(), a.nodeActCommand(nodeUncordon), a.drainCommand(), rejoin(),
 		a.former("hold", "cordon", cordon()), a.former("fence", "cordon", cordon()), a.former("open", "rejoin --now", rejoin()))
 	return cmd
 }
