@@ -82,6 +82,13 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 			}
 		}
 		p.Command = restart.Command(argv, cfg.ChildEnv(os.Environ()), a.Bare())
+		p.Drain = func(ctx context.Context, name string, says func(string)) error {
+			d, err := app.Drain(ctx, cfg, name, says)
+			if err == nil && !d.Guards {
+				err = fmt.Errorf("%w: %s", app.ErrNotDrained, d.Unseen)
+			}
+			return err
+		}
 		p.Tell = func(format string, args ...any) { a.Note("%s", safetext.Printable(fmt.Sprintf(format, args...))) }
 		of := app.Aim{Stays: true}
 		err := app.Watch(ctx, cfg, of, func(mon *observe.Monitor) error {

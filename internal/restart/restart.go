@@ -39,6 +39,8 @@ type Plan struct {
 	Resume bool
 	// Most bounds each wait; 0: so long as what is waited for can take, and a minute.
 	Most time.Duration
+	// Drain waits until a cordoned node has no copy, and says how far it is.
+	Drain func(ctx context.Context, node string, says func(string)) error
 	// Command restarts a node, and returns what it has printed.
 	Command func(ctx context.Context, n *monitor.Node) (output string, err error)
 	Tell    func(format string, args ...any)
@@ -137,11 +139,7 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 		if err := r.do.Cordon(ctx, name, r.Reason); err != nil {
 			return r.node(name).State != monitor.NodeServing, err
 		}
-		err := r.wait(ctx, drain, "until it is drained", func(s *monitor.Snapshot) (bool, string, error) {
-			n := s.Node(name)
-			return drained(n), fmt.Sprintf("%s has %s", name, words.Count(n.Locks, "copy of a lock", "copies of locks")), nil
-		})
-		if err != nil {
+		if err := r.drained(ctx, name, drain); err != nil {
 			return true, err
 		}
 		before = r.node(name).RunID
@@ -173,6 +171,18 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 		return n.State == monitor.NodeServing, name + " is " + n.State.String(), nil
 	})
 	return err != nil, err
+}
+
+// drained waits until a node is drained, and each guard that watches it has seen that.
+func (r *runner) drained(ctx context.Context, name string, most time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, r.most(most))
+	defer cancel()
+	if err := r.Drain(waiting, name, func(text string) { r.Tell("%s: %s", name, text) }); err != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	return r.wait(ctx, 0, "until each guard has seen that it is drained", func(s *monitor.Snapshot) (bool, string, error) {
+		return drained(s.Node(name)), name + " is " + s.Node(name).State.String(), nil
+	})
 }
 
 // drained reports whether each guard that watches a node takes it for drained.
@@ -222,11 +232,17 @@ func (r *runner) whole(ctx context.Context, name string) error {
 
 func (r *runner) node(name string) *monitor.Node { return r.mon.Snapshot().Node(name) }
 
+// most is how long a wait may take.
+func (r *runner) most(usual time.Duration) time.Duration {
+	if r.Most > 0 {
+		return r.Most
+	}
+	return usual + time.Minute
+}
+
 // wait goes from snapshot to snapshot until done says so, for most and a minute, or [Plan.Most].
 func (r *runner) wait(ctx context.Context, most time.Duration, what string, done func(*monitor.Snapshot) (ok bool, is string, err error)) error {
-	if most += time.Minute; r.Most > 0 {
-		most = r.Most
-	}
+	most = r.most(most)
 	over := time.NewTimer(most)
 	defer over.Stop()
 	var since time.Time // of ok
