@@ -321,7 +321,9 @@ func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
 			st.Exposed = AtMost(now.Sub(s.UnfencedSince))
 		}
 	case PhaseFenced:
-		st.Until = s.Deadline
+		if st.Until = s.Deadline; foreign(s.Role) != "" {
+			st.Until = time.Time{}
+		}
 		if s.Doubt != "" {
 			st.Reason += "; " + s.Doubt
 		}

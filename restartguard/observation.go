@@ -86,7 +86,7 @@ type Observation struct {
 	Err string
 
 	// Of Seen.
-	Role string // "master", "slave"
+	Role string // "master", "slave"; of a server in another mode than standalone that mode
 	// Former is the replication id that the server had before its last promotion;
 	// only zeros if there was none, empty if it does not tell.
 	Former string
@@ -159,6 +159,9 @@ type Action struct {
 	Value int64 // of min-replicas-to-write
 	// SetLag: min-replicas-max-lag switches the check off, and is set first.
 	SetLag bool
+	// ReadOnly, of Raise: it is a replica, which no fence by min-replicas-to-write stops from
+	// accepting writes, so it is made read-only first.
+	ReadOnly bool
 	// Of Kill: Conn is the id of a connection, 0 for none; All are those of earlier
 	// runs of this guard, Others those of all guards but this connection.
 	Conn        int64

@@ -123,7 +123,8 @@ func (m *machine) seen(o *Observation) {
 
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
-	if m.owed() == FenceUp && m.due() && !o.Params.fenced() {
+	m.keepOut(o)
+	if m.owed() == FenceUp && m.due() && foreign(m.Role) == "" && !o.Params.fenced() {
 		if o.Blind || !o.Params.cordoned() {
 			m.giveUp()
 			return
@@ -137,7 +138,7 @@ func (m *machine) settle(o *Observation) {
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && !m.due() && !o.Params.cordoned():
+	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && (!m.due() || foreign(m.Role) != "") && !o.Params.cordoned():
 		m.expose()
 		m.order(Raise, m.owed(), o.Params.MaxLag <= 0)
 	case o.Params.cordoned():
@@ -211,6 +212,11 @@ func (m *machine) settleFenced() {
 	}
 	m.confirm(FenceUp)
 	switch {
+	case m.due() && foreign(m.Role) != "":
+		m.Reason = "is " + foreign(m.Role) + ": it stays fenced until it is a master, and for D from then on"
+		if !m.Proven {
+			m.order(Prove, 0, false)
+		}
 	case m.due() && m.Advice:
 		m.Reason = "may rejoin: its delay has passed, and no guard lets it rejoin"
 	case m.due() && m.unsettled():
@@ -219,7 +225,7 @@ func (m *machine) settleFenced() {
 		m.order(Remove, m.Revert, false)
 	case !m.Proven:
 		m.order(Prove, 0, false)
-	case !m.unsettled() && m.early(m.evidence):
+	case foreign(m.Role) == "" && !m.unsettled() && m.early(m.evidence):
 		m.order(Remove, m.Revert, false)
 	}
 }
@@ -365,7 +371,7 @@ func (m *machine) proving(o *Observation) {
 		m.Leaked, m.Verified, m.Proven = true, false, false
 		m.Holds = false
 		m.expose()
-		m.failing("exposed", "a canary write got through although the parameters read as a fence")
+		m.failing("exposed", "a canary write got through although the parameters read as a fence"+m.leak(o))
 	case o.Blind:
 		m.Err = o.Err
 	case o.Canary == CanaryAccepted:
