@@ -1,5 +1,7 @@
 package restartguard
 
+import "redlockctl/internal/announce"
+
 // foreign is what a node is instead of an independent master; "": it is one.
 func foreign(role string) string {
 	switch role {
@@ -22,13 +24,31 @@ func (m *machine) keepOut(o *Observation) {
 	m.Cause = "is a replica"
 }
 
-// leak is why a canary got through a fence that is up.
-func (m *machine) leak(o *Observation) string {
+// leaks takes note that a canary got through a fence that is up.
+func (m *machine) leaks(o *Observation) {
 	switch {
 	case o.Err != "":
-		return ": " + o.Err
+		m.Leak = o.Err
 	case foreign(m.Role) != "":
-		return ": it is " + foreign(m.Role) + " that accepts writes (replica-read-only no)"
+		m.Leak = "it is " + foreign(m.Role) + " that accepts writes (replica-read-only no)"
+	default:
+		m.Leak = "a canary write got through"
 	}
-	return ""
+	m.expose()
+	m.failing("exposed", "its fence does not hold: "+m.Leak)
+}
+
+// fence is what other views are told of the fence.
+func (s *State) fence() announce.Fence {
+	switch {
+	case s.Leaked:
+		return announce.FenceLeaks
+	case s.Phase == PhaseFenced:
+		return announce.FenceUp
+	case s.Phase == PhaseCordoned:
+		return announce.FenceCordoned
+	case s.Phase == PhaseServing && !s.Blind:
+		return announce.FenceNone
+	}
+	return announce.FenceUnknown
 }

@@ -20,7 +20,7 @@ func TestReplica(t *testing.T) {
 		s := newScript(t).seesReplica("a", fenced).replicaCanary(CanaryRefused, fenced)
 		s.after(testDelay+tick).seesReplica("a", fenced).phase(PhaseFenced).does(proveIt("a"))
 		s.after(tick).sees("a", fenced).killed(Observation{Others: true, Swept: true}, fenced).phase(PhaseFenced)
-		s.after(testDelay - tick).sees("a", fenced).phase(PhaseFenced).canary(CanaryFenced, fenced)
+		s.after(testDelay-tick).sees("a", fenced).phase(PhaseFenced).canary(CanaryFenced, fenced)
 		s.after(tick).sees("a", fenced).does(removeIt("a"))
 	})
 	t.Run("is fenced again when somebody else lets it rejoin", func(t *testing.T) {

@@ -152,7 +152,7 @@ func (w *watcher) step(o Observation) []Action {
 		events = append(events, Event{At: time.Now(), Kind: "same server", Text: sameServer(same), Alarm: true})
 	}
 	w.same = same
-	renew := next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
+	renew := next.fence() != w.state.fence() || next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
 	w.state = next
 	w.mu.Unlock()
 	if renew {
@@ -285,6 +285,9 @@ func (w *watcher) announcements() []string {
 		a.Boot = announce.BootFenced
 	default:
 		a.Boot, a.Exposed = announce.BootUnfenced, s.BootExposed
+	}
+	if a.Fence = s.fence(); a.Fence == announce.FenceLeaks {
+		a.Leak = safetext.New(s.Leak)
 	}
 	defer w.mu.Unlock()
 	return append([]string{a.Channel()}, w.vouched...)

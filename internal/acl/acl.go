@@ -135,7 +135,7 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 func fenceReader(cfg *config.Config) grants {
 	for _, n := range cfg.Nodes {
 		if n.Fence.Kind == restartguard.MethodACL {
-			return grants{commands: []string{"acl|dryrun"}}
+			return grants{commands: []string{"acl|dryrun", "acl|whoami", "acl|users"}}
 		}
 	}
 	return grants{}

@@ -40,6 +40,19 @@ var bootNames = [...]string{"unknown", "fenced", "unfenced"}
 // String is the word that stands in the announcement.
 func (b Boot) String() string { return bootNames[b] }
 
+// Fence is what a guard knows of the fence of a node.
+type Fence uint8
+
+const (
+	FenceUnknown  Fence = iota
+	FenceNone           // it is down
+	FenceUp             // it is up
+	FenceCordoned       // it is an operator's
+	FenceLeaks          // it is up, and a write got through, see Leak
+)
+
+var fenceNames = [...]string{"unknown", "none", "up", "cordoned", "leaks"}
+
 // Guard is what a guard says of itself and of one node.
 type Guard struct {
 	ID      string        // letters and digits; tells it from all others
@@ -51,6 +64,9 @@ type Guard struct {
 	// Exposed is how long the node was open after its last start, at most; 0: not
 	// known. Only of BootUnfenced.
 	Exposed time.Duration
+	Fence   Fence
+	// Leak is why the fence does not hold; of FenceLeaks.
+	Leak safetext.Text
 	// Absurd: it announced more than MostDelay, which is what Delay is then.
 	Absurd bool
 }
@@ -71,6 +87,12 @@ func (g Guard) Channel() string {
 	}
 	if g.Boot == BootUnfenced && g.Exposed > 0 {
 		f.Set("exposed", strconv.FormatInt(ceilMs(g.Exposed), 10))
+	}
+	if g.Fence != FenceUnknown {
+		f.Set("fence", fenceNames[g.Fence])
+	}
+	if g.Fence == FenceLeaks {
+		f.Set("leak", cut(g.Leak.Raw()))
 	}
 	return Prefix + version + ":" + f.Encode()
 }
@@ -111,6 +133,12 @@ func Decode(channel string) (Guard, bool) {
 	}
 	if g.Boot == BootUnfenced {
 		g.Exposed, _ = number(f.Get("exposed"))
+	}
+	if b := slices.Index(fenceNames[:], f.Get("fence")); b > 0 {
+		g.Fence = Fence(b)
+	}
+	if g.Fence == FenceLeaks {
+		g.Leak = safetext.New(cut(f.Get("leak")))
 	}
 	if pid, err := strconv.ParseInt(f.Get("pid"), 10, 32); err == nil && pid > 0 {
 		g.PID = int(pid)

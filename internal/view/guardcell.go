@@ -34,6 +34,8 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 			return Cell{Text: "cordoned by an operator: U uncordons it", Tone: Warn}
 		}
 		return Cell{Text: "cordoned by an operator: node uncordon ends that", Tone: Warn}
+	case n.Leak != "":
+		return Cell{Text: "its fence does not hold: " + c.Whole(n.Leak), Tone: Bad}
 	case g.Here && ok && s.Phase == restartguard.PhaseFenced && s.Err == "":
 		return Cell{Text: "fenced by the guard", Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseExposed:

@@ -70,7 +70,7 @@ func NodeColumns() []Column[*monitor.Node] {
 			return c.Signed(n.Drift.PPM, 0) + " ppm"
 		}),
 	}, {
-		Name: "FENCE", Help: "`none`, `fenced` (by its boot fence or a guard), `cordoned` (by an operator), or how many replicas a write needs", Compare: compareBy(func(n *monitor.Node) int64 { return n.MinReplicasToWrite }),
+		Name: "FENCE", Help: "`none`, `fenced` (by its boot fence or a guard), `does not hold` (writes get through it), `cordoned` (by an operator), or how many replicas a write needs", Compare: compareBy(func(n *monitor.Node) int64 { return n.MinReplicasToWrite }),
 		Fields: []string{"min_replicas_to_write"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fenceCell(n) },
 	}, {
 		Name: "RESTARTS", Help: "restarts that this process has seen; `-` if it has only just started, like a command without `--watch`",
@@ -159,6 +159,12 @@ func (g *Glyphs) Offset(e monitor.Estimate) string {
 
 func fenceCell(n *monitor.Node) Cell {
 	switch {
+	case n.Leak != "":
+		return Cell{Text: "does not hold", Tone: Bad}
+	case n.State == monitor.NodeCordoned:
+		return Cell{Text: "cordoned", Tone: Warn}
+	case n.State == monitor.NodeFenced && n.MinReplicasToWrite == restartguard.FenceNone:
+		return Cell{Text: "fenced", Tone: Warn} // by its lock clients' user
 	case n.RunID == "" || n.MinReplicasToWrite < 0:
 		return Cell{Text: "?", Tone: Warn}
 	case n.MinReplicasToWrite == restartguard.FenceNone:
