@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/restartguard"
@@ -112,9 +113,57 @@ func TestLeakIsAnnounced(t *testing.T) {
 		guard(t, restartguard.Config{Delay: time.Minute}, s.Node()).reaches(restartguard.PhaseExposed)
 		if !wait(func() bool {
 			all := guardsOn(t, s)
-			return len(all) == 1 && strings.Contains(all[0].ID, "script")
+			return len(all) == 1 && all[0].Fence == announce.FenceLeaks && strings.Contains(all[0].Leak.Raw(), "script")
 		}) {
 			t.Errorf("announced: %+v", guardsOn(t, s))
 		}
 	}
+}
+
+// TestBootCheckBehindALoader: of a server that was started through ld.so, with its title over its
+// arguments, what its start showed counts.
+func TestBootCheckBehindALoader(t *testing.T) {
+	for _, of := range labtest.Generations(t) {
+		if of.Name == "6.0" {
+			continue
+		}
+		for _, title := range []string{"yes", "no"} {
+			t.Run(of.Name+" title "+title, func(t *testing.T) {
+				t.Parallel()
+				s := startOf(t, of, append([]string{"--set-proc-title", title}, restartguard.FenceArgs...)...)
+				c, err := restartguard.CheckBoot(t.Context(), s.Node(), restartguard.Method{}, nil)
+				if err != nil || c.Boot != restartguard.BootFenced {
+					t.Errorf("%s, %q, %v", c.Boot, c.Because, err)
+				}
+				do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
+				id := runID(t, s)
+				saw := &restartguard.Remembered{Known: true, Verified: true, RunID: id}
+				if c, err = restartguard.CheckBoot(t.Context(), s.Node(), restartguard.Method{}, saw); err != nil || c.Boot != restartguard.BootFenced {
+					t.Errorf("serving, as a guard saw it start: %s, %q, %v", c.Boot, c.Because, err)
+				}
+			})
+		}
+	}
+}
+
+// TestBootCheckKnowsScripts: on a version whose scripts pass it, a boot fence is none.
+func TestBootCheckKnowsScripts(t *testing.T) {
+	for _, of := range labtest.Generations(t) {
+		if of.Name != "6.0" {
+			continue
+		}
+		s := startOf(t, of, restartguard.FenceArgs...)
+		c, err := restartguard.CheckBoot(t.Context(), s.Node(), restartguard.Method{}, nil)
+		if err != nil || c.Boot != restartguard.BootUnfenced || !strings.Contains(strings.Join(c.Because, " "), "scripts") {
+			t.Errorf("%s, %q, %v", c.Boot, c.Because, err)
+		}
+	}
+}
+
+func runID(t *testing.T, s *lab.Server) string {
+	t.Helper()
+	info, _ := do(t, s, "INFO", "server").(string)
+	_, rest, _ := strings.Cut(info, "run_id:")
+	id, _, _ := strings.Cut(rest, "\r\n")
+	return id
 }

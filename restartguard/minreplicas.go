@@ -108,7 +108,7 @@ func (paramFence) canary(ctx context.Context, p redis.Pipeliner, key string) fun
 }
 
 // scriptsPass is why a fence does not hold that only plain commands meet.
-const scriptsPass = "scripts write through it, as Redis before 6.0.17 and 6.2.7 lets them: upgrade the server, or start it late (node wait --before-start)"
+const scriptsPass = "scripts write through it, as before Redis 6.0.17 and 6.2.7: upgrade the server"
 
 // isNoReplicas reports whether a write was refused for a fence; before 7.0 a script says so in the
 // middle of a sentence.

@@ -69,6 +69,7 @@ type NodeDoc struct {
 	DriftPPM           *float64        `json:"drift_ppm,omitempty"`
 	DriftBoundPPM      *float64        `json:"drift_bound_ppm,omitempty"`
 	MinReplicasToWrite *int64          `json:"min_replicas_to_write,omitempty"`
+	FenceLeak          *safetext.Text  `json:"fence_leak,omitempty"`
 	Persistent         bool            `json:"persistent"`
 	MaxmemoryPolicy    *safetext.Text  `json:"maxmemory_policy,omitempty"`
 	Replicas           int             `json:"replicas"`
@@ -83,7 +84,7 @@ func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
 		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Error: safetext.Optional(n.Err.Raw()),
 		RunID: safetext.Optional(n.RunID), Version: safetext.Optional(n.Version), Role: safetext.Optional(n.Role), UptimeMs: n.Uptime.Milliseconds(),
 		Locks: n.Locks, RTTus: n.RTT.Microseconds(), Persistent: n.Persistent, MaxmemoryPolicy: safetext.Optional(n.Eviction),
-		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes),
+		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes), FenceLeak: safetext.Optional(n.Leak),
 	}
 	if !n.Since.IsZero() {
 		doc.StateForMs = new(max(0, now.Sub(n.Since).Milliseconds()))
