@@ -118,7 +118,8 @@ func isNoReplicas(err error) bool {
 
 // isUnknownScript reports whether a server knows no scripts with flags: it has no functions.
 func isUnknownScript(err error) bool {
-	return redis.HasErrorPrefix(err, "ERR Error compiling script") && strings.Contains(err.Error(), "'#'")
+	text := err.Error()
+	return strings.Contains(text, "Error compiling script") && strings.Contains(text, "'#'")
 }
 
 // FenceLines are the two lines of a configuration file that start a server

@@ -314,6 +314,8 @@ func (w *watch) assess() (monitor.NodeState, safetext.Text) {
 	switch {
 	case w.foreign != "" && w.Leak != "":
 		return monitor.NodeWrongRole, safetext.New(w.foreign + "; its fence does not hold: " + w.Leak)
+	case w.foreign != "" && w.Role == "slave" && w.writable:
+		return monitor.NodeWrongRole, safetext.New(w.foreign + "; it accepts writes (replica-read-only no)")
 	case w.foreign != "":
 		return monitor.NodeWrongRole, safetext.New(w.foreign)
 	case w.loading:
