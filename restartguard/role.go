@@ -36,6 +36,9 @@ func (m *machine) leaks(o *Observation) {
 	}
 	m.expose()
 	m.failing("exposed", "its fence does not hold: "+m.Leak)
+	if m.Role == "slave" {
+		m.order(Raise, m.owed(), false) // which makes it read-only
+	}
 }
 
 // fence is what other views are told of the fence.
