@@ -78,8 +78,12 @@ func (s *Snapshot) Access(l *Lock) Access {
 			default:
 				fragile++
 			}
-			if n.State == NodeServing && !c.Expires.IsZero() && !end.IsZero() && end.Sub(c.Expires) > time.Second {
-				rejoins = append(rejoins, c.Expires) // it is free from then on
+			expires, serves := c.Expires, n.State == NodeServing
+			if seen := l.MajorityEnd(); c.State == CopyUnknown && fences && l.Relied != 0 && seen.Before(expires) {
+				expires, serves = seen, true // that it was extended there is supposed
+			}
+			if serves && !expires.IsZero() && !end.IsZero() && end.Sub(expires) > time.Second {
+				rejoins = append(rejoins, expires) // it is free from then on
 			}
 			continue
 		}
