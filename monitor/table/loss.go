@@ -201,7 +201,8 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 		}
 	}
 	if votes >= t.quorum {
-		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[k].Prefix), Until: t.Time(c.Expires)}
+		token := r.Tokens[k].Prefix
+		r.earlier = &earlier{monitor.Reliance{Token: safetext.New(token), Until: t.Time(c.Expires)}, announce.TokenSum(token)}
 	}
 }
 
@@ -210,7 +211,7 @@ func (r *record) holdEarlier(until packed.Moment) {
 	token := r.earlier.Token.Raw()
 	r.own()
 	r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: token, Length: int64(len(token))})
-	r.grant = grant{token: int8(len(r.Tokens) - 1), end: until, seen: until, fell: true, parted: true}
+	r.grant = grant{token: int8(len(r.Tokens) - 1), end: until, seen: until, fell: true, parted: true, heard: r.earlier.sum}
 	r.earlier = nil
 }
 
