@@ -3,8 +3,8 @@ package table
 import (
 	"slices"
 
-	"redlockctl/internal/lockform"
 	"redlockctl/internal/announce"
+	"redlockctl/internal/lockform"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
 )
