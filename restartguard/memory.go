@@ -323,14 +323,14 @@ func (m *Memory) put(name string, r record, boot time.Duration) (remade bool, er
 	return false, fmt.Errorf("the guard's memory cannot be written: %w", err)
 }
 
-// keep forgets all nodes but these.
-func (m *Memory) keep(names map[string]bool) {
+// expect forgets all nodes but these, and notes those that were not met yet.
+func (m *Memory) expect(members []*member) {
+	now, boot := time.Now(), BootTime()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name := range m.nodes {
-		if !names[name] {
-			delete(m.nodes, name)
-		}
+	m.nodes = make(map[string]record, len(members))
+	for _, w := range members {
+		m.nodes[w.node.Name()] = w.state.record(w.node.Addr(), w.method.id(), now, boot)
 	}
 }
 
@@ -343,24 +343,20 @@ func (m *Memory) write(doc document) error {
 	return private.Replace(filepath.Join(m.dir, memoryFile), append([]byte(memoryHead+sumOf(body)+"\n"), body...))
 }
 
-// recall is the state of a node as it was remembered, and false if it was not.
-func (m *Memory) recall(name, addr, fence string, delay time.Duration) (State, bool) {
+// past are the nodes as they were remembered.
+func (m *Memory) past(delay time.Duration) *past {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, ok := m.nodes[name]
-	if !ok || r.Addr != addr || r.RunID == "" {
-		return State{}, false
-	}
 	// The moment on the boot clock first: what comes in between makes a deadline
 	// later, never sooner.
 	boot := BootTime()
 	now := time.Now()
 	id := BootID()
-	s := r.state(now, boot, delay, id != "" && m.boot == id && m.saved <= boot)
-	if r.Fence != fence {
-		s = s.moved()
+	var nodes []pastNode
+	for name, r := range m.nodes {
+		nodes = append(nodes, pastNode{name, r.Addr, r.Fence, r.state(now, boot, delay, id != "" && m.boot == id && m.saved <= boot)})
 	}
-	return s, true
+	return newPast(nodes)
 }
 
 // moved is the state of a node whose method was changed: what the former one
@@ -468,6 +464,9 @@ func ReadMemory(dir string) (map[string]Remembered, error) {
 	id, boot, now := BootID(), BootTime(), time.Now()
 	out := make(map[string]Remembered, len(doc.Nodes))
 	for name, r := range doc.Nodes {
+		if r.RunID == "" {
+			continue // it was never met
+		}
 		s := r.state(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot)
 		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Served: r.Served, Cordoned: r.Cordoned, Cause: r.Cause}
 		if !s.Deadline.IsZero() {

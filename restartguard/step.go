@@ -115,7 +115,7 @@ func (m *machine) seen(o *Observation) {
 		m.behind(stepped, within)
 	}
 	m.trust(before, o.Clock)
-	m.LastSeen = m.asked
+	m.LastSeen, m.Peer = m.asked, o.Peer
 	if !m.sweep(o) {
 		m.settle(o)
 	}
