@@ -86,8 +86,10 @@ type Guard struct {
 
 	past *past
 
-	hearing sync.Mutex
-	peers   Peers
+	hearing   sync.Mutex
+	peers     Peers
+	unwritten bool      // the D of others are not on disk as they are known
+	wantedAt  time.Time // when it last looked whom a person wants forgotten
 
 	telling sync.Mutex // one event at a time
 
@@ -150,7 +152,7 @@ func newGuard(nodes []*redlock.Node, cfg Config, before *past) (*Guard, error) {
 	}
 	g := &Guard{cfg: cfg, id: rand.Text(), pid: os.Getpid(), past: before}
 	if cfg.Memory != nil {
-		g.id = cfg.Memory.ID()
+		g.id, g.peers = cfg.Memory.ID(), cfg.Memory.recallPeers()
 	}
 	host, _ := os.Hostname()
 	g.host = safetext.New(host)
@@ -188,7 +190,7 @@ func (g *Guard) Successor(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	next.noQuorum, next.peers = g.noQuorum, g.peers
+	next.noQuorum, next.peers, next.unwritten = g.noQuorum, g.peers, g.unwritten
 	if cfg.Memory == nil {
 		next.id = g.id
 	}
@@ -404,10 +406,11 @@ func (g *Guard) Others() []announce.Guard {
 	g.hearing.Lock()
 	defer g.hearing.Unlock()
 	now := time.Now()
-	g.peers.forget(now)
-	all := make([]announce.Guard, len(g.peers.seen))
-	for i, o := range g.peers.seen {
-		all[i] = o.Guard
+	var all []announce.Guard
+	for _, o := range g.peers.seen {
+		if now.Sub(o.at) <= PeerKept {
+			all = append(all, o.Guard)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b announce.Guard) int {
 		return cmp.Or(cmp.Compare(b.Delay, a.Delay), cmp.Compare(a.ID, b.ID))
@@ -439,16 +442,41 @@ func (g *Guard) heard(all []announce.Guard) {
 		}
 		events = append(events, Event{At: now, Kind: "delays", Text: text, Alarm: true})
 	}
-	g.peers.Hear(now, g.id, all)
+	if g.peers.Hear(now, g.id, all) {
+		g.unwritten = true
+	}
+	events = append(events, g.keepDelays(now)...)
 	g.hearing.Unlock()
 	g.tell("", events)
 }
 
-// greatest is the greatest D of others that counts now.
+// keepDelays writes the D of others down if they changed, and forgets whom a person wants
+// forgotten. g.hearing is locked.
+func (g *Guard) keepDelays(now time.Time) (events []Event) {
+	m := g.cfg.Memory
+	if m == nil {
+		return nil
+	}
+	if now.Sub(g.wantedAt) >= hearEvery {
+		g.wantedAt = now
+		for _, id := range m.takeForgotten() {
+			if g.peers.Forget(id) {
+				events = append(events, Event{At: now, Kind: "delays", Text: fmt.Sprintf("the D of guard %s is forgotten, as an operator wanted it", id[:min(6, len(id))])})
+			}
+			g.unwritten = true
+		}
+	}
+	if g.unwritten {
+		g.unwritten = m.putDelays(&g.peers, now) != nil // and again with the next announcement that is read
+	}
+	return events
+}
+
+// greatest is the greatest D of others that counts.
 func (g *Guard) greatest() time.Duration {
 	g.hearing.Lock()
 	defer g.hearing.Unlock()
-	return g.peers.Greatest(time.Now())
+	return g.peers.Greatest()
 }
 
 // sameAs is the name of a node before this one at whose address the same incarnation

@@ -17,7 +17,7 @@ func (m *machine) mustWait(o *Observation) string {
 		return "the cluster was in use before this node came to it, and the votes of the node whose place it takes are not known here"
 	case m.FirstContact == AdoptYoung || m.Verified:
 		return ""
-	case o.Up < m.delay():
+	case MayVoteFrom(Loss{Seen: m.now.Add(-o.Up)}, m.delay()).After(m.now):
 		return fmt.Sprintf("up for less than D, %s, so that it may have lost votes with its start", m.delay())
 	}
 	return ""

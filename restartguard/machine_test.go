@@ -132,13 +132,17 @@ func TestFirstContact(t *testing.T) {
 			t.Fatalf("reason %q", s.state.Reason)
 		}
 	})
-	adopts := func(t *testing.T) *script { s := newScript(t); s.policy.FirstContact = Adopt; return s }
+	adopts := func(t *testing.T) *script {
+		s := newScript(t)
+		s.policy.FirstContact = Adopt
+		return s
+	}
 	serving := func(up time.Duration) Observation {
 		return Observation{About: Seen, RunID: "a", Role: "master", Params: servingParams, Up: up}
 	}
 	t.Run("one that is up for less than D waits, for the greatest D that is known", func(t *testing.T) {
 		adopts(t).step(serving(testDelay)).phase(PhaseServing)
-		adopts(t).step(serving(testDelay-time.Second)).phase(PhaseExposed).does(raiseIt("a")).until(testDelay)
+		adopts(t).step(serving(testDelay - time.Second)).phase(PhaseExposed).does(raiseIt("a")).until(testDelay)
 		adopts(t).step(serving(-time.Hour)).phase(PhaseExposed).does(raiseIt("a"))
 		o := serving(testDelay)
 		o.Heard = 2 * testDelay

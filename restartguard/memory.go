@@ -68,6 +68,8 @@ type Memory struct {
 	boot  string   // of what was read
 	saved time.Duration
 	nodes map[string]record
+
+	delays []KnownDelay // as they are on disk
 }
 
 // document is the file.
@@ -128,6 +130,9 @@ func OpenMemory(dir string) (*Memory, error) {
 		m.boot, m.saved, m.nodes = doc.Boot, doc.Saved, doc.Nodes
 	case !errors.Is(err, fs.ErrNotExist):
 		m.damaged = err
+	}
+	if m.delays, err = ReadDelays(dir); err != nil {
+		m.damaged = errors.Join(m.damaged, err)
 	}
 	return m, nil
 }

@@ -287,7 +287,7 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	}
 	now := g.clock.time(w.now)
 	if o.About == restartguard.Seen && w.differ() {
-		o.Heard = g.peers.Greatest(now)
+		o.Heard = g.peers.Greatest()
 	}
 	if w.rules.GuardBroken {
 		if w.rules.Breaks("wall-clock") {
