@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlockctl/internal/announce"
@@ -85,6 +86,7 @@ type Guard struct {
 	pid  int
 
 	past *past
+	used atomic.Bool // the cluster was in use: see useSeen
 
 	hearing   sync.Mutex
 	peers     Peers
@@ -153,6 +155,7 @@ func newGuard(nodes []*redlock.Node, cfg Config, before *past) (*Guard, error) {
 	g := &Guard{cfg: cfg, id: rand.Text(), pid: os.Getpid(), past: before}
 	if cfg.Memory != nil {
 		g.id, g.peers = cfg.Memory.ID(), cfg.Memory.recallPeers()
+		g.used.Store(cfg.Memory.used)
 	}
 	host, _ := os.Hostname()
 	g.host = safetext.New(host)
@@ -190,6 +193,7 @@ func (g *Guard) Successor(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
+	next.used.Store(g.used.Load())
 	next.noQuorum, next.peers, next.unwritten = g.noQuorum, g.peers, g.unwritten
 	if cfg.Memory == nil {
 		next.id = g.id

@@ -68,6 +68,7 @@ type Memory struct {
 	boot  string   // of what was read
 	saved time.Duration
 	nodes map[string]record
+	used  bool // the cluster was in use, with these nodes or earlier ones
 
 	delays []KnownDelay // as they are on disk
 }
@@ -76,6 +77,7 @@ type Memory struct {
 type document struct {
 	Boot  string            `json:"boot_id"`
 	Saved time.Duration     `json:"saved_ns"` // in Boot
+	Used  bool              `json:"used,omitempty"`
 	Nodes map[string]record `json:"nodes"`
 }
 
@@ -127,7 +129,10 @@ func OpenMemory(dir string) (*Memory, error) {
 	}
 	switch doc, err := readDocument(dir); {
 	case err == nil:
-		m.boot, m.saved, m.nodes = doc.Boot, doc.Saved, doc.Nodes
+		m.boot, m.saved, m.nodes, m.used = doc.Boot, doc.Saved, doc.Nodes, doc.Used
+		for _, r := range m.nodes {
+			m.used = m.used || r.used()
+		}
 	case !errors.Is(err, fs.ErrNotExist):
 		m.damaged = err
 	}
@@ -307,6 +312,7 @@ func (m *Memory) put(name string, r record, boot time.Duration) (remade bool, er
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nodes[name] = r
+	m.used = m.used || r.used()
 	if m.lock != nil && !m.locked() {
 		_ = m.lock.Close()
 		m.lock, m.noted, m.lost = nil, false, true
@@ -316,7 +322,7 @@ func (m *Memory) put(name string, r record, boot time.Duration) (remade bool, er
 			return false, fmt.Errorf("the guard's memory cannot be written: %w", err)
 		}
 	}
-	if err = m.write(document{Boot: BootID(), Saved: boot, Nodes: m.nodes}); err == nil {
+	if err = m.write(document{Boot: BootID(), Saved: boot, Used: m.used, Nodes: m.nodes}); err == nil {
 		// Without it the next guard only has another name.
 		m.noted = m.noted || noteID(m.dir, m.id) == nil
 		remade, m.lost = m.lost, false

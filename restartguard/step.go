@@ -53,7 +53,7 @@ func (m *machine) vote() {
 	case m.Phase == PhaseServing && !m.Lacking:
 		m.Out, m.Served = time.Time{}, true
 	case m.Phase == PhaseExposed:
-		m.Out = time.Time{}
+		m.Out, m.Served = time.Time{}, true
 	case m.Out.IsZero():
 		m.Out = m.now
 	}

@@ -160,6 +160,11 @@ func (w *watcher) step(o Observation) []Action {
 	renew := next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
 	w.state = next
 	w.mu.Unlock()
+	if w.guard.useSeen(&next) {
+		for _, m := range w.guard.members {
+			m.renew()
+		}
+	}
 	if renew {
 		w.renew()
 	}
@@ -283,7 +288,7 @@ func (w *watcher) say(last *string, err error, what string) {
 func (w *watcher) announcements() []string {
 	w.mu.Lock()
 	s := &w.state
-	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster)}
+	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster), Use: w.guard.use()}
 	switch {
 	case !s.Known:
 	case s.Verified:
