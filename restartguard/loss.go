@@ -115,6 +115,7 @@ func (m *machine) firstContact(o *Observation) {
 		m.Cause = "first contact"
 	case o.Params.cordoned():
 		m.tell("first contact", "seen for the first time, cordoned by an operator")
+		m.waitFrom() // as if it were fenced: what it may have lost is not known
 	case o.Params.fenced():
 		m.tell("first contact", "seen for the first time, fenced: what it may have lost is not known, so D counts from now")
 		m.waitFrom()
