@@ -40,6 +40,17 @@ var bootNames = [...]string{"unknown", "fenced", "unfenced"}
 // String is the word that stands in the announcement.
 func (b Boot) String() string { return bootNames[b] }
 
+// Use is what a guard knows of the use of its cluster.
+type Use uint8
+
+const (
+	UseUnknown Use = iota // it does not say: it is of an earlier version
+	UseNone               // it has seen no node serve, nor restart
+	UseSeen               // it has
+)
+
+var useNames = [...]string{"", "none", "seen"}
+
 // Guard is what a guard says of itself and of one node.
 type Guard struct {
 	ID      string        // letters and digits; tells it from all others
@@ -51,6 +62,7 @@ type Guard struct {
 	// Exposed is how long the node was open after its last start, at most; 0: not
 	// known. Only of BootUnfenced.
 	Exposed time.Duration
+	Use     Use
 	// Absurd: it announced more than MostDelay, which is what Delay is then.
 	Absurd bool
 }
@@ -71,6 +83,9 @@ func (g Guard) Channel() string {
 	}
 	if g.Boot == BootUnfenced && g.Exposed > 0 {
 		f.Set("exposed", strconv.FormatInt(ceilMs(g.Exposed), 10))
+	}
+	if g.Use != UseUnknown {
+		f.Set("use", useNames[g.Use])
 	}
 	return Prefix + version + ":" + f.Encode()
 }
@@ -108,6 +123,9 @@ func Decode(channel string) (Guard, bool) {
 	}
 	if b := slices.Index(bootNames[:], f.Get("boot")); b > 0 {
 		g.Boot = Boot(b)
+	}
+	if u := slices.Index(useNames[:], f.Get("use")); u > 0 {
+		g.Use = Use(u)
 	}
 	if g.Boot == BootUnfenced {
 		g.Exposed, _ = number(f.Get("exposed"))
