@@ -53,7 +53,7 @@ func (m *machine) vote() {
 	case m.Phase == PhaseServing && !m.Lacking:
 		m.Out, m.Served = time.Time{}, true
 	case m.Phase == PhaseExposed:
-		m.Out = time.Time{}
+		m.Out, m.Served = time.Time{}, true
 	case m.Out.IsZero():
 		m.Out = m.now
 	}
@@ -115,7 +115,7 @@ func (m *machine) seen(o *Observation) {
 		m.behind(stepped, within)
 	}
 	m.trust(before, o.Clock)
-	m.LastSeen = m.asked
+	m.LastSeen, m.Peer = m.asked, o.Peer
 	if !m.sweep(o) {
 		m.settle(o)
 	}
@@ -124,7 +124,7 @@ func (m *machine) seen(o *Observation) {
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
 	m.keepOut(o)
-	if m.owed() == FenceUp && m.due() && foreign(m.Role) == "" && !o.Params.fenced() {
+	if m.owed() == FenceUp && m.mayVote() && !o.Params.fenced() {
 		if o.Blind || !o.Params.cordoned() {
 			m.giveUp()
 			return
@@ -138,7 +138,7 @@ func (m *machine) settle(o *Observation) {
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && (!m.due() || foreign(m.Role) != "") && !o.Params.cordoned():
+	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && !m.mayVote() && !o.Params.cordoned():
 		m.expose()
 		m.order(Raise, m.owed(), o.Params.MaxLag <= 0)
 	case o.Params.cordoned():
@@ -212,20 +212,20 @@ func (m *machine) settleFenced() {
 	}
 	m.confirm(FenceUp)
 	switch {
-	case m.due() && foreign(m.Role) != "":
+	case foreign(m.Role) != "":
 		m.Reason = "is " + foreign(m.Role) + ": it stays fenced until it is a master, and for D from then on"
 		if !m.Proven {
 			m.order(Prove, 0, false)
 		}
-	case m.due() && m.Advice:
+	case m.mayVote() && m.Advice:
 		m.Reason = "may rejoin: its delay has passed, and no guard lets it rejoin"
-	case m.due() && m.unsettled():
+	case m.mayVote() && m.unsettled():
 		m.Reason = "its clock may have stepped: it is read once more before the node rejoins"
-	case m.due():
+	case m.mayVote():
 		m.order(Remove, m.Revert, false)
 	case !m.Proven:
 		m.order(Prove, 0, false)
-	case foreign(m.Role) == "" && !m.unsettled() && m.early(m.evidence):
+	case !m.unsettled() && m.early(m.evidence):
 		m.order(Remove, m.Revert, false)
 	}
 }
@@ -238,7 +238,7 @@ func (m *machine) settleServing(o *Observation) {
 	case m.Duty.Kind == DutyCordon:
 		m.tell("rejoined", "uncordoned by hand")
 		m.Cause = "rejoined by hand"
-	case m.due():
+	case m.mayVote():
 		m.tell("rejoined", "rejoined")
 		m.Cause = "rejoined"
 	case !m.Deadline.IsZero() && m.Early != "":
@@ -317,7 +317,7 @@ func (m *machine) confirm(value int64) {
 	m.enter(PhaseFenced, m.Cause)
 	if m.announced != m.Deadline {
 		m.announced = m.Deadline
-		if !m.due() { // then it rejoins at once, and there is nothing to wait for
+		if !m.mayVote() { // then it rejoins at once, and there is nothing to wait for
 			m.tell("waiting", "fenced, may rejoin in %s", round(m.Deadline.Sub(m.now)))
 		}
 	}

@@ -53,6 +53,17 @@ const (
 
 var fenceNames = [...]string{"unknown", "none", "up", "cordoned", "leaks"}
 
+// Use is what a guard knows of the use of its cluster.
+type Use uint8
+
+const (
+	UseUnknown Use = iota // it does not say: it is of an earlier version
+	UseNone               // it has seen no node serve, nor restart
+	UseSeen               // it has
+)
+
+var useNames = [...]string{"", "none", "seen"}
+
 // Guard is what a guard says of itself and of one node.
 type Guard struct {
 	ID      string        // letters and digits; tells it from all others
@@ -67,6 +78,7 @@ type Guard struct {
 	Fence   Fence
 	// Leak is why the fence does not hold; of FenceLeaks.
 	Leak safetext.Text
+	Use  Use
 	// Absurd: it announced more than MostDelay, which is what Delay is then.
 	Absurd bool
 }
@@ -93,6 +105,9 @@ func (g Guard) Channel() string {
 	}
 	if g.Fence == FenceLeaks {
 		f.Set("leak", cut(g.Leak.Raw()))
+	}
+	if g.Use != UseUnknown {
+		f.Set("use", useNames[g.Use])
 	}
 	return Prefix + version + ":" + f.Encode()
 }
@@ -130,6 +145,9 @@ func Decode(channel string) (Guard, bool) {
 	}
 	if b := slices.Index(bootNames[:], f.Get("boot")); b > 0 {
 		g.Boot = Boot(b)
+	}
+	if u := slices.Index(useNames[:], f.Get("use")); u > 0 {
+		g.Use = Use(u)
 	}
 	if g.Boot == BootUnfenced {
 		g.Exposed, _ = number(f.Get("exposed"))
