@@ -317,7 +317,11 @@ func (m *machine) confirm(value int64) {
 	m.enter(PhaseFenced, m.Cause)
 	if m.announced != m.Deadline {
 		m.announced = m.Deadline
-		if !m.mayVote() { // then it rejoins at once, and there is nothing to wait for
+		switch {
+		case m.mayVote(): // it rejoins at once, and there is nothing to wait for
+		case foreign(m.Role) != "":
+			m.tell("waiting", "fenced, and does not rejoin: it is %s", foreign(m.Role))
+		default:
 			m.tell("waiting", "fenced, may rejoin in %s", round(m.Deadline.Sub(m.now)))
 		}
 	}

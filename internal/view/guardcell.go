@@ -167,7 +167,7 @@ func GuardColumns(stopped bool) []Column[GuardDoc] {
 		Name: "REJOINS IN", Help: "time until the guard lets it rejoin", Compare: byRejoin, Fields: []string{"rejoin_ms"},
 		Cell: func(c *Context, n GuardDoc) Cell { return c.orNone(n.Rejoins(stopped)) },
 	}, {
-		Name: "BOOT FENCE", Help: "whether its last start was fenced, as far as a guard saw: verified, not verified, unknown", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
+		Name: "BOOT FENCE", Help: "whether its last start was fenced, as far as a guard saw: verified, not verified, unknown; does not hold: writes get through", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
 		Cell: textOf(func(n GuardDoc) string { return n.BootFence }),
 	}, {
 		Name: "INCARNATIONS", Help: "how many incarnations the guard has seen", Fields: []string{"incarnations"}, Compare: compareBy(func(n GuardDoc) int { return n.Incarnations }), Right: true,

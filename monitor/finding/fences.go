@@ -20,6 +20,9 @@ func fenceOff(k known, n *monitor.Node, f *found) bool {
 // fenceLeaks: writes get through the fence, now or after the next start.
 func fenceLeaks(k known, n *monitor.Node, f *found) bool {
 	f.Remedy = strings.ReplaceAll(f.Remedy, "NAME", n.Name)
+	if n.Role == "slave" {
+		f.Remedy = "Set replica-read-only yes, with CONFIG SET and in the server's file, and point the node at an independent master."
+	}
 	if n.Leak != "" {
 		return f.seen("%s", n.Leak)
 	}

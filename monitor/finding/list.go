@@ -47,7 +47,7 @@ func allChecks() []check {
 		id: "fence-leaks", part: aboutMemory, severity: monitor.SeverityDanger, after: certain, before: settles, find: each(fenceLeaks),
 		title: "its fence does not hold",
 		why:   "Clients still get votes through the fence. After a crash this node can vote a second time.",
-		do:    "Scripts: upgrade the server (Redis 6.0.17, 6.2.7 or 7.0), or set fence = \"none\" and start it late: ExecStartPre=redlockctl node wait NAME --before-start. A replica: CONFIG SET replica-read-only yes, and point the node at an independent master.",
+		do:    "Upgrade the server (Redis 6.0.17, 6.2.7 or 7.0), or set fence = \"none\" and start it late: ExecStartPre=redlockctl node wait NAME --before-start.",
 		more: "Reported if a write of a guard got through the fence, if the server's version lets scripts write through it, or if the node is a writable replica. " +
 			"Warning while such a server serves: its fence would not hold after a crash. [What each server's fence stops](fences.md).",
 	}, {
