@@ -139,10 +139,7 @@ func (l *Log) append(r Record) error {
 		return l.fail("read the end of", err)
 	}
 	h, headErr := readHead(l.head)
-	place, err := next(l.file, t, h, headErr)
-	if err != nil {
-		return l.fail("read", err)
-	}
+	place := next(t, h, headErr)
 	if errors.Is(headErr, errNoHead) && place.Chain == "" {
 		// It is there before the first link, so that it can only be missing later if
 		// somebody took it away.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"strconv"
@@ -24,7 +23,7 @@ type link struct {
 	// Chain says, where the chain could not simply go on, why.
 	Chain string `json:"chain,omitempty"`
 	Seq   uint64 `json:"seq"`  // 1 for the first
-	Prev  string `json:"prev"` // Hash of the one before; see [Verify] for the first
+	Prev  string `json:"prev"` // Hash of the one before; zeros for the first
 }
 
 const (
@@ -54,8 +53,6 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func hexOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-
 // split separates a line from the hash at its end: what the hash is of, and the
 // hash as it stands there; false if the line has none.
 func split(line []byte) (body []byte, sum string, ok bool) {
@@ -70,9 +67,9 @@ func split(line []byte) (body []byte, sum string, ok bool) {
 	return append(line[:at:at], '}'), sum, true
 }
 
-// parse reads a line. A line without a hash is a link without a place: Seq is 0
-// and sum empty. It fails with errNoRecord for what is no record at all, and
-// with errChanged where the hash is not that of the line.
+// parse reads a line. It fails with errNoRecord if the line is not a record, with
+// errNoHash if it is not part of a chain (then Seq is 0), and with errChanged if the
+// hash is not that of the line.
 func parse(line []byte) (l link, sum string, err error) {
 	body, sum, chained := split(line)
 	if !chained {
@@ -82,8 +79,9 @@ func parse(line []byte) (l link, sum string, err error) {
 		return link{}, "", errNoRecord
 	}
 	switch {
-	case !chained:
+	case !chained, l.Seq == 0:
 		l.Seq, l.Prev = 0, ""
+		return l, "", errNoHash
 	case sumOf(body) != sum:
 		return l, sum, errChanged
 	}
@@ -91,7 +89,8 @@ func parse(line []byte) (l link, sum string, err error) {
 }
 
 var (
-	errNoRecord = errors.New("it is no record")
+	errNoRecord = errors.New("it is not a record")
+	errNoHash   = errors.New("it has no hash")
 	errChanged  = errors.New("its content does not have the hash that stands in it")
 )
 
@@ -194,19 +193,6 @@ func readTail(f *os.File) (tail, error) {
 	return t, nil
 }
 
-// hashFile is the hash of all that a file holds, and a line end more if the last
-// one is missing.
-func hashFile(f *os.File, t tail) (string, error) {
-	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(f, 0, t.size)); err != nil {
-		return "", err
-	}
-	if t.torn {
-		h.Write([]byte{'\n'})
-	}
-	return hexOf(h), nil
-}
-
 // behind reports whether the side file lacks one line of the log, as a crash between
 // the two leaves it. More than one it never lacks, since a writer brings it up to date
 // first: further lines were not written by us.
@@ -218,25 +204,21 @@ func behind(t tail, h head) bool {
 // the last, or one further if it is [behind]. If lines of the log are gone, were
 // changed or were added, the chain goes on from the side file all the same: then it
 // can be seen for good.
-func next(f *os.File, t tail, h head, headErr error) (link, error) {
+func next(t tail, h head, headErr error) link {
 	var l link
 	known := headErr == nil
 	switch {
 	case known && t.last == nil && h.seq > 0, known && t.last != nil && !behind(t, h) && (t.last.Seq != h.seq || t.sum != h.sum):
 		l.Seq, l.Prev = h.seq+1, h.sum
-		return l, nil
+		return l
 	case t.last != nil:
 		l.Seq, l.Prev = t.last.Seq+1, t.sum
-	default: // what is there was written before there was a chain
-		sum, err := hashFile(f, t)
-		if err != nil {
-			return l, err
-		}
-		l.Seq, l.Prev = 1, sum
+	default:
+		l.Seq, l.Prev = 1, noHash
 	}
 	// An empty side file beside a log without links is how each begins.
 	if !known && (t.last != nil || !errors.Is(headErr, errNoHead)) {
 		l.Chain = headErr.Error()
 	}
-	return l, nil
+	return l
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
 	"time"
 )
 
@@ -16,15 +15,6 @@ const (
 	Done   = "done"
 	Failed = "failed"
 )
-
-// formerActs are the names that acts had in older lines, with those that they have now.
-var formerActs = map[string]string{
-	"node fence": "node cordon", "node hold": "node cordon", "node open": "node rejoin",
-	"node closed": "node fenced", "node opened": "node rejoined", "node held": "node cordoned",
-}
-
-// PresentAct is the name that an act has now; older lines of a log keep theirs.
-func PresentAct(act string) string { return cmp.Or(formerActs[strings.ToLower(act)], act) }
 
 // Record is one line of the log.
 type Record struct {

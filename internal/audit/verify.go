@@ -3,7 +3,6 @@ package audit
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -30,9 +29,8 @@ func (r Remark) String() string {
 
 // Report is what a look at the chain of a log has shown.
 type Report struct {
-	Lines  int `json:"lines"`        // of all files
-	Links  int `json:"links"`        // lines of the chain
-	Before int `json:"before_chain"` // lines from before there was a chain
+	Lines int `json:"lines"` // of all files
+	Links int `json:"links"` // lines of the chain
 	// First and Last are the numbers of the first and the last link, 0 if there is
 	// none; Head is the hash of the last.
 	First uint64 `json:"first_seq,omitempty"`
@@ -74,8 +72,7 @@ var ErrHash = errors.New("it is not the hash of a line: 16 to 64 hexadecimal dig
 // An intact chain says that no line was changed, inserted, moved or removed by
 // whoever did not compute the chain anew from there on. Who can write the log can
 // also do that, with the side file: against it only a hash that was noted down
-// elsewhere helps, see [VerifyOptions]. A first line has the hash of all that
-// stood in its file before it.
+// elsewhere helps, see [VerifyOptions].
 //
 // Lines that are cut off the end are missed by the side file alone, and only as
 // long as it is not put back too. Lines cut off the front look as after a
@@ -191,8 +188,6 @@ func (v *verifier) remark(file string, line int, format string, args ...any) {
 
 func (v *verifier) read(path string, f io.ReaderAt, size int64) error {
 	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 64<<10)
-	before, above := sha256.New(), 0 // what stands above the first link of this file
-	begun := false
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
 		if len(line) == 0 && errors.Is(err, io.EOF) {
@@ -203,49 +198,35 @@ func (v *verifier) read(path string, f io.ReaderAt, size int64) error {
 		v.Lines++
 		l, sum, perr := parse(bytes.TrimSuffix(line, []byte("\n")))
 		switch {
-		case errors.Is(perr, errNoRecord) && (begun || v.Links > 0):
+		case errors.Is(perr, errNoRecord):
 			v.remark(path, n, "no record: a write that a crash or a full disk cut short")
-		case perr == nil && l.Seq == 0 && (begun || v.Links > 0):
-			v.broken(path, n, "it stands in the chain and has no hash: another program wrote it, or an older redlockctl")
-		case l.Seq == 0: // from before the chain, or no record
-			above++
+		case errors.Is(perr, errNoHash):
+			v.broken(path, n, "%v: another program wrote it", perr)
 		default:
-			v.link(path, n, l, sum, perr, hexOf(before), above)
-			begun = true
+			v.link(path, n, l, sum, perr)
 		}
-		if !begun {
-			before.Write(line)
-		}
-	}
-	if !begun {
-		v.Before += above
 	}
 	return nil
 }
 
-// link takes the next link; above is how many lines stand before it in its file
-// without being links, and before their hash.
-func (v *verifier) link(path string, n int, l link, sum string, err error, before string, above int) {
+// link checks that l follows the link before it. err is what parse said of it.
+func (v *verifier) link(path string, n int, l link, sum string, err error) {
 	if err != nil {
 		v.broken(path, n, "%v: it was changed", err)
 	}
 	switch first := v.Links == 0; {
 	case l.Chain != "":
 		v.broken(path, n, "the chain could not simply go on here: %s", l.Chain)
-	case first && l.Seq == 1, l.Seq == 1 && v.Last == 0:
-		if l.Prev != before {
-			v.broken(path, n, "the lines above it, from before there was a chain, have changed since it was written")
+	case first && l.Seq == 1:
+		if l.Prev != noHash {
+			v.broken(path, n, "it is number 1 and names a line before it")
 		}
-		v.Before += above
 	case first:
 		const gone = "the chain begins with number %d here: the lines before it were rotated away, or cut off"
 		if v.opt.Rotated {
 			v.remark(path, n, gone, l.Seq)
 		} else {
 			v.broken(path, n, gone, l.Seq)
-		}
-		if above > 0 {
-			v.broken(path, 1, "lines without a hash stand above the chain, which did not begin here")
 		}
 	case l.Seq > v.Last+1:
 		v.broken(path, n, "it is number %d: %s missing before it", l.Seq, numbers(v.Last+1, l.Seq-1))
@@ -310,8 +291,7 @@ type Entry struct {
 	Record
 	Seq  uint64 // 0: it has no place in the chain
 	Hash string
-	// Doubt says why the line cannot be trusted by itself; nil: its hash is its
-	// own, or it is from before there was a chain.
+	// Doubt says why the line cannot be trusted; nil if its hash is right.
 	Doubt error
 }
 

@@ -53,7 +53,7 @@ func (f auditFilter) match(e audit.Entry) bool {
 		return false
 	case f.resource != "" && e.Target != f.resource && safetext.Escape(e.Target) != f.resource:
 		return false
-	case f.act != "" && !strings.EqualFold(audit.PresentAct(e.Act), audit.PresentAct(f.act)):
+	case f.act != "" && !strings.EqualFold(e.Act, f.act):
 		return false
 	case f.cluster != "" && e.Cluster != f.cluster:
 		return false
@@ -169,9 +169,8 @@ is intact, 1 when it is broken; the lines are named.
 
 What it cannot prove: whoever may write both files can compute the chain anew. Note
 the hash that is printed somewhere else, and give it to a later run by --contains:
-then everything up to that line is what it was. Lines from before there was a chain
-are protected from its first line on. A half line that a crash left behind breaks
-nothing.
+then everything up to that line is what it was. A half line that a crash left
+breaks nothing.
 
 Where the log is rotated, name all files, the oldest first; or say --rotated if the
 older ones are gone, and with them what they could prove.`,
@@ -216,11 +215,6 @@ func (a *commandLine) printVerified(path string, r audit.Report) error {
 		fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(path), a.Paint(word, tone))
 		if r.Links > 0 {
 			fmt.Fprintf(a.Out, "%s in the chain, numbers %d to %d\n", view.Plural(r.Links, "line"), r.First, r.Last)
-		}
-		if r.Before > 0 {
-			fmt.Fprintf(a.Out, "%s from before it\n", view.Plural(r.Before, "line"))
-		}
-		if r.Links > 0 {
 			fmt.Fprintf(a.Out, "number %d has the hash %s\n", r.Last, r.Head)
 		}
 		for _, b := range r.Broken {

@@ -186,15 +186,6 @@ func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
 	if !slices.Contains(words, a.Output) {
 		return fmt.Errorf("--output %q: it is %s", a.Output, flags.Either(words))
 	}
-	switch a.jsonSchema {
-	case "v2":
-	case "v1":
-		if a.Output == "json" || a.Output == "jsonl" {
-			a.InV1()
-		}
-	default:
-		return fmt.Errorf("--json-schema %q: it is v2 or v1", a.jsonSchema)
-	}
 	if cmd.Root().PersistentFlags().Changed("nodes") && len(a.named.Nodes) == 0 { // an empty variable must not mean another cluster
 		return errors.New("--nodes names no master")
 	}
@@ -207,7 +198,6 @@ func (a *commandLine) addFlags(root *cobra.Command) {
 	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER); the name of that of --nodes")
 	a.nodeFlags(pf)
 	pf.StringVarP(&a.Output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
-	pf.StringVar(&a.jsonSchema, "json-schema", "v2", "of JSON: v2, or v1 with its older words, for one release")
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every action that changes anything")
 	pf.BoolVar(&a.NoColor, "no-color", false, "no colours (also $NO_COLOR)")
 	pf.BoolVar(&a.ASCII, "ascii", false, "ASCII characters only")

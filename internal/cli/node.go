@@ -19,26 +19,7 @@ import (
 
 func (a *commandLine) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "node", Short: "Cordon a master, let it rejoin, or wait for it; make it start fenced", RunE: flags.Group, Args: cobra.ArbitraryArgs}
-	cordon := func() *cobra.Command { return a.nodeActCommand(nodeCordon) }
-	rejoin := func() *cobra.Command { return a.rejoinable(a.nodeActCommand(nodeRejoin)) }
-	cmd.AddCommand(cordon(), a.nodeActCommand(nodeUncordon), rejoin(),
-		a.former("hold", "cordon", cordon()), a.former("fence", "cordon", cordon()), a.former("open", "rejoin --now", rejoin()))
-	return cmd
-}
-
-// former is a command under the name that it had before, for one release. It is not
-// listed, and says its present name on standard error.
-func (a *commandLine) former(name, now string, cmd *cobra.Command) *cobra.Command {
-	_, args, _ := strings.Cut(cmd.Use, " ")
-	run := cmd.RunE
-	cmd.Use, cmd.Hidden = name+" "+args, true
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.Note("\"node %s\" is now \"node %s\"", name, now)
-		if f := cmd.Flags().Lookup("now"); f != nil && !cmd.Flags().Changed("new-cluster") {
-			_ = f.Value.Set("true")
-		}
-		return run(cmd, args)
-	}
+	cmd.AddCommand(a.nodeActCommand(nodeCordon), a.nodeActCommand(nodeUncordon), a.rejoinable(a.nodeActCommand(nodeRejoin)))
 	return cmd
 }
 
