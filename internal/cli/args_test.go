@@ -13,7 +13,7 @@ import (
 func TestWhatRunsOnWindows(t *testing.T) {
 	root := newCommandLine(&printer.Printer{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }}).rootCommand()
 	for line, runs := range map[string]bool{
-		"guard": false, "run": false, "supervise": false, "lab up": false, "lab down": false,
+		"guard": false, "run": false, "lab up": false, "lab down": false,
 		"status": true, "locks": true, "guard status": true, "acquire": true, "revoke": true, "demo": true, "history": true, "audit show": true,
 	} {
 		cmd, _, err := root.Find(strings.Fields(line))

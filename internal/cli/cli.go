@@ -222,7 +222,7 @@ func (a *commandLine) addCommands(root *cobra.Command) {
 		flags.GroupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
-		flags.OnUnix(a.superviseCommand(), needsGroups), flags.OnUnix(a.runCommand(), needsGroups),
+		flags.OnUnix(a.runCommand(), needsGroups),
 		node, guard,
 		flags.GroupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
 		flags.GroupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),

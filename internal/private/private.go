@@ -1,7 +1,7 @@
 // Package private opens and replaces files that nobody else may prepare or change:
-// the memory of a guard, the record of a supervisor, the audit log. Whoever can put
-// a symbolic link or a file of their own in such a place could have another file
-// overwritten, or make a node rejoin too early.
+// the memory of a guard, the audit log. Whoever can put a symbolic link or a file of
+// their own in such a place could have another file overwritten, or make a node rejoin
+// too early.
 //
 // On Windows modes tell nothing of that: there such files are only below the AppData of
 // the user's own profile.
