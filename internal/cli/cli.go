@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -176,9 +175,6 @@ redlockctl locks`,
 }
 
 func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
-	if err := flags.RunsOn(cmd, runtime.GOOS); err != nil {
-		return err
-	}
 	if err := flags.NoneNegative(cmd); err != nil {
 		return err
 	}
@@ -208,21 +204,16 @@ func (a *commandLine) addFlags(root *cobra.Command) {
 }
 
 func (a *commandLine) addCommands(root *cobra.Command) {
-	const (
-		needsServers = "redis-server processes"
-		needsGroups  = "process groups and signals"
-		needsOwners  = "a state directory with owner and mode"
-	)
-	node, guard := a.nodeCommand(), flags.OnUnix(a.guardCommand(), needsOwners)
+	node, guard := a.nodeCommand(), a.guardCommand()
 	node.AddCommand(a.waitCommand(), a.bootFenceCommand())
 	guard.AddCommand(a.guardStatusCommand())
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(),
-		flags.GroupOf("lab", "Real masters on this machine, to try things out on", flags.OnUnix(a.labUpCommand(), needsServers), flags.OnUnix(a.labDownCommand(), needsServers)),
+		flags.GroupOf("lab", "Real masters on this machine, to try things out on", a.labUpCommand(), a.labDownCommand()),
 		flags.GroupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
-		flags.OnUnix(a.runCommand(), needsGroups),
+		a.runCommand(),
 		node, guard,
 		flags.GroupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
 		flags.GroupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),

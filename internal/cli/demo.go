@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -90,9 +89,6 @@ func (o *demoOptions) check() error {
 		}
 	}
 	if o.RedisServer != "" {
-		if runtime.GOOS == "windows" {
-			return errors.New("--redis-server: real servers are not started on Windows; leave it out for masters in this process")
-		}
 		path, err := exec.LookPath(o.RedisServer)
 		if err != nil {
 			return fmt.Errorf("--redis-server: %w", err)
