@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The phases of an act.
+// The phases of an action.
 const (
 	Intent = "intent"
 	Done   = "done"
@@ -30,11 +30,11 @@ type Record struct {
 	Detail   string    `json:"detail,omitempty"`
 }
 
-// NewID is a random id for an intent and its outcome.
+// NewID returns a random id for an intent and its outcome.
 func NewID() string { return rand.Text() }
 
-// Actor is user@host of this process, with the user behind sudo: who stands in a
-// record.
+// Actor returns who acts, for a record: user@host of this process, with the user who
+// called sudo.
 func Actor(getenv func(string) string) string {
 	name := ""
 	if u, err := user.Current(); err == nil {
