@@ -114,7 +114,7 @@ func (a *commandLine) rootCommand() *cobra.Command {
 		Short: "Operations console for Redis locks held by the Redlock algorithm",
 		Long: `redlockctl watches the masters that hold Redlock locks, shows each lock on each
 of them, takes and releases locks by hand, and keeps a crashed master out of the
-quorum until no lock that it may have forgotten can still be believed in.
+quorum until every lock that it may have forgotten has expired.
 
 Without a command it opens the console on the masters of the configuration,
 and runs a restart guard in it unless another guard already watches them: the
@@ -191,7 +191,7 @@ func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
 func (a *commandLine) addFlags(root *cobra.Command) {
 	pf := root.PersistentFlags()
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
-	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER); the name of that of --nodes")
+	pf.StringVar(&a.cluster, "cluster", "", "cluster of the configuration, if it has several (also $REDLOCKCTL_CLUSTER); with --nodes, the cluster's name")
 	a.nodeFlags(pf)
 	pf.StringVarP(&a.Output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every action that changes anything")

@@ -63,7 +63,7 @@ nodes and locks at the end: after --for, or at SIGINT or SIGTERM.`,
 	f := cmd.Flags()
 	f.IntVar(&o.Nodes, "nodes", 5, "how many masters")
 	f.IntVar(&o.Clients, "clients", 12, "how many simulated clients")
-	f.DurationVar(&o.CrashEvery, "crash-every", 0, "crash one master after the other, so often (0: never)")
+	f.DurationVar(&o.CrashEvery, "crash-every", 0, "interval between crashes (0: never)")
 	f.DurationVar(&o.MaxTTL, "max-ttl", 0, "longest TTL in use (default: what --crash-every says, within 1s and 10s)")
 	f.DurationVar(&o.stop, "for", 0, "end after this time (0: never)")
 	f.BoolVar(&o.plain, "plain", false, "lines of text also on a terminal")

@@ -69,10 +69,9 @@ func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
 		Short: act.short,
 		Long: act.long + `
 
-Without --yes the effect is shown and the name must be typed; where nobody can be
-asked, the action is refused with exit code 6. Intent and outcome are written to the
-audit log. Several names are done one by one, each by itself: one that fails does
-not hold up the others.`,
+Without --yes it shows the effect and asks you to type the name; without a terminal the
+action is refused with exit code 6. Intent and outcome are written to the audit log.
+Names are processed one at a time; a failure does not stop the rest.`,
 		Example:           fmt.Sprintf(`redlockctl node %s n2 --reason "kernel update" --yes`, act.verb),
 		Args:              flags.SeveralNames("node"),
 		ValidArgsFunction: a.completeNodes,
@@ -155,12 +154,11 @@ func (a *commandLine) rejoinable(cmd *cobra.Command) *cobra.Command {
 	cmd.Example = `redlockctl node rejoin --now n2 --reason "its guard is gone, D has passed" --yes`
 	cmd.Long += `
 
---new-cluster lets all nodes of a cluster serve that was never in use, which start
-fenced in their very first incarnation, without waiting for D. It wants the name of the
-cluster typed, or --cluster NAME with --yes. It is refused, and D must be waited
-out, unless every node answers, is a fenced master that has not served since it
-started, and has no key under the lock patterns, and no guard has known any
-of them to serve or to restart.`
+--new-cluster lets the nodes of a new, never used cluster serve without waiting for D. It
+asks you to type the cluster's name, or needs --cluster NAME with --yes. It is refused,
+and you must wait for D, unless every node answers, is a fenced master that has not
+served since it started, and has no key that matches the lock patterns, and no guard has
+seen any of them serve or restart.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if fresh {
 			return flags.NoArgs(cmd, args)

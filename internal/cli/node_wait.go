@@ -22,10 +22,10 @@ func (a *commandLine) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait NAME...",
 		Short: "Wait until masters serve, or until one may be started",
-		Long: `Waits until each of the nodes serves. Nothing is changed.
-If no guard runs, so that nothing lets a node rejoin, that is said at
-once on standard error, and the wait goes on: one may be started. Exit code 1, and
-what it is waiting for, when --timeout, which is for all of them, ends first.
+		Long: `Waits until each of the nodes serves. Nothing is changed. If no guard runs that could let
+a node rejoin, standard error says so at once, and the wait goes on: a guard may be
+started. If --timeout, which is for all nodes together, expires first, the exit code is 1
+and standard error says what is missing.
 
 With --before-start it waits for the delay D while the server is down, so that the
 votes of the last incarnation have expired when the server starts. This is for a
