@@ -20,26 +20,7 @@ import (
 
 func (a *commandLine) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "node", Short: "Cordon a master, let it rejoin, or wait for it; make it start fenced", RunE: flags.Group, Args: cobra.ArbitraryArgs}
-	cordon := func() *cobra.Command { return a.nodeActCommand(nodeCordon) }
-	rejoin := func() *cobra.Command { return a.rejoinable(a.nodeActCommand(nodeRejoin)) }
-	cmd.AddCommand(cordon(), a.nodeActCommand(nodeUncordon), rejoin(),
-		a.former("hold", "cordon", cordon()), a.former("fence", "cordon", cordon()), a.former("open", "rejoin --now", rejoin()))
-	return cmd
-}
-
-// former is a command under the name that it had before, for one release. It is not
-// listed, and says its present name on standard error.
-func (a *commandLine) former(name, now string, cmd *cobra.Command) *cobra.Command {
-	_, args, _ := strings.Cut(cmd.Use, " ")
-	run := cmd.RunE
-	cmd.Use, cmd.Hidden = name+" "+args, true
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.Note("\"node %s\" is now \"node %s\"", name, now)
-		if f := cmd.Flags().Lookup("now"); f != nil && !cmd.Flags().Changed("new-cluster") {
-			_ = f.Value.Set("true")
-		}
-		return run(cmd, args)
-	}
+	cmd.AddCommand(a.nodeActCommand(nodeCordon), a.nodeActCommand(nodeUncordon), a.rejoinable(a.nodeActCommand(nodeRejoin)))
 	return cmd
 }
 
@@ -89,10 +70,9 @@ func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
 		Short: act.short,
 		Long: act.long + `
 
-Without --yes the effect is shown and the name must be typed; where nobody can be
-asked, the action is refused with exit code 6. Intent and outcome are written to the
-audit log. Several names are done one by one, each by itself: one that fails does
-not hold up the others.`,
+Without --yes it shows the effect and asks you to type the name; without a terminal the
+action is refused with exit code 6. Intent and outcome are written to the audit log.
+Names are processed one at a time; a failure does not stop the rest.`,
 		Example:           fmt.Sprintf(`redlockctl node %s n2 --reason "kernel update" --yes`, act.verb),
 		Args:              flags.SeveralNames("node"),
 		ValidArgsFunction: a.completeNodes,
@@ -175,13 +155,12 @@ func (a *commandLine) rejoinable(cmd *cobra.Command) *cobra.Command {
 	cmd.Example = `redlockctl node rejoin --now n2 --reason "its guard is gone, D has passed" --yes`
 	cmd.Long += `
 
---new-cluster lets all nodes of a cluster serve that was never in use, which start
-fenced in their very first incarnation, without waiting for D. It wants the name of the
-cluster typed, or --cluster NAME with --yes. It is refused, and D must be waited
-out, unless every node answers, is a fenced master that has not served since it
-started, and has no key under the lock patterns; and a guard announces itself on
-each node, and no such guard, and none on this machine, has known a node of the
-cluster to serve or to restart. So start the guards first.`
+--new-cluster lets the nodes of a new, never used cluster serve without waiting for D. It
+asks you to type the cluster's name, or needs --cluster NAME with --yes. It is refused,
+and you must wait for D, unless every node answers, is a fenced master that has not
+served since it started, and has no key that matches the lock patterns; and a guard
+announces itself on each node, and no guard has seen any of them serve or restart. So
+start the guards first.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if fresh {
 			return flags.NoArgs(cmd, args)
