@@ -10,11 +10,11 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Guard is what is known of fences beyond a snapshot: by a guard in this process, or
-// by what one has told or written down.
+// Guard is what is known about fences besides a snapshot: from a guard in this process,
+// from its announcements, its /status or its memory on disk.
 type Guard struct {
-	Here   bool   // it runs in this process
-	ID     string // of the one in this process
+	Here   bool   // a guard runs in this process
+	ID     string // of the guard in this process
 	Status map[string]restartguard.NodeStatus
 	List   []restartguard.NodeStatus // the same, in the nodes' order
 	Delay  time.Duration             // D; zero: not known
@@ -23,8 +23,8 @@ type Guard struct {
 	Others     []announce.Guard // those that are seen, without the one in this process
 }
 
-// NewGuard is what a guard knows of nodes; id is that of one in this process, else
-// empty.
+// NewGuard returns what a guard knows about nodes; id is empty if it runs in another
+// process.
 func NewGuard(id string, list []restartguard.NodeStatus) Guard {
 	g := Guard{Here: id != "", ID: id, List: list, Status: make(map[string]restartguard.NodeStatus, len(list))}
 	for _, s := range list {
@@ -33,8 +33,8 @@ func NewGuard(id string, list []restartguard.NodeStatus) Guard {
 	return g
 }
 
-// See takes in which guards announce themselves. The greatest D counts; that of this
-// program where its own guard runs, or none is seen.
+// See records the guards that announce themselves. The greatest D counts; this program's
+// own D counts if its guard runs, or if no guard is seen.
 func (g *Guard) See(s *monitor.Snapshot) {
 	all, _ := s.Guards()
 	g.Delay, g.Others = 0, nil
