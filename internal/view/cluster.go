@@ -18,7 +18,7 @@ type ClusterRow struct {
 	Delay time.Duration     // D by this configuration
 }
 
-// guards returns the guards that are seen; known means that there are no others.
+// guards returns the guards that are seen. If known, there are no others.
 func (r *ClusterRow) guards() (all []announce.Guard, known bool) {
 	if r.Snap == nil {
 		return nil, false

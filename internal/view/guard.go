@@ -49,7 +49,7 @@ func (g *Guard) See(s *monitor.Snapshot) {
 	}
 }
 
-// Protectors are the guards that watch, in a few words; empty: none is seen.
+// Protectors names the guards that watch, in a few words; empty if none is seen.
 func (g *Guard) Protectors() string {
 	elsewhere := g.Elsewhere()
 	switch {
@@ -61,7 +61,7 @@ func (g *Guard) Protectors() string {
 	return "guard here and " + elsewhere
 }
 
-// Elsewhere are the guards in other programs; empty: none is seen.
+// Elsewhere names the guards in other processes; empty if none is seen.
 func (g *Guard) Elsewhere() string {
 	var names []string
 	for _, one := range g.Others {
@@ -80,7 +80,7 @@ func guardName(g announce.Guard) string {
 	return "guard@" + Unicode.Escape(g.Host.Raw(), 20)
 }
 
-// Waiting are the nodes that only the guard in this process lets rejoin.
+// Waiting returns the nodes that only the guard in this process lets rejoin.
 func (g *Guard) Waiting(s *monitor.Snapshot) (names []string) {
 	if !g.Here {
 		return nil
@@ -95,7 +95,7 @@ func (g *Guard) Waiting(s *monitor.Snapshot) (names []string) {
 	return names
 }
 
-// Countdown is the time until the node rejoins, where that is known.
+// Countdown returns the time until the node rejoins, if that is known.
 func (g *Guard) Countdown(n *monitor.Node, now time.Time) (time.Duration, bool) {
 	s, ok := g.Status[n.Name]
 	if !ok || s.Phase != restartguard.PhaseFenced || s.Until.IsZero() || n.State != monitor.NodeFenced {
@@ -104,16 +104,16 @@ func (g *Guard) Countdown(n *monitor.Node, now time.Time) (time.Duration, bool) 
 	return max(0, s.Until.Sub(now)), true
 }
 
-// NotBefore is the moment before which no guard elsewhere lets a node rejoin that it keeps out after a
-// restart: D after the server can have started at the earliest. The guard counts from its own first look at
-// it, which is not known here, so that it may be later.
+// NotBefore returns the earliest moment at which a guard elsewhere may let a restarted
+// node rejoin: D after the earliest possible start of the server. The guard counts from
+// the moment when it saw the server, which is not known here, so it may be later.
 func (g *Guard) NotBefore(n *monitor.Node, now time.Time) (time.Time, bool) {
 	at := n.StartedAfter.Add(g.Delay)
 	known := n.State == monitor.NodeFenced && len(n.Guards) > 0 && g.Delay > 0 && !n.StartedAfter.IsZero()
 	return at, known && at.After(now)
 }
 
-// BootFence is how a node started last: verified, not verified or unknown.
+// BootFence says how a node last started: verified, not verified or unknown.
 func (g *Guard) BootFence(n *monitor.Node) string {
 	if s, ok := g.Status[n.Name]; ok && s.Known {
 		if s.Verified {
