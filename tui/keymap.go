@@ -40,7 +40,7 @@ func offWhen(b keys.Binding, why func() string) keys.Binding  { b.Why = why; ret
 func asCommand(name string, b keys.Binding) keys.Binding      { b.Name = name; return b }
 func helpNow(b keys.Binding, says func() string) keys.Binding { b.Says = says; return b }
 
-// doing returns a command without a message.
+// doing makes a command of do that sends no message.
 func doing(do func()) func() tea.Cmd { return func() tea.Cmd { do(); return nil } }
 
 // firstKeys are first in the key line, before the actions for what is under the cursor.

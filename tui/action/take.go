@@ -38,7 +38,7 @@ func targetOf(l *monitor.Lock) target {
 	return t
 }
 
-// same reports whether l still has the token of the target.
+// same reports whether l still has the token and the keys of the target.
 func (t target) same(l *monitor.Lock) bool {
 	now := targetOf(l)
 	return now.token == t.token && slices.Equal(now.keys, t.keys)
