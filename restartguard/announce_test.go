@@ -122,16 +122,45 @@ func TestExposureOfAStartIsKeptApart(t *testing.T) {
 	}
 }
 
-func TestPeersCountForAWhileAfterTheyAreGone(t *testing.T) {
+// A D holds until its guard is seen with a smaller one, on all nodes, or a person has it forgotten.
+func TestADelayThatWasAnnouncedHolds(t *testing.T) {
 	var p Peers
-	at := func(d time.Duration) time.Time { return epoch.Add(d) }
-	p.Hear(at(0), "own", []announce.Guard{{ID: "own", Delay: time.Hour}, {ID: "b", Delay: time.Minute}})
-	p.Hear(at(time.Second), "own", []announce.Guard{{ID: "b", Delay: time.Second}}) // its D was shortened
-	for d, want := range map[time.Duration]time.Duration{
-		time.Second: time.Minute, PeerKept: time.Minute, PeerKept + time.Second: time.Second, PeerKept + 2*time.Second: 0,
+	hear := func(at, d time.Duration) {
+		p.Hear(epoch.Add(at), "own", []announce.Guard{{ID: "own", Delay: time.Hour}, {ID: "b", Delay: d}})
+	}
+	hear(0, time.Minute)
+	hear(time.Second, time.Second)
+	if got := p.Greatest(); got != time.Minute {
+		t.Errorf("a node that has not heard of the change yet counts: %s", got)
+	}
+	hear(time.Hour, time.Minute)
+	if got := p.Greatest(); got != time.Minute {
+		t.Errorf("%s", got)
+	}
+	hear(time.Hour+peerSettles+time.Second, time.Second)
+	if got := p.Greatest(); got != time.Second {
+		t.Errorf("the guard was seen with a smaller one: %s", got)
+	}
+	if !p.Forget("b") || p.Forget("b") || p.Greatest() != 0 {
+		t.Errorf("%s after it was forgotten", p.Greatest())
+	}
+}
+
+func TestMayVoteFrom(t *testing.T) {
+	lost := epoch.Add(time.Hour)
+	for name, c := range map[string]struct {
+		loss Loss
+		want time.Time
+	}{
+		"no loss":                 {Loss{}, time.Time{}},
+		"the greatest D":          {Loss{Seen: lost}, lost.Add(3 * time.Second)},
+		"nothing lost":            {Loss{Seen: lost, Nothing: true}, lost},
+		"nothing but what was":    {Loss{Seen: lost, Nothing: true, Before: lost.Add(time.Second)}, lost.Add(time.Second)},
+		"no sooner than before":   {Loss{Seen: lost, Before: lost.Add(time.Minute)}, lost.Add(time.Minute)},
+		"what was before is over": {Loss{Seen: lost, Before: lost.Add(-time.Minute)}, lost.Add(3 * time.Second)},
 	} {
-		if got := p.Greatest(at(d)); got != want {
-			t.Errorf("after %s: %s, want %s", d, got, want)
+		if got := MayVoteFrom(c.loss, time.Second, 3*time.Second, 2*time.Second); !got.Equal(c.want) {
+			t.Errorf("%s: %s, want %s", name, got.Sub(lost), c.want.Sub(lost))
 		}
 	}
 }
@@ -142,7 +171,7 @@ func TestPeersAreBounded(t *testing.T) {
 	for i := range 1000 {
 		p.Hear(epoch, "own", []announce.Guard{{ID: fmt.Sprint("g", i), Delay: time.Second}})
 	}
-	if len(p.seen) > mostPeers || p.Greatest(epoch) != time.Hour {
-		t.Errorf("%d kept, the greatest %s", len(p.seen), p.Greatest(epoch))
+	if len(p.seen) > mostPeers || p.Greatest() != time.Hour {
+		t.Errorf("%d kept, the greatest %s", len(p.seen), p.Greatest())
 	}
 }

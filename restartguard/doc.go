@@ -33,9 +33,10 @@
 // of a loss that we did not see.
 //
 // Guards announce their D (package announce), and each waits for the greatest that it
-// sees. What was heard on one node counts for all, since a node that has just restarted
-// knows of nobody yet; for [PeerKept] after it was last heard; and once heard in a fence,
-// to the end of that fence.
+// has heard: [MayVoteFrom]. What was heard on one node counts for all, since a node that has
+// just restarted knows of nobody yet; until that guard is seen with a smaller D, or an operator
+// has it forgotten, also over restarts ([Peers], [Memory]); and once heard in a fence, to
+// the end of that fence.
 //
 // A guard never lifts an operator's cordon. A restart makes the server forget it, so a
 // guard that saw it puts it up again in the new incarnation. Redis has no compare-and-set

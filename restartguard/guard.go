@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlockctl/internal/announce"
@@ -83,8 +85,13 @@ type Guard struct {
 	host safetext.Text
 	pid  int
 
-	hearing sync.Mutex
-	peers   Peers
+	past *past
+	used atomic.Bool // the cluster was in use: see useSeen
+
+	hearing   sync.Mutex
+	peers     Peers
+	unwritten bool      // the D of others are not on disk as they are known
+	wantedAt  time.Time // when it last looked whom a person wants forgotten
 
 	telling sync.Mutex // one event at a time
 
@@ -107,14 +114,23 @@ type member struct {
 	// invalid: the node gave no valid answer to the announcement.
 	unseen  string
 	invalid bool
-	beat    time.Time // when its watch last came round
-	vouched []string  // what it announces of locks
+	beat    time.Time    // when its watch last came round
+	vouched []string     // what it announces of locks
+	addrs   []netip.Addr // those of its name; none: it has no name, or they are not known
 
 	changed chan struct{} // what it announces may be another
 }
 
 // New makes a guard; nothing is contacted before Run.
 func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
+	before := newPast(nil)
+	if cfg.Memory != nil {
+		before = cfg.Memory.past(cfg.Delay)
+	}
+	return newGuard(nodes, cfg, before)
+}
+
+func newGuard(nodes []*redlock.Node, cfg Config, before *past) (*Guard, error) {
 	if cfg.Poll == 0 {
 		cfg.Poll = DefaultPoll
 	}
@@ -130,31 +146,30 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 		return nil, fmt.Errorf("restart guard: poll %s is negative", cfg.Poll)
 	case cfg.Timeout < 0:
 		return nil, fmt.Errorf("restart guard: timeout %s is negative", cfg.Timeout)
-	case cfg.FirstContact > Fence:
+	case cfg.FirstContact > AdoptYoung:
 		return nil, fmt.Errorf("restart guard: first contact %d is not known", cfg.FirstContact)
 	}
 	if err := cfg.Early.check(cfg.Delay); err != nil {
 		return nil, fmt.Errorf("restart guard: %w", err)
 	}
-	g := &Guard{cfg: cfg, id: rand.Text(), pid: os.Getpid()}
+	g := &Guard{cfg: cfg, id: rand.Text(), pid: os.Getpid(), past: before}
 	if cfg.Memory != nil {
-		g.id = cfg.Memory.ID()
+		g.id, g.peers = cfg.Memory.ID(), cfg.Memory.recallPeers()
+		g.used.Store(cfg.Memory.used)
 	}
 	host, _ := os.Hostname()
 	g.host = safetext.New(host)
-	names := map[string]bool{}
 	for _, n := range nodes {
 		w := &member{node: n, method: cfg.Methods[n.Name()], beat: time.Now(), changed: make(chan struct{}, 1)}
 		if err := w.method.check(); err != nil {
 			return nil, fmt.Errorf("restart guard: node %q: %w", n.Name(), err)
 		}
 		w.state.Known, w.state.Verified = cfg.StartedFenced, cfg.StartedFenced
-		if cfg.Memory != nil {
-			if s, ok := cfg.Memory.recall(n.Name(), n.Addr(), w.method.id(), cfg.Delay); ok {
-				w.state = s
-			}
+		if s, ok := before.at(n.Name(), n.Addr(), w.method.id()); ok {
+			w.state = s
+		} else if before.inUse {
+			w.state.Joins = true
 		}
-		names[n.Name()] = true
 		g.members = append(g.members, w)
 	}
 	if g.cfg.N == 0 {
@@ -164,32 +179,22 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 		g.survey = &Survey{N: g.cfg.N, Quorum: redlock.Quorum(g.cfg.N), After: EarlyAfter(b), Apart: b / 2}
 	}
 	if cfg.Memory != nil {
-		cfg.Memory.keep(names)
+		cfg.Memory.expect(g.members)
 	}
 	return g, nil
 }
 
 // Successor makes a guard with another configuration that goes on where g, whose
-// Run has returned, has ended. Nodes are the same if name and address are. A node
-// that waits never waits for less than before.
+// Run has returned, has ended. A node is known by its address, or by its run_id when it
+// is met; one that is not has joined the cluster. A node that waits never waits for less
+// than before.
 func (g *Guard) Successor(nodes []*redlock.Node, cfg Config) (*Guard, error) {
-	next, err := New(nodes, cfg)
+	next, err := newGuard(nodes, cfg, g.pastOf())
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range next.members {
-		for _, old := range g.members {
-			if old.node.Name() != w.node.Name() || old.node.Addr() != w.node.Addr() {
-				continue
-			}
-			w.state = old.state
-			w.state.Trusted = time.Time{} // D may be another
-			if old.method.id() != w.method.id() {
-				w.state = w.state.moved()
-			}
-		}
-	}
-	next.noQuorum, next.peers = g.noQuorum, g.peers
+	next.used.Store(g.used.Load())
+	next.noQuorum, next.peers, next.unwritten = g.noQuorum, g.peers, g.unwritten
 	if cfg.Memory == nil {
 		next.id = g.id
 	}
@@ -405,10 +410,11 @@ func (g *Guard) Others() []announce.Guard {
 	g.hearing.Lock()
 	defer g.hearing.Unlock()
 	now := time.Now()
-	g.peers.forget(now)
-	all := make([]announce.Guard, len(g.peers.seen))
-	for i, o := range g.peers.seen {
-		all[i] = o.Guard
+	var all []announce.Guard
+	for _, o := range g.peers.seen {
+		if now.Sub(o.at) <= PeerKept {
+			all = append(all, o.Guard)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b announce.Guard) int {
 		return cmp.Or(cmp.Compare(b.Delay, a.Delay), cmp.Compare(a.ID, b.ID))
@@ -440,16 +446,41 @@ func (g *Guard) heard(all []announce.Guard) {
 		}
 		events = append(events, Event{At: now, Kind: "delays", Text: text, Alarm: true})
 	}
-	g.peers.Hear(now, g.id, all)
+	if g.peers.Hear(now, g.id, all) {
+		g.unwritten = true
+	}
+	events = append(events, g.keepDelays(now)...)
 	g.hearing.Unlock()
 	g.tell("", events)
 }
 
-// greatest is the greatest D of others that counts now.
+// keepDelays writes the D of others down if they changed, and forgets whom a person wants
+// forgotten. g.hearing is locked.
+func (g *Guard) keepDelays(now time.Time) (events []Event) {
+	m := g.cfg.Memory
+	if m == nil {
+		return nil
+	}
+	if now.Sub(g.wantedAt) >= hearEvery {
+		g.wantedAt = now
+		for _, id := range m.takeForgotten() {
+			if g.peers.Forget(id) {
+				events = append(events, Event{At: now, Kind: "delays", Text: fmt.Sprintf("the D of guard %s is forgotten, as an operator wanted it", id[:min(6, len(id))])})
+			}
+			g.unwritten = true
+		}
+	}
+	if g.unwritten {
+		g.unwritten = m.putDelays(&g.peers, now) != nil // and again with the next announcement that is read
+	}
+	return events
+}
+
+// greatest is the greatest D of others that counts.
 func (g *Guard) greatest() time.Duration {
 	g.hearing.Lock()
 	defer g.hearing.Unlock()
-	return g.peers.Greatest(time.Now())
+	return g.peers.Greatest()
 }
 
 // sameAs is the name of a node before this one at whose address the same incarnation

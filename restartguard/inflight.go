@@ -62,7 +62,7 @@ func (m *machine) killing(o *Observation) {
 		// lift is sent, so that it finds nothing that was closed again.
 		m.Pending.Until = m.now.Add(m.delay())
 		m.tell("in-flight command", "in-flight commands cannot be ruled out: a command that removes its fence has no answer, and its connection cannot be ended: %s", o.Err)
-		if m.due() && o.Params.fenced() {
+		if m.mayVote() && o.Params.fenced() {
 			m.waitFrom()
 			m.Cause = "a command that removes its fence may still be in flight"
 		}
@@ -71,5 +71,5 @@ func (m *machine) killing(o *Observation) {
 
 // removedTooEarly: the node is open before its time, and a lift of ours may have done it.
 func (m *machine) removedTooEarly() bool {
-	return m.Pending.Removal && !m.Pending.Until.IsZero() && !m.Deadline.IsZero() && !m.due() && m.Duty.Kind == DutyWait
+	return m.Pending.Removal && !m.Pending.Until.IsZero() && !m.Deadline.IsZero() && !m.mayVote() && m.Duty.Kind == DutyWait
 }

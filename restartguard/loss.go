@@ -3,6 +3,7 @@ package restartguard
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // lossKind is why an incarnation may have forgotten votes, as what was read of it shows.
@@ -59,6 +60,10 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 			tell, told.cause = m.alarm, "started unfenced"
 		}
 		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.howStarted(o))
+		if o.Peer != m.Peer { // nobody watched this server before, while it may have served others
+			m.UnfencedSince = time.Time{}
+			text = fmt.Sprintf("another server answers, at %s instead of %s (run %s → %s), %s", o.Peer, m.Peer, short(old.RunID), short(o.RunID), m.howStarted(o))
+		}
 	case lossRole:
 		text = fmt.Sprintf("role changed from %s to %s", old.Role, o.Role)
 	}
@@ -96,26 +101,29 @@ func (m *machine) howStarted(o *Observation) string {
 
 func (m *machine) firstContact(o *Observation) {
 	m.UnfencedSince = m.asked
+	wait := m.mustWait(o)
+	m.Joins = false
 	switch {
 	case o.Blind:
 		m.tell("first contact", "seen for the first time; its fence cannot be read")
-		if m.FirstContact == Fence {
+		if wait != "" {
 			m.waitFrom()
-			m.Holds = false
+			m.Holds, m.UnfencedSince = false, time.Time{}
 		} else {
 			m.order(Prove, 0, false)
 		}
 		m.Cause = "first contact"
 	case o.Params.cordoned():
 		m.tell("first contact", "seen for the first time, cordoned by an operator")
+		m.waitFrom() // as if it were fenced: what it may have lost is not known
 	case o.Params.fenced():
 		m.tell("first contact", "seen for the first time, fenced: what it may have lost is not known, so D counts from now")
 		m.waitFrom()
 		m.Cause = "first contact"
-	case m.FirstContact == Fence:
-		m.tell("first contact", "seen for the first time, serving: to be fenced")
+	case wait != "":
+		m.tell("first contact", "seen for the first time, serving: %s", wait)
 		m.waitFrom()
-		m.Holds = false
+		m.Holds, m.UnfencedSince = false, time.Time{} // nobody watched it before
 		m.Cause = "first contact"
 	case m.Verified: // by who has just started it
 		m.tell("first contact", "seen for the first time: serving, started fenced")

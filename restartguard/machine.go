@@ -51,10 +51,6 @@ func (m *machine) failing(kind, why string) {
 	}
 }
 
-func (m *machine) due() bool {
-	return !m.Deadline.IsZero() && !m.now.Before(m.Deadline)
-}
-
 // delay is the D that counts: the greatest of one's own, of what other guards
 // announce, and of what has counted since the node was closed.
 func (m *machine) delay() time.Duration {
@@ -74,9 +70,10 @@ func (m *machine) lengthen() {
 	if more <= 0 {
 		return
 	}
-	if m.State.Delay = d; !m.Deadline.IsZero() {
-		m.Deadline = m.Deadline.Add(more)
+	if loss := m.lastLoss(); !m.Deadline.IsZero() {
+		m.Deadline = MayVoteFrom(loss, d)
 	}
+	m.State.Delay = d
 	if !m.Trusted.IsZero() {
 		m.Trusted = m.Trusted.Add(more)
 	}
@@ -88,7 +85,7 @@ func (m *machine) waitFrom() {
 	if m.Duty.Kind == DutyServe {
 		m.Duty = Duty{Kind: DutyWait, Holds: true}
 	}
-	m.Deadline, m.State.Delay = m.now.Add(d), d
+	m.Deadline, m.State.Delay = MayVoteFrom(Loss{Seen: m.now}, d), d
 	m.Trusted, m.Doubt, m.Early = m.Deadline, "", ""
 	m.doubted, m.told = "", 0
 }

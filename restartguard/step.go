@@ -53,7 +53,7 @@ func (m *machine) vote() {
 	case m.Phase == PhaseServing && !m.Lacking:
 		m.Out, m.Served = time.Time{}, true
 	case m.Phase == PhaseExposed:
-		m.Out = time.Time{}
+		m.Out, m.Served = time.Time{}, true
 	case m.Out.IsZero():
 		m.Out = m.now
 	}
@@ -115,7 +115,7 @@ func (m *machine) seen(o *Observation) {
 		m.behind(stepped, within)
 	}
 	m.trust(before, o.Clock)
-	m.LastSeen = m.asked
+	m.LastSeen, m.Peer = m.asked, o.Peer
 	if !m.sweep(o) {
 		m.settle(o)
 	}
@@ -123,7 +123,7 @@ func (m *machine) seen(o *Observation) {
 
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
-	if m.owed() == FenceUp && m.due() && !o.Params.fenced() {
+	if m.owed() == FenceUp && m.mayVote() && !o.Params.fenced() {
 		if o.Blind || !o.Params.cordoned() {
 			m.giveUp()
 			return
@@ -137,7 +137,7 @@ func (m *machine) settle(o *Observation) {
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && !m.due() && !o.Params.cordoned():
+	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && !m.mayVote() && !o.Params.cordoned():
 		m.expose()
 		m.order(Raise, m.owed(), o.Params.MaxLag <= 0)
 	case o.Params.cordoned():
@@ -211,11 +211,11 @@ func (m *machine) settleFenced() {
 	}
 	m.confirm(FenceUp)
 	switch {
-	case m.due() && m.Advice:
+	case m.mayVote() && m.Advice:
 		m.Reason = "may rejoin: its delay has passed, and no guard lets it rejoin"
-	case m.due() && m.unsettled():
+	case m.mayVote() && m.unsettled():
 		m.Reason = "its clock may have stepped: it is read once more before the node rejoins"
-	case m.due():
+	case m.mayVote():
 		m.order(Remove, m.Revert, false)
 	case !m.Proven:
 		m.order(Prove, 0, false)
@@ -232,7 +232,7 @@ func (m *machine) settleServing(o *Observation) {
 	case m.Duty.Kind == DutyCordon:
 		m.tell("rejoined", "uncordoned by hand")
 		m.Cause = "rejoined by hand"
-	case m.due():
+	case m.mayVote():
 		m.tell("rejoined", "rejoined")
 		m.Cause = "rejoined"
 	case !m.Deadline.IsZero() && m.Early != "":
@@ -311,7 +311,7 @@ func (m *machine) confirm(value int64) {
 	m.enter(PhaseFenced, m.Cause)
 	if m.announced != m.Deadline {
 		m.announced = m.Deadline
-		if !m.due() { // then it rejoins at once, and there is nothing to wait for
+		if !m.mayVote() { // then it rejoins at once, and there is nothing to wait for
 			m.tell("waiting", "fenced, may rejoin in %s", round(m.Deadline.Sub(m.now)))
 		}
 	}

@@ -40,6 +40,17 @@ var bootNames = [...]string{"unknown", "fenced", "unfenced"}
 // String returns the word in the announcement.
 func (b Boot) String() string { return bootNames[b] }
 
+// Use is what a guard knows of the use of its cluster.
+type Use uint8
+
+const (
+	UseUnknown Use = iota // it does not say
+	UseNone               // it has seen no node serve, nor restart
+	UseSeen               // it has
+)
+
+var useNames = [...]string{"", "none", "seen"}
+
 // Guard is what a guard announces about itself and one node.
 type Guard struct {
 	ID      string        // letters and digits; unique
@@ -51,6 +62,7 @@ type Guard struct {
 	// Exposed is the longest time that the node may have served after an unfenced start;
 	// 0: not known. Only with BootUnfenced.
 	Exposed time.Duration
+	Use     Use
 	// Absurd: the announced D was longer than MostDelay, and Delay is MostDelay.
 	Absurd bool
 }
@@ -71,6 +83,9 @@ func (g Guard) Channel() string {
 	}
 	if g.Boot == BootUnfenced && g.Exposed > 0 {
 		f.Set("exposed", strconv.FormatInt(ceilMs(g.Exposed), 10))
+	}
+	if g.Use != UseUnknown {
+		f.Set("use", useNames[g.Use])
 	}
 	return Prefix + version + ":" + f.Encode()
 }
@@ -108,6 +123,9 @@ func Decode(channel string) (Guard, bool) {
 	}
 	if b := slices.Index(bootNames[:], f.Get("boot")); b > 0 {
 		g.Boot = Boot(b)
+	}
+	if u := slices.Index(useNames[:], f.Get("use")); u > 0 {
+		g.Use = Use(u)
 	}
 	if g.Boot == BootUnfenced {
 		g.Exposed, _ = number(f.Get("exposed"))

@@ -15,6 +15,7 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 )
 
 func (a *commandLine) nodeCommand() *cobra.Command {
@@ -157,8 +158,9 @@ func (a *commandLine) rejoinable(cmd *cobra.Command) *cobra.Command {
 --new-cluster lets the nodes of a new, never used cluster serve without waiting for D. It
 asks you to type the cluster's name, or needs --cluster NAME with --yes. It is refused,
 and you must wait for D, unless every node answers, is a fenced master that has not
-served since it started, and has no key that matches the lock patterns, and no guard has
-seen any of them serve or restart.`
+served since it started, and has no key that matches the lock patterns; and a guard
+announces itself on each node, and no guard has seen any of them serve or restart. So
+start the guards first.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if fresh {
 			return flags.NoArgs(cmd, args)
@@ -202,22 +204,29 @@ func (a *commandLine) startNewCluster(ctx context.Context, reason string, yes bo
 		return nil
 	}, func(cfg *config.Config, op *operator.Operator) error {
 		memory, err := app.Remembered(cfg)
-		if err == nil {
-			err = op.CheckNewCluster(ctx, memory, cfg.Cluster.LockPatterns)
-		} else {
-			err = fmt.Errorf("%w: this is no new cluster: %w", operator.ErrRefused, err)
-		}
 		if err != nil {
-			return fmt.Errorf("%w; a guard lets its nodes rejoin %s after it has met them", err, cfg.Guard.Delay)
+			return fmt.Errorf("%w: it cannot be told that this is a new cluster: %w", operator.ErrRefused, err)
+		}
+		asked, err := op.CheckNewCluster(ctx, memory, cfg.Cluster.LockPatterns, cfg.Guard.Delay, false)
+		if err != nil {
+			return err
 		}
 		if !yes {
 			err := a.confirm(ctx, cfg.Cluster.Name, func(w io.Writer) error {
-				fmt.Fprintf(w, "Cluster %s: %s will vote at once. If one of them was in use before, and lost its\ndata less than %s ago, it may give away locks that are still held: TWO HOLDERS.\n",
-					safetext.Escape(cfg.Cluster.Name), strings.Join(app.NodeNames(cfg), ", "), cfg.Guard.Delay)
+				names := make([]string, len(asked))
+				for i, g := range asked {
+					names[i] = monitor.GuardName(g)
+				}
+				fmt.Fprintln(w, wrapped(fmt.Sprintf("Cluster %s: %s will vote at once.", safetext.Escape(cfg.Cluster.Name), strings.Join(app.NodeNames(cfg), ", "))))
+				fmt.Fprintln(w, wrapped("Checked: each is a fenced master that has not served since it started and has no lock; no node served or restarted since these guards know the cluster: "+strings.Join(names, ", ")+"."))
+				fmt.Fprintln(w, wrapped(fmt.Sprintf("Not known: what was before that. If a node was in use, and lost its data less than %s ago, it may give away locks that are still held: TWO HOLDERS.", cfg.Guard.Delay)))
 				return nil
 			})
 			if err != nil {
 				return err
+			}
+			if _, err = op.CheckNewCluster(ctx, memory, cfg.Cluster.LockPatterns, cfg.Guard.Delay, true); err != nil {
+				return err // it took its time
 			}
 		}
 		doc := newClusterJSON{Cluster: safetext.New(cfg.Cluster.Name)}

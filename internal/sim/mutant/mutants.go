@@ -94,6 +94,11 @@ func All() []Mutant {
 		{"peers-forgotten", "counts only the D that is announced just now on the master itself", Exclusion, leaving},
 		{"latest-delay", "waits for the D that it heard last, and not for the greatest", Exclusion, differing},
 		{"fence-shortened", "shortens a fence when the guard with the longer D has gone", Exclusion, leaving},
+		{"joins-adopted", "takes a master that joins a cluster in use as it is", Exclusion, replaced},
+		{"young-adopted", "takes a master as it is that started less than D ago, at first contact", Exclusion, metYoung},
+		{"new-cluster-unasked", "lets masters serve as a new cluster without asking the guards whether they were in use", Exclusion, powerCut},
+		{"new-cluster-unwatched", "lets masters serve as a new cluster although no guard is there to ask", Exclusion, powerCutUnwatched},
+		{"use-forgotten", "a guard forgets with its own restart that the cluster was in use", Exclusion, powerCutRestarted},
 
 		{"early-without-bound", "early rejoin that does not wait until attempts from before the loss are over", Exclusion, lateVotes},
 		{"early-long-attempts", "early rejoin, and clients whose attempts take longer than the bound", Exclusion, lateVotes},

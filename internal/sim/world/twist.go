@@ -48,6 +48,9 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 		if r.Breaks("tight-rate") {
 			o.Clock.Wall += time.Duration(0.0031 * float64(o.Clock.Sent))
 		}
+		if r.Breaks("young-adopted") {
+			o.Up = time.Hour
+		}
 		if r.Breaks("role-ignored") {
 			o.Role, o.Former = "master", ""
 		}
