@@ -73,7 +73,7 @@ func AuditColumns() []Column[audit.Entry] {
 			},
 		},
 		on(text("REASON", "why, in the words of the person who did it", "reason", func(e audit.Entry) string { return e.Reason }, 60), 6, 8, 40),
-		on(text("DETAIL", "what came of it", "detail", func(e audit.Entry) string { return e.Detail }, 100), 7, 10, 200),
+		on(text("DETAIL", "the outcome", "detail", func(e audit.Entry) string { return e.Detail }, 100), 7, 10, 200),
 		wide(text("ID", "the same for an intent and its outcome", "id", func(e audit.Entry) string { return e.ID }, 0)),
 		wide(text("TOKEN SHA-256", "the hash of the token; never the token", "token_sha256", func(e audit.Entry) string { return e.TokenSHA }, 0)),
 	}
