@@ -87,7 +87,7 @@ func (w *World) newCluster(e *event) {
 			f := w.firstUse(i)
 			_, right := f.MayVoteFrom(time.Time{}.Add(w.now), w.delay)
 			why = w.twistFirstUse(f)
-			if right != nil {
+			if right != nil && (over || !errors.Is(right, restartguard.ErrNoGuard)) {
 				e.tok = 1 // who passes it is wrong
 			}
 		}
