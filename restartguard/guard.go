@@ -68,6 +68,9 @@ type Config struct {
 	// N is how many nodes the cluster has, of which a guard may watch fewer.
 	// Default: those that it watches.
 	N int
+	// Patterns are those under which all locks of the cluster are, as of SCAN: a node that is cordoned
+	// and has no copy under them is drained. None: no node is.
+	Patterns []string
 	// Early lets nodes rejoin before D, where the others prove that no lock needs
 	// their votes.
 	Early EarlyRejoin
@@ -325,6 +328,8 @@ func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
 		if st.Exposed = 0; !s.UnfencedSince.IsZero() {
 			st.Exposed = AtMost(now.Sub(s.UnfencedSince))
 		}
+	case PhaseCordoned:
+		st.Until, st.Drained = s.Deadline, !s.Drained.IsZero()
 	case PhaseFenced:
 		st.Until = s.Deadline
 		if s.Doubt != "" {
