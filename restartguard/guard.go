@@ -90,6 +90,8 @@ type Guard struct {
 
 	past *past
 	used atomic.Bool // the cluster was in use: see useSeen
+	// usedSince is when that was seen first, as of [BootTime]; 0: by an earlier run.
+	usedSince atomic.Int64
 
 	hearing   sync.Mutex
 	peers     Peers

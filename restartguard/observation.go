@@ -142,6 +142,8 @@ type Observation struct {
 	// cannot be read.
 	Heard time.Duration
 
+	// New, of Seen: the cluster was never known in use, so that a person may let it serve at once.
+	New bool
 	// Allowed, of Seen: another guard knows that the node may vote by now.
 	Allowed bool
 	// SaidDrained, of Seen: this guard is seen there as one that takes the node for drained.

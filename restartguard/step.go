@@ -236,12 +236,15 @@ func (m *machine) settleFenced() {
 // know what they do, and this incarnation has forgotten nothing since.
 func (m *machine) settleServing(o *Observation) {
 	if !m.Deadline.IsZero() {
-		if m.From = m.Deadline; m.Allowed || m.Early != "" {
+		switch m.From = m.Deadline; {
+		case o.New:
+			m.From = time.Time{} // no loss is known
+		case m.Allowed || m.Early != "":
 			m.From = m.now
 		}
 	}
 	switch {
-	case m.removedEarly():
+	case m.removedEarly() && !o.New:
 		m.alarm("rejoined", "unfenced by somebody %s before its time: until then a lock that it lost can be granted a second time", round(m.Deadline.Sub(m.now)))
 		m.Cause = "unfenced by somebody before its time"
 	case m.Duty.Kind == DutyCordon:

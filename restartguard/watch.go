@@ -157,6 +157,7 @@ func (w *watcher) step(o Observation) []Action {
 	if o.About == Seen {
 		same = w.guard.sameAs(w.member, o.RunID)
 		state = w.recognized(o.RunID)
+		o.New = w.guard.mayBeNew(&state)
 	}
 	w.mu.Lock()
 	next, actions, events := Step(p, state, o, time.Now())
