@@ -2,8 +2,15 @@ package restartguard
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -50,6 +57,81 @@ func Cordon(ctx context.Context, node *redlock.Node, method Method) error {
 		return fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotFenced, readBack(method, p))
 	}
 	return nil
+}
+
+// Uncordon ends an operator's cordon, and nothing else: the node is handed back to the guards, fenced,
+// and rejoins when it may vote ([MayVoteFrom]). It fails with [ErrNotCordoned] where there is none.
+func Uncordon(ctx context.Context, node *redlock.Node, method Method) error {
+	if method.Kind == MethodNone {
+		return adviceError(node)
+	}
+	l := dial(node, method.codec(), handTimeout)
+	defer l.close()
+	before, err := l.params(ctx)
+	switch {
+	case err != nil:
+		return handError(node, err, ErrNotFenced)
+	case !before.cordoned():
+		return fmt.Errorf("node %q: %w", node.Name(), ErrNotCordoned)
+	}
+	set, err := l.set(ctx, FenceUp, false, false)
+	switch {
+	case err != nil:
+		return handError(node, err, ErrNotFenced)
+	case set.blind != nil:
+		return handError(node, set.blind, ErrNotFenced)
+	case !set.after.fenced():
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotFenced, readBack(method, set.after))
+	}
+	return nil
+}
+
+// AwaitKept waits until a guard announces on the node that it keeps it cordoned, over any crash; a node that
+// restarts before that is cordoned again. It reports whether one does: none is there, or none that has seen
+// the cordon within the context's time.
+func AwaitKept(ctx context.Context, node *redlock.Node, method Method) (kept bool, err error) {
+	for alone := time.Now(); ; {
+		p, all, err := keepers(ctx, node, method)
+		switch {
+		case err == nil && !p.cordoned():
+			if err := Cordon(ctx, node, method); err != nil && !errors.Is(err, ErrUnreachable) {
+				return false, err
+			}
+		case err == nil && slices.ContainsFunc(all, func(g announce.Guard) bool { return g.Cordoned }):
+			return true, nil
+		case err == nil && len(all) > 0:
+			alone = time.Now()
+		case time.Since(alone) > keptAlone:
+			return false, nil
+		}
+		if sleep.For(ctx, keptPoll) != nil {
+			return false, nil
+		}
+	}
+}
+
+const (
+	keptPoll = 20 * time.Millisecond // between two looks for a guard that keeps a cordon
+	// keptAlone is for how long no guard is seen until there is none: longer than one takes to come
+	// back after a start of the server.
+	keptAlone = 300 * time.Millisecond
+)
+
+// keepers reads the fence of a node, and the guards there.
+func keepers(ctx context.Context, node *redlock.Node, method Method) (Params, []announce.Guard, error) {
+	l := dial(node, method.codec(), handTimeout)
+	defer l.close()
+	var guards *redis.StringSliceCmd
+	var params func() (Params, error)
+	err := l.send(ctx, func(p redis.Pipeliner) {
+		params = l.codec.ask(ctx, p)
+		guards = p.PubSubChannels(ctx, announce.Pattern)
+	})
+	if err != nil {
+		return Params{}, nil, err
+	}
+	p, err := params()
+	return p, announce.DecodeAll(guards.Val()), err
 }
 
 // RejoinNow opens a node by an operator's hand, whoever closed it and before any

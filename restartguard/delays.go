@@ -34,7 +34,9 @@ type KnownDelay struct {
 }
 
 // Name is the guard for people.
-func (k KnownDelay) Name() string { return peerName(announce.Guard{ID: k.ID, Host: safetext.New(k.Host)}) }
+func (k KnownDelay) Name() string {
+	return peerName(announce.Guard{ID: k.ID, Host: safetext.New(k.Host)})
+}
 
 // ReadDelays reads the D of other guards from a state directory, the greatest first. A directory without them has none.
 func ReadDelays(dir string) ([]KnownDelay, error) {

@@ -68,6 +68,9 @@ type Config struct {
 	// N is how many nodes the cluster has, of which a guard may watch fewer.
 	// Default: those that it watches.
 	N int
+	// Patterns are those under which all locks of the cluster are, as of SCAN: a node that is cordoned
+	// and has no copy under them is drained. None: no node is.
+	Patterns []string
 	// Early lets nodes rejoin before D, where the others prove that no lock needs
 	// their votes.
 	Early EarlyRejoin
@@ -87,6 +90,8 @@ type Guard struct {
 
 	past *past
 	used atomic.Bool // the cluster was in use: see useSeen
+	// usedSince is when that was seen first, as of [BootTime]; 0: by an earlier run.
+	usedSince atomic.Int64
 
 	hearing   sync.Mutex
 	peers     Peers
@@ -325,6 +330,8 @@ func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
 		if st.Exposed = 0; !s.UnfencedSince.IsZero() {
 			st.Exposed = AtMost(now.Sub(s.UnfencedSince))
 		}
+	case PhaseCordoned:
+		st.Until, st.Drained = s.Deadline, !s.Drained.IsZero()
 	case PhaseFenced:
 		if st.Until = s.Deadline; foreign(s.Role) != "" {
 			st.Until = time.Time{}

@@ -1,6 +1,7 @@
 package restartguard_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func guardBy(t *testing.T, cfg restartguard.Config, create func(restartguard.Con
 	if cfg.Delay == 0 {
 		cfg.Delay = delay
 	}
-	cfg.Poll = 10 * time.Millisecond
+	cfg.Poll = cmp.Or(cfg.Poll, 10*time.Millisecond)
 	cfg.OnEvent = func(e restartguard.Event) {
 		g.mu.Lock()
 		defer g.mu.Unlock()

@@ -48,6 +48,8 @@ func (old Incarnation) lossBy(now Incarnation) lossKind {
 // noteLoss takes note of a loss, and tells of it.
 func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	told := losses[why]
+	drained, before := m.isDrained(), m.Deadline
+	m.Empty, m.Drained = false, time.Time{}
 	m.lose()
 	tell, text := m.tell, told.text
 	switch why {
@@ -63,6 +65,10 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 		if o.Peer != m.Peer { // nobody watched this server before, while it may have served others
 			m.UnfencedSince = time.Time{}
 			text = fmt.Sprintf("another server answers, at %s instead of %s (run %s → %s), %s", o.Peer, m.Peer, short(old.RunID), short(o.RunID), m.howStarted(o))
+		}
+		if drained && m.Verified {
+			m.nothingLost(before)
+			text += "; it was drained, and has lost nothing"
 		}
 	case lossRole:
 		text = fmt.Sprintf("role changed from %s to %s", old.Role, o.Role)
@@ -114,8 +120,9 @@ func (m *machine) firstContact(o *Observation) {
 		}
 		m.Cause = "first contact"
 	case o.Params.cordoned():
-		m.tell("first contact", "seen for the first time, cordoned by an operator")
-		m.waitFrom() // as if it were fenced: what it may have lost is not known
+		m.tell("first contact", "seen for the first time, cordoned by an operator: what it may have lost is not known, so D counts from now")
+		m.waitFrom()
+		m.Cause = "first contact"
 	case o.Params.fenced():
 		m.tell("first contact", "seen for the first time, fenced: what it may have lost is not known, so D counts from now")
 		m.waitFrom()

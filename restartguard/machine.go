@@ -86,7 +86,13 @@ func (m *machine) waitFrom() {
 		m.Duty = Duty{Kind: DutyWait, Holds: true}
 	}
 	m.Deadline, m.State.Delay = MayVoteFrom(Loss{Seen: m.now}, d), d
+	m.waits()
+}
+
+// waits begins to wait for a deadline that was set.
+func (m *machine) waits() {
 	m.Trusted, m.Doubt, m.Early = m.Deadline, "", ""
+	m.From = m.Deadline
 	m.doubted, m.told = "", 0
 }
 

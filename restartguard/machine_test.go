@@ -339,10 +339,20 @@ func TestFence(t *testing.T) {
 }
 
 func TestOthers(t *testing.T) {
-	t.Run("a closed node seen open before its deadline was unfenced by another and stays open", func(t *testing.T) {
-		newScript(t).sees("a", servingParams).after(tick).sees("b", fenced).canary(CanaryFenced, fenced).
-			after(tick).sees("b", servingParams).phase(PhaseServing).does().told("rejoined", "by another").
-			after(tick).sees("b", servingParams).phase(PhaseServing).does()
+	t.Run("a closed node seen open before its deadline was unfenced by somebody, which is an alarm, and stays open", func(t *testing.T) {
+		s := newScript(t).sees("a", servingParams).after(tick).sees("b", fenced).canary(CanaryFenced, fenced).
+			after(tick).sees("b", servingParams).phase(PhaseServing).does().told("rejoined", "by somebody")
+		if !s.events[len(s.events)-1].Alarm || !s.state.From.Equal(epoch.Add(tick+testDelay)) {
+			t.Errorf("%+v, may vote from %s", s.events, s.state.From)
+		}
+		s.after(tick).sees("b", servingParams).phase(PhaseServing).does()
+	})
+	t.Run("unless another guard knows that it may vote", func(t *testing.T) {
+		s := newScript(t).sees("a", servingParams).after(tick).sees("b", fenced).canary(CanaryFenced, fenced).after(tick).
+			step(Observation{About: Seen, RunID: "b", Role: "master", Params: servingParams, Allowed: true}).phase(PhaseServing).told("rejoined", "by another")
+		if s.events[len(s.events)-1].Alarm || s.state.From.After(s.now) {
+			t.Errorf("%+v, may vote from %s", s.events, s.state.From)
+		}
 	})
 	t.Run("but not if it was never seen closed since the loss", func(t *testing.T) {
 		newScript(t).sees("a", servingParams).after(tick).sees("b", servingParams).does(raiseIt("b")).
@@ -355,9 +365,19 @@ func TestOthers(t *testing.T) {
 	t.Run("a node that turns closed without our doing waits D from then", func(t *testing.T) {
 		newScript(t).sees("a", servingParams).after(time.Second).sees("a", fenced).phase(PhaseFenced).until(time.Second + testDelay)
 	})
-	t.Run("a hold that is turned into a closing waits D from then", func(t *testing.T) {
+	t.Run("a cordon that is handed back has the deadline from before", func(t *testing.T) {
+		newScript(t).sees("a", servingParams).after(tick).sees("b", fenced).canary(CanaryFenced, fenced).
+			after(tick).sees("b", cordoned).canary(CanaryFenced, cordoned).after(tick).
+			sees("b", fenced).phase(PhaseFenced).until(tick + testDelay)
+	})
+	t.Run("a restart while cordoned earns its D", func(t *testing.T) {
 		newScript(t).sees("a", cordoned).canary(CanaryFenced, cordoned).after(5*testDelay).
-			sees("a", fenced).phase(PhaseFenced).does(proveIt("a")).until(6 * testDelay)
+			sees("b", fenced).closed(fenced, cordoned).canary(CanaryFenced, cordoned).phase(PhaseCordoned).until(6*testDelay).
+			after(tick).sees("b", fenced).phase(PhaseFenced).does(proveIt("b")).until(6 * testDelay)
+	})
+	t.Run("a cordon of a node that has lost nothing is handed back at once", func(t *testing.T) {
+		newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick).
+			sees("a", fenced).does(removeIt("a"))
 	})
 	t.Run("a hold over a waiting node ends its waiting for a lift", func(t *testing.T) {
 		newScript(t).sees("a", fenced).canary(CanaryFenced, fenced).
@@ -365,7 +385,7 @@ func TestOthers(t *testing.T) {
 			after(testDelay).sees("a", cordoned).phase(PhaseCordoned).does()
 	})
 	t.Run("a hold that is rejoined by hand is active", func(t *testing.T) {
-		newScript(t).sees("a", cordoned).after(tick).sees("a", servingParams).phase(PhaseServing).told("rejoined", "by hand")
+		newScript(t).sees("a", cordoned).canary(CanaryFenced, cordoned).after(testDelay).sees("a", servingParams).phase(PhaseServing).told("rejoined", "by hand")
 	})
 	t.Run("a hold that comes in between look and lift is put back", func(t *testing.T) {
 		newScript(t).sees("a", fenced).canary(CanaryFenced, fenced).after(testDelay).sees("a", fenced).does(removeIt("a")).

@@ -92,6 +92,7 @@ type record struct {
 	Starts
 	ClockBase
 	Deadline       time.Duration `json:"deadline_ns,omitempty"`
+	MayVote        time.Duration `json:"may_vote_ns,omitempty"`
 	OpenSince      time.Duration `json:"open_since_ns,omitempty"`
 	LastSeen       time.Duration `json:"last_seen_ns,omitempty"`
 	PendingSent    bool          `json:"astray,omitempty"` // an order that was sent has no answer
@@ -397,7 +398,7 @@ func (s State) record(addr, fence string, now time.Time, boot time.Duration) rec
 	}
 	return record{
 		Addr: addr, Fence: fence, Incarnation: s.Incarnation, Fencing: s.Fencing, Starts: s.Starts, ClockBase: s.ClockBase,
-		Cordoned: s.Duty.Kind == DutyCordon, Owed: s.owed(), Deadline: at(s.Deadline), OpenSince: at(s.UnfencedSince), LastSeen: at(s.LastSeen),
+		Cordoned: s.Duty.Kind == DutyCordon, Owed: s.owed(), Deadline: at(s.Deadline), MayVote: at(s.From), OpenSince: at(s.UnfencedSince), LastSeen: at(s.LastSeen),
 		Counter: s.Counter, CounterUntil: at(s.CounterUntil),
 		PendingSent: s.Pending.Sent, PendingRemoval: s.Pending.Removal, PendingConn: s.Pending.Conn, PendingUntil: at(s.Pending.Until),
 	}
@@ -431,6 +432,7 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot bool) S
 		s.Duty = Duty{Kind: DutyWait, Deadline: at(r.Deadline), Holds: r.Owed == FenceNone}
 	}
 	s.UnfencedSince, s.LastSeen = at(r.OpenSince), at(r.LastSeen)
+	s.From, s.Recalled = at(r.MayVote), now
 	s.Counter, s.CounterUntil = r.Counter, at(r.CounterUntil)
 	s.Pending = InFlightCommand{Sent: r.PendingSent, Removal: r.PendingRemoval, Conn: r.PendingConn, Until: at(r.PendingUntil)}
 	s.Since, s.Out = now, now

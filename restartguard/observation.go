@@ -60,6 +60,7 @@ const (
 	Removing               // the outcome of a Remove
 	Counting               // the outcome of a Count
 	Killing                // the outcome of a Kill
+	Scanned                // the copies of a cordoned node were counted
 )
 
 // Canary is what became of a canary write.
@@ -82,7 +83,7 @@ type Observation struct {
 	// Peer is the address at its other end; the zero value: it is not known.
 	Peer netip.AddrPort
 	// Asked is when the question was sent; zero stands for now. It makes the
-	// time that a node was open an upper bound, and decides nothing.
+	// time that a node was open an upper bound. Of Scanned it is when the first was asked for.
 	Asked time.Time
 	// Err is why something failed, fit to be shown. A Seen has one where the
 	// parameters could not be read.
@@ -140,6 +141,16 @@ type Observation struct {
 	// Heard, of Seen, is the greatest D that other guards announce; 0: none, or they
 	// cannot be read.
 	Heard time.Duration
+
+	// New, of Seen: the cluster was never known in use, so that a person may let it serve at once.
+	New bool
+	// Allowed, of Seen: another guard knows that the node may vote by now.
+	Allowed bool
+	// SaidDrained, of Seen: this guard is seen there as one that takes the node for drained.
+	// Believed: another is, or was here within D and is not seen, so that it might be.
+	SaidDrained, Believed bool
+	// Copies, of Scanned, is how many unexpired copies of locks the node has.
+	Copies int
 
 	// Evidence, of Seen, is what the other nodes have told of their locks; nil:
 	// they were not asked.

@@ -162,7 +162,7 @@ type NodeStatus struct {
 	Proven   bool // a canary write was refused with NOREPLICAS since it was closed
 	RunID    string
 	Since    time.Time     // of Phase
-	Until    time.Time     // when it may rejoin; zero where not waiting
+	Until    time.Time     // when it may rejoin, once it is not cordoned any more; zero where not waiting
 	Exposed  time.Duration // how long its last life was open before it was closed, at most
 	Reason   string        // why it is in this phase, in a few words
 	Err      string        // last failure to talk to it, or to close or open it
@@ -178,6 +178,8 @@ type NodeStatus struct {
 	BootExposed time.Duration
 	// AtStart: what it lost last it lost by a start, not by a wipe or a step of its clock.
 	AtStart bool
+	// Drained: it is cordoned, and a restart of it forgets nothing.
+	Drained bool
 	// Denied and Nobody, of a node that is unreachable: its server answers and
 	// refuses the guard; nobody listens there. Neither: silence.
 	Denied, Nobody bool

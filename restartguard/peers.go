@@ -59,6 +59,18 @@ func (p *Peers) Hear(now time.Time, own string, all []announce.Guard) (changed b
 	return changed
 }
 
+// Might reports whether a guard other than own, heard within d, is not among those that a node has
+// now, or says there that it takes the node for drained.
+func (p *Peers) Might(now time.Time, own string, d time.Duration, here []announce.Guard) bool {
+	for _, o := range p.seen {
+		i := slices.IndexFunc(here, o.Same)
+		if i >= 0 && here[i].Drained || i < 0 && !o.at.IsZero() && now.Sub(o.at) < d {
+			return true
+		}
+	}
+	return false
+}
+
 // Forget drops a guard that was heard before, by its id, and reports whether it was known. One
 // that still announces itself is heard again.
 func (p *Peers) Forget(id string) bool {
@@ -75,6 +87,7 @@ func (p *Peers) Greatest() time.Duration {
 	}
 	return most
 }
+
 // peerName is a guard for people.
 func peerName(o announce.Guard) string {
 	name := o.ID[:min(6, len(o.ID))]

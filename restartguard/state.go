@@ -35,6 +35,7 @@ type State struct {
 	ClockWatch
 	CounterWatch
 	Trust
+	Drain
 	Starts
 	Moments
 	Report
@@ -63,8 +64,8 @@ const (
 // Duty is what a node has to do. [Step] decides it, and then sees that the node does it.
 type Duty struct {
 	Kind DutyKind
-	// Deadline is when the node may rejoin: D after the first sight of its last loss. Of
-	// DutyCordon it is shown, and only until the fence holds. Zero: it need not wait.
+	// Deadline is when the node may rejoin, see [MayVoteFrom]. Of DutyCordon it counts from when
+	// the node is uncordoned. Zero: it need not wait.
 	Deadline time.Time
 	// Holds: the fence is seen to be up.
 	Holds bool
@@ -103,6 +104,8 @@ type LastLook struct {
 	// Blind: its fence cannot be read. Lacking: it refuses writes for lack of replicas,
 	// and so has no vote, although no fence is up.
 	Blind, Lacking bool
+	// Allowed and Believed, see [Observation].
+	Allowed, Believed bool
 }
 
 // InFlight is what may still reach the server of orders that have no answer.
@@ -171,6 +174,10 @@ type Report struct {
 	Leak string
 	// Doubt is why the node is not rejoined early.
 	Doubt string
+
+	// From is from when the node may, or might, vote, also when it serves again: of its last loss
+	// that is known. Zero: none is.
+	From time.Time
 
 	announced time.Time // deadline of the last "waiting" event
 	doubted   string    // what was told last of a doubt

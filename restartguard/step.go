@@ -41,6 +41,8 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 		m.removing(o)
 	case o.About == Counting:
 		m.counting(o)
+	case o.About == Scanned:
+		m.scanned(o)
 	}
 	m.vote()
 	return m.actions, m.events
@@ -94,6 +96,8 @@ func (m *machine) seen(o *Observation) {
 	}
 	m.Heard, m.Lacking = o.Heard, o.Lacking
 	m.lengthen()
+	m.Allowed, m.Believed = o.Allowed, o.Believed
+	m.keepsDrained(old, o)
 	level := m.ClockBase // when no step had happened that the next reading shows
 	stepped, within := m.readClock(o.Clock)
 	restored := m.readCounter(o)
@@ -201,9 +205,7 @@ func (m *machine) exposure() time.Duration {
 func (m *machine) settleFenced() {
 	switch {
 	case m.Duty.Kind == DutyCordon:
-		m.waitFrom() // before it forgets for how long
-		m.Duty.Kind, m.Proven = DutyWait, false
-		m.Cause = "it was uncordoned, for the guards to let it rejoin"
+		m.uncordoned()
 	case m.Duty.Kind == DutyServe:
 		// Not by us: whoever closed it may know of a loss that we did not see.
 		m.Proven, m.Unfenced, m.Exposed, m.UnfencedSince = false, false, 0, m.now
@@ -221,11 +223,16 @@ func (m *machine) settleFenced() {
 		m.Reason = "may rejoin: its delay has passed, and no guard lets it rejoin"
 	case m.mayVote() && m.unsettled():
 		m.Reason = "its clock may have stepped: it is read once more before the node rejoins"
+	case m.mayVote() && m.believed():
+		m.Reason = "uncordoned: another guard, which may not know that yet, could take it for drained"
+		if !m.Proven {
+			m.order(Prove, 0, false)
+		}
 	case m.mayVote():
 		m.order(Remove, m.Revert, false)
 	case !m.Proven:
 		m.order(Prove, 0, false)
-	case !m.unsettled() && m.early(m.evidence):
+	case !m.unsettled() && !m.believed() && m.early(m.evidence):
 		m.order(Remove, m.Revert, false)
 	}
 }
@@ -234,7 +241,18 @@ func (m *machine) settleFenced() {
 // before, then another guard's own moment came, or a person opened it; both
 // know what they do, and this incarnation has forgotten nothing since.
 func (m *machine) settleServing(o *Observation) {
+	if !m.Deadline.IsZero() {
+		switch m.From = m.Deadline; {
+		case o.New:
+			m.From = time.Time{} // no loss is known
+		case m.Allowed || m.Early != "":
+			m.From = m.now
+		}
+	}
 	switch {
+	case m.removedEarly() && !o.New:
+		m.alarm("rejoined", "unfenced by somebody %s before its time: until then a lock that it lost can be granted a second time", round(m.Deadline.Sub(m.now)))
+		m.Cause = "unfenced by somebody before its time"
 	case m.Duty.Kind == DutyCordon:
 		m.tell("rejoined", "uncordoned by hand")
 		m.Cause = "rejoined by hand"
@@ -310,7 +328,7 @@ func (m *machine) confirm(value int64) {
 		if !cordoned {
 			m.State.Delay = m.delay() // it counts on when it is uncordoned
 		}
-		m.Duty = Duty{Kind: DutyCordon, Holds: true}
+		m.Duty = Duty{Kind: DutyCordon, Deadline: m.Deadline, Holds: true}
 		m.enter(PhaseCordoned, "cordoned by an operator")
 		return
 	}

@@ -3,9 +3,12 @@ package restartguard_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"redlockctl/internal/announce"
+	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/restartguard"
 )
@@ -58,4 +61,116 @@ func TestADelayOutlivesTheGuardThatHeardIt(t *testing.T) {
 	if gone, err := restartguard.ForgetDelay(dir, "nobody"); err != nil || len(gone) != 0 {
 		t.Errorf("%+v, %v", gone, err)
 	}
+}
+
+func uncordon(t *testing.T, s *lab.Server) {
+	t.Helper()
+	if err := restartguard.Uncordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cordon(t *testing.T, s *lab.Server) {
+	t.Helper()
+	if err := restartguard.Cordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := restartguard.AwaitKept(t.Context(), s.Node(), restartguard.Method{}); err != nil || !kept {
+		t.Fatalf("kept: %v, %v", kept, err)
+	}
+}
+
+// Neither a restart before the cordon nor one while it lasts is forgotten by an uncordon.
+func TestUncordonCancelsNoDelay(t *testing.T) {
+	for name, restarts := range map[string]bool{"a restart before": false, "a restart while cordoned": true} {
+		t.Run(name, func(t *testing.T) {
+			s := fenced(t)
+			const d = time.Second
+			g := guard(t, restartguard.Config{Delay: d}, s.Node())
+			g.reaches(restartguard.PhaseServing)
+			var born time.Time
+			if !restarts {
+				born = restart(t, s)
+				g.reaches(restartguard.PhaseFenced)
+			}
+			cordon(t, s)
+			if restarts {
+				born = restart(t, s)
+				old := g.Status()[0].RunID
+				g.becomes("cordoned again", func(st restartguard.NodeStatus) bool {
+					return st.Phase == restartguard.PhaseCordoned && st.RunID != old || !st.Until.IsZero()
+				})
+				cordon(t, s)
+			}
+			if until := g.Status()[0].Until; until.Before(born.Add(d)) {
+				t.Errorf("a cordoned node is shown to be free to serve %s after its restart", until.Sub(born))
+			}
+			uncordon(t, s)
+			for !writes(t, s) {
+				time.Sleep(time.Millisecond)
+			}
+			notBefore(t, d, born, time.Now())
+			if took := time.Since(born); took > 3*d {
+				t.Errorf("it waited %s, not by the deadline from before", took)
+			}
+		})
+	}
+}
+
+// A cordon that was set less than one poll before a crash outlives it, where the command has returned.
+func TestACordonOutlivesACrash(t *testing.T) {
+	s := fenced(t)
+	g := guard(t, restartguard.Config{Delay: 200 * time.Millisecond, Poll: time.Second}, s.Node())
+	g.reaches(restartguard.PhaseServing)
+	cordon(t, s)
+	restart(t, s)
+	time.Sleep(time.Second)
+	if writes(t, s) {
+		t.Error("it serves")
+	}
+}
+
+// A node without a copy forgets nothing when it restarts.
+func TestADrainedNodeRejoinsAtOnce(t *testing.T) {
+	s := fenced(t)
+	const d = 4 * time.Second
+	g := guard(t, restartguard.Config{Delay: d, Patterns: []string{"*"}}, s.Node())
+	g.reaches(restartguard.PhaseServing)
+	do(t, s, "SET", "lock", "token", "PX", 700)
+	cordon(t, s)
+	time.Sleep(200 * time.Millisecond)
+	if g.Status()[0].Drained {
+		t.Error("drained with a copy")
+	}
+	g.becomes("drained", func(st restartguard.NodeStatus) bool { return st.Drained })
+	old, born := g.Status()[0].RunID, restart(t, s)
+	g.becomes("cordoned again", func(st restartguard.NodeStatus) bool {
+		return st.Phase == restartguard.PhaseCordoned && st.RunID != old
+	})
+	uncordon(t, s)
+	for !writes(t, s) {
+		time.Sleep(time.Millisecond)
+	}
+	if took := time.Since(born); took > d/2 {
+		t.Errorf("it has waited %s", took)
+	}
+}
+
+// A fence that somebody removes before its time is an alarm.
+func TestAFenceThatIsRemovedEarlyIsAnAlarm(t *testing.T) {
+	s := fenced(t)
+	g := guard(t, restartguard.Config{Delay: 5 * time.Second}, s.Node())
+	g.reaches(restartguard.PhaseServing)
+	restart(t, s)
+	g.reaches(restartguard.PhaseFenced)
+	if err := restartguard.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+		t.Fatal(err)
+	}
+	g.reaches(restartguard.PhaseServing)
+	if text := g.told("rejoined"); !strings.Contains(text, "before its time") {
+		t.Errorf("told %q", text)
+	}
+	announces(t, s, "when it may vote", func(all []announce.Guard) bool {
+		return len(all) == 1 && all[0].MayVote.After(time.Now().Add(3*time.Second))
+	})
 }

@@ -30,6 +30,10 @@ type watcher struct {
 	writtenAt time.Time
 	unwritten string // why not
 	crowded   bool   // its list of clients is more than a guard reads
+	// What guards announced at the last look on this node, and how far the copies of a cordoned one are counted.
+	voices  []announce.Guard
+	copies  scan
+	countAt time.Time // no sooner
 }
 
 // run goes from one connection to the next. There is at most one at a time.
@@ -56,7 +60,7 @@ func (w *watcher) live(ctx context.Context) (pause time.Duration) {
 		w.beat = time.Now()
 		w.mu.Unlock()
 		asked := time.Now()
-		l.hear = first || asked.Sub(w.heardAt) >= hearEvery || !w.state.Deadline.IsZero()
+		l.hear = first || asked.Sub(w.heardAt) >= hearEvery || !w.state.Deadline.IsZero() || w.state.cordoned()
 		l.hear = l.hear && !asked.Before(w.loudUntil)
 		o, err := l.look(ctx)
 		if l.hear && errors.Is(err, redlock.ErrLongReply) {
@@ -66,6 +70,9 @@ func (w *watcher) live(ctx context.Context) (pause time.Duration) {
 		if err == nil && l.hear {
 			w.heardAt = asked
 			w.listen(&l)
+		}
+		if w.voices = nil; err == nil && l.hear {
+			w.voices = l.heard
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -144,12 +151,13 @@ func (w *watcher) step(o Observation) []Action {
 		}
 	}
 	if o.About == Seen {
-		o.Heard = w.guard.greatest()
+		w.guard.hears(&o, w.voices)
 	}
 	same, state := w.same, w.state
 	if o.About == Seen {
 		same = w.guard.sameAs(w.member, o.RunID)
 		state = w.recognized(o.RunID)
+		o.New = w.guard.mayBeNew(&state)
 	}
 	w.mu.Lock()
 	next, actions, events := Step(p, state, o, time.Now())
@@ -157,18 +165,19 @@ func (w *watcher) step(o Observation) []Action {
 		events = append(events, Event{At: time.Now(), Kind: "same server", Text: sameServer(same), Alarm: true})
 	}
 	w.same = same
-	renew := next.fence() != w.state.fence() || next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
+	renew := next.fence() != w.state.fence() || next.From != w.state.From || next.Empty != w.state.Empty || next.cordoned() != w.state.cordoned() ||
+		next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
 	w.state = next
 	w.mu.Unlock()
+	w.remember(false)
 	if w.guard.useSeen(&next) {
 		for _, m := range w.guard.members {
 			m.renew()
 		}
 	}
-	if renew {
+	if renew { // what is announced is on disk
 		w.renew()
 	}
-	w.remember(false)
 	w.guard.looked(w.member, o)
 	w.guard.tell(w.node.Name(), events)
 	w.guard.lookOut()
@@ -231,6 +240,9 @@ func isTimeout(err error) bool {
 // counts only after a look, which is therefore the next thing to do.
 func (w *watcher) inquire(ctx context.Context, l *nodeConn, s *scan) bool {
 	until := time.Now().Add(w.pause())
+	if !w.countCopies(ctx, l) {
+		return false
+	}
 	for ctx.Err() == nil {
 		q, ok := w.guard.question(w.node.Name())
 		if !ok {
@@ -299,6 +311,10 @@ func (w *watcher) announcements() []string {
 	if a.Fence = s.fence(); a.Fence == announce.FenceLeaks {
 		a.Leak = safetext.New(s.Leak)
 	}
+	if !s.From.IsZero() && s.Offset != 0 && s.Blur <= sharp {
+		a.MayVote = time.Unix(0, int64(BootTime()+s.Offset+time.Until(s.From))).Truncate(time.Millisecond)
+	}
+	a.Cordoned, a.Drained = s.cordoned(), s.Empty
 	defer w.mu.Unlock()
 	return append([]string{a.Channel()}, w.vouched...)
 }

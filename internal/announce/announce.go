@@ -79,6 +79,12 @@ type Guard struct {
 	// Leak is why the fence does not hold; of FenceLeaks.
 	Leak safetext.Text
 	Use  Use
+	// MayVote is from when the node may vote, by the clock of the node that carries the
+	// announcement, in whole milliseconds; zero: the guard knows of no loss.
+	MayVote time.Time
+	// Cordoned: the guard keeps the node cordoned, over any crash. Drained: it takes the node for
+	// one that has nothing to lose.
+	Cordoned, Drained bool
 	// Absurd: the announced D was longer than MostDelay, and Delay is MostDelay.
 	Absurd bool
 }
@@ -108,6 +114,14 @@ func (g Guard) Channel() string {
 	}
 	if g.Use != UseUnknown {
 		f.Set("use", useNames[g.Use])
+	}
+	if !g.MayVote.IsZero() {
+		f.Set("vote", strconv.FormatInt(g.MayVote.UnixMilli(), 10))
+	}
+	for name, is := range map[string]bool{"cordoned": g.Cordoned, "drained": g.Drained} {
+		if is {
+			f.Set(name, "1")
+		}
 	}
 	return Prefix + version + ":" + f.Encode()
 }
@@ -158,6 +172,10 @@ func Decode(channel string) (Guard, bool) {
 	if g.Fence == FenceLeaks {
 		g.Leak = safetext.New(cut(f.Get("leak")))
 	}
+	if at, err := strconv.ParseInt(f.Get("vote"), 10, 64); err == nil && at > 0 {
+		g.MayVote = time.UnixMilli(at)
+	}
+	g.Cordoned, g.Drained = f.Get("cordoned") == "1", f.Get("drained") == "1"
 	if pid, err := strconv.ParseInt(f.Get("pid"), 10, 32); err == nil && pid > 0 {
 		g.PID = int(pid)
 	}
@@ -200,9 +218,11 @@ func DecodeAll(channels []string) []Guard {
 			continue
 		}
 		if i := slices.IndexFunc(all, g.Same); i >= 0 {
+			drained := g.Drained || all[i].Drained
 			if g.Delay > all[i].Delay {
 				all[i] = g
 			}
+			all[i].Drained = drained
 			continue
 		}
 		all = append(all, g)

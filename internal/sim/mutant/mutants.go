@@ -80,7 +80,7 @@ func All() []Mutant {
 		{"fence-once", "does not fence again when an order to fence was lost on its way", Exclusion, open},
 		{"fence-late", "fences a master at the look after the one at which it learnt of the loss", Exclusion, open},
 		{"kills-forever", "ends its earlier connections at each look anew, and never comes to fencing", Exclusion, open},
-		{"memory-unread", "after its own restart does not see that a serving master has restarted meanwhile", Exclusion, awayAtCrash},
+		{"memory-unread", "after its own restart does not see that a serving master was flushed meanwhile", Exclusion, awayAtFlush},
 		{"clock-unread", "after its own restart does not compare a master's clock with what it was before", Exclusion, awayAtStep},
 		{"forgets-unreachable", "forgets a master that it cannot reach, and adopts what comes back", Exclusion, open},
 		{"restart-by-refusal", "sees a restart only if a connection was refused meanwhile", Exclusion, open},

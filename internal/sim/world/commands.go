@@ -183,6 +183,8 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 			x := &w.guards[i].watches[node]
 			x.graceUntil = max(x.graceUntil, m.crossUntil)
 		}
+	case m.brokenAt > e.y: // after the look by which it rejoins: as if it had served already
+		m.excused = true
 	default:
 		m.excused, m.fresh = false, 0
 	}

@@ -144,6 +144,7 @@ func (w *World) lose(m *master, i int, seen bool) {
 			w.guards[g].watches[i].graceUntil = trace.Never
 		}
 	}
+	m.brokenAt = w.now
 	// A guard that is about to fence it for an earlier loss has no more time for this.
 	m.excused, m.harmed = !m.refuses(), true
 }

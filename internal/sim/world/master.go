@@ -62,6 +62,7 @@ type master struct {
 	unguarded uint64
 	forgotAt  time.Duration
 	lostAt    time.Duration // the last crash
+	brokenAt  time.Duration // the last loss other than by a crash
 	harmed    bool          // it has lost something, ever
 	losses    uint16        // that a guard can see
 	// excused: it serves after a loss, and no guard has had the time to fence it

@@ -1,0 +1,152 @@
+package restartguard
+
+import (
+	"context"
+	"time"
+
+	"redlockctl/internal/announce"
+)
+
+// drainLease is the part of a guard's own D for which its word counts that a node was drained: less
+// than 1, by more than clocks may differ.
+const drainLease = 0.98
+
+// Drain is whether a restart of the node forgets nothing: it is cordoned, its fence is proven, and no
+// unexpired copy was found there after that.
+//
+// What makes this safe is that between the last look at the drained node and the first look at
+// its next incarnation it did not serve. A guard may miss both, cut off. So each guard announces on the
+// node that it takes it for drained, and counts on it only when it has seen its own announcement there;
+// and that counts for less than D after the last such look. No guard lets a node
+// rejoin that was uncordoned, sooner than D after it has seen that, while another one takes it
+// for drained or might do so.
+type Drain struct {
+	// Empty: no unexpired copy was found under the cordon.
+	Empty bool
+	// Drained is the last look at which it was empty, cordoned, and announced so; zero: none.
+	Drained time.Time
+	// Handed is when it was seen to be uncordoned. Recalled is when this guard started with what it had
+	// written down: it does not know who took the node for drained before.
+	Handed, Recalled time.Time
+}
+
+// keepsDrained goes on to take the node for drained by a look, or ends that.
+func (m *machine) keepsDrained(before Incarnation, o *Observation) {
+	switch {
+	case before.RunID != o.RunID: // what was lost is decided by what was known of the former one
+	case m.Duty.Kind != DutyCordon || !o.Params.cordoned() || o.Blind || m.Leaked || o.Role != "master":
+		m.Empty, m.Drained = false, time.Time{}
+	case m.Empty && o.SaidDrained:
+		m.Drained = m.asked
+	}
+}
+
+// scanned: the copies that a cordoned node has were counted, all of them after a look that
+// showed the cordon on the same connection. A look follows before anything else.
+func (m *machine) scanned(o *Observation) {
+	if m.Duty.Kind == DutyCordon && m.Holds && m.Proven && !m.Leaked && m.LastSeen.Before(m.asked) {
+		m.Empty = o.Copies == 0
+	}
+}
+
+// isDrained reports whether a restart that is seen now has forgotten nothing.
+func (m *machine) isDrained() bool {
+	lease := time.Duration(drainLease * float64(m.Policy.Delay))
+	return m.Duty.Kind == DutyCordon && !m.Drained.IsZero() && m.now.Sub(m.Drained) <= lease
+}
+
+// nothingLost sets the deadline after a restart that has forgotten nothing; before is the one that
+// it had.
+func (m *machine) nothingLost(before time.Time) {
+	m.Deadline = MayVoteFrom(Loss{Seen: m.now, Nothing: true, Before: before})
+	m.waits()
+}
+
+// uncordoned hands the node back to the guards. It cancels nothing: what the node has lost before,
+// or while it was cordoned, has the deadline that it had.
+func (m *machine) uncordoned() {
+	d := m.delay()
+	if m.Deadline.IsZero() {
+		m.Deadline = MayVoteFrom(Loss{Seen: m.now, Nothing: true})
+	}
+	m.State.Delay, m.Handed = d, m.now
+	m.Duty.Kind, m.Proven = DutyWait, false
+	m.Doubt, m.Early, m.From = "", "", m.Deadline
+	m.Cause = "it was uncordoned, for the guards to let it rejoin"
+}
+
+// believed reports whether another guard may take the node for drained that has been uncordoned or
+// has restarted since: not any more when D is over.
+func (m *machine) believed() bool {
+	d := m.delay()
+	if unknown := !m.Recalled.IsZero() && m.now.Sub(m.Recalled) < d; !m.Believed && !unknown {
+		return false
+	}
+	since := m.Handed
+	if since.IsZero() {
+		since = m.Deadline.Add(-m.State.Delay)
+	}
+	return m.now.Sub(since) < d
+}
+
+// removedEarly reports whether somebody has removed the fence before the node may vote: no guard has,
+// as far as this one knows.
+func (m *machine) removedEarly() bool {
+	return !m.Deadline.IsZero() && !m.mayVote() && m.Early == "" && !m.Allowed
+}
+
+// cordoned reports whether the guard keeps the node cordoned.
+func (s *State) cordoned() bool { return s.Duty.Kind == DutyCordon }
+
+// countEvery is the pause between two counts of the copies of a node that is cordoned.
+const countEvery = 500 * time.Millisecond
+
+// countCopies goes on to count the copies of a node that is cordoned, until the next look. It reports whether
+// the connection is still good.
+func (w *watcher) countCopies(ctx context.Context, l *nodeConn) bool {
+	patterns := w.guard.cfg.Patterns
+	if !w.state.cordoned() {
+		w.copies.begun = false
+		return true
+	}
+	if !w.state.Proven || w.state.Empty || len(patterns) == 0 || time.Now().Before(w.countAt) {
+		return true
+	}
+	if s := &w.copies; !s.begun || s.RunID != w.state.RunID {
+		s.begin(Question{}, w.state.RunID)
+	}
+	until := time.Now().Add(w.pause() / scanShares)
+	for s := &w.copies; ctx.Err() == nil && time.Now().Before(until); {
+		if err := s.step(ctx, l, patterns); err != nil {
+			s.begun = false
+			w.countAt = time.Now().Add(countEvery)
+			return false
+		}
+		if !s.done && len(s.Copies) == 0 {
+			continue
+		}
+		s.begun = false
+		w.countAt = time.Now().Add(countEvery)
+		if s.Doubt == "" {
+			w.step(Observation{About: Scanned, RunID: s.RunID, Asked: s.Began, Copies: len(s.Copies)})
+		}
+		return true
+	}
+	return true
+}
+
+// hears adds to a look what other guards announce, there and elsewhere.
+func (g *Guard) hears(o *Observation, here []announce.Guard) {
+	g.hearing.Lock()
+	defer g.hearing.Unlock()
+	now := time.Now()
+	o.Heard = g.peers.Greatest()
+	o.Believed = g.peers.Might(now, g.id, max(o.Heard, g.cfg.Delay), here)
+	for _, one := range here {
+		if one.ID == g.id {
+			o.SaidDrained = one.Drained
+			continue
+		}
+		o.Allowed = o.Allowed || !one.MayVote.IsZero() && o.Clock.Wall != 0 && !one.MayVote.After(time.Unix(0, int64(o.Clock.Wall)))
+	}
+}

@@ -1,0 +1,78 @@
+package restartguard
+
+import (
+	"testing"
+	"time"
+)
+
+// drained is a node that serves, is cordoned, emptied, and announced so.
+func drained(t *testing.T) *script {
+	s := newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick)
+	s.step(Observation{About: Scanned, RunID: "a", Asked: s.now.Add(-tick / 2)})
+	return s.after(tick).said("a", cordoned, Observation{SaidDrained: true})
+}
+
+func (s *script) said(run string, p Params, o Observation) *script {
+	s.t.Helper()
+	o.About, o.RunID, o.Role, o.Params = Seen, run, "master", p
+	return s.step(o)
+}
+
+func (s *script) cordonedAgain(run string) *script {
+	return s.sees(run, fenced).closed(fenced, cordoned).canary(CanaryFenced, cordoned).phase(PhaseCordoned)
+}
+
+func TestADrainedNodeThatRestartsHasLostNothing(t *testing.T) {
+	drained(t).after(tick).cordonedAgain("b").told("restart", "lost nothing").after(tick).sees("b", fenced).does(removeIt("b"))
+}
+
+func TestWhatIsNotDrained(t *testing.T) {
+	waits := func(what string, s *script) {
+		t.Run(what, func(t *testing.T) {
+			before := s.now
+			s.after(tick).cordonedAgain("b").until(before.Add(tick+testDelay).Sub(epoch)).after(tick).sees("b", fenced)
+			for _, a := range s.actions {
+				if a.Kind == Remove {
+					t.Error("it rejoins")
+				}
+			}
+		})
+	}
+	begin := func() *script {
+		return newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick)
+	}
+	s := begin()
+	waits("a node whose copies nobody has counted", s.said("a", cordoned, Observation{SaidDrained: true}))
+	s = begin()
+	s.step(Observation{About: Scanned, RunID: "a", Asked: s.now, Copies: 1})
+	waits("one that has a copy", s.said("a", cordoned, Observation{SaidDrained: true}))
+	s = begin()
+	s.step(Observation{About: Scanned, RunID: "a", Asked: s.now.Add(-time.Hour)})
+	waits("one that was counted before it was cordoned", s.said("a", cordoned, Observation{SaidDrained: true}))
+	s = begin()
+	s.step(Observation{About: Scanned, RunID: "a", Asked: s.now})
+	waits("one that is not announced so", s.sees("a", cordoned))
+	waits("one that was not seen for D", drained(t).after(testDelay))
+	s = drained(t).sees("a", fenced).sees("a", cordoned)
+	waits("one that was uncordoned meanwhile", s.said("a", cordoned, Observation{SaidDrained: true}))
+}
+
+func TestADrainedNodeThatStartsUnfencedWaitsD(t *testing.T) {
+	drained(t).after(tick).sees("b", servingParams).closed(servingParams, cordoned).canary(CanaryFenced, cordoned).until(4*tick + testDelay)
+	drained(t).after(tick).step(Observation{About: Seen, RunID: "b", Role: "master", Params: fenced, Configured: true}).
+		closed(fenced, cordoned).canary(CanaryFenced, cordoned).until(4*tick + testDelay)
+}
+
+// A node that is uncordoned serves no sooner than D later, while another guard may take it for
+// drained.
+func TestAnotherGuardMayTakeItForDrained(t *testing.T) {
+	s := newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned)
+	other := Observation{Believed: true}
+	s.after(tick).said("a", fenced, other).does(proveIt("a")).canary(CanaryFenced, fenced)
+	s.after(testDelay-1).said("a", fenced, other).does()
+	s.after(1).said("a", fenced, other).does(removeIt("a"))
+
+	s = newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned)
+	s.after(tick).said("a", fenced, other).does(proveIt("a")).canary(CanaryFenced, fenced)
+	s.after(tick).said("a", fenced, Observation{}).does(removeIt("a"))
+}
