@@ -162,6 +162,7 @@ func missing(nodes []Node, guard *GuardView) (text string, unseen bool) {
 	if names := by[protectionUnfenced]; len(names) > 0 {
 		say(strings.Join(names, ", ") + " started unfenced")
 	}
+	say(on("scripts write through the fence", by[protectionLeaks], " on "))
 	hidden := on("guards cannot be seen", by[ProtectionHidden], " on ")
 	starts := on("start", by[ProtectionUnseen], " of ")
 	if starts != "" {
@@ -188,6 +189,7 @@ const (
 	protectionVerified                   // a guard watches it, and its last start came up fenced, or its files say that the next one does
 	ProtectionUnseen                     // a guard watches it, and its start was not seen yet
 	protectionUnfenced                   // a guard watches it, and its last start came up unfenced
+	protectionLeaks                      // a guard watches it, and scripts write through its fence
 	ProtectionNone                       // no guard is seen
 	ProtectionHidden                     // guards cannot be seen there
 )
@@ -209,6 +211,8 @@ func ProtectionOf(n *Node, guard *GuardView) Protection {
 		unfenced = unfenced || g.Boot == announce.BootUnfenced
 	}
 	switch {
+	case watched && n.ScriptsPass:
+		return protectionLeaks
 	case unfenced, n.StartedUnfenced && watched && !verified:
 		return protectionUnfenced
 	case verified, watched && n.StartsFenced:

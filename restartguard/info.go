@@ -2,7 +2,9 @@ package restartguard
 
 import (
 	"errors"
+	"math"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,9 +18,14 @@ func (o *Observation) read(server, replication, stats, commands string, sets []s
 	if !isWord(o.RunID) {
 		return errors.New("INFO server has no run_id")
 	}
+	up, _ := serverinfo.Number(server, "uptime_in_seconds")
+	o.Up = time.Duration(min(up, math.MaxInt32)) * time.Second
 	o.Role = serverinfo.Field(replication, "role")
 	if !isWord(o.Role) {
 		return errors.New("INFO replication has no role")
+	}
+	if mode := serverinfo.Field(server, "redis_mode"); mode != "standalone" && isWord(mode) {
+		o.Role = mode
 	}
 	if f := serverinfo.Field(replication, "master_replid2"); isWord(f) {
 		o.Former = f

@@ -3,6 +3,7 @@ package restartguard
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"time"
 )
 
@@ -79,6 +80,8 @@ type Observation struct {
 	// Conn is the id that the server gave to the connection, 0 if it does not tell.
 	Conn  int64
 	RunID string // of the server at the end of the connection; all but Unreached
+	// Peer is the address at its other end; the zero value: it is not known.
+	Peer netip.AddrPort
 	// Asked is when the question was sent; zero stands for now. It makes the
 	// time that a node was open an upper bound. Of Scanned it is when the first was asked for.
 	Asked time.Time
@@ -87,7 +90,7 @@ type Observation struct {
 	Err string
 
 	// Of Seen.
-	Role string // "master", "slave"
+	Role string // "master", "slave"; of a server in another mode than standalone that mode
 	// Former is the replication id that the server had before its last promotion;
 	// only zeros if there was none, empty if it does not tell.
 	Former string
@@ -97,6 +100,9 @@ type Observation struct {
 	// Commands is how many commands the server has carried out; when it goes back,
 	// the counters were reset.
 	Commands int64
+	// Up is for how long the server runs, by its own wall clock; it decides nothing but
+	// at first contact.
+	Up time.Duration
 	// Clock is the node's wall clock; its zero value says nothing.
 	Clock Reading
 	// Counter is the value of the counter key, 0 if there is none; also of
@@ -136,6 +142,8 @@ type Observation struct {
 	// cannot be read.
 	Heard time.Duration
 
+	// New, of Seen: the cluster was never known in use, so that a person may let it serve at once.
+	New bool
 	// Allowed, of Seen: another guard knows that the node may vote by now.
 	Allowed bool
 	// SaidDrained, of Seen: this guard is seen there as one that takes the node for drained.
@@ -168,6 +176,9 @@ type Action struct {
 	Value int64 // of min-replicas-to-write
 	// SetLag: min-replicas-max-lag switches the check off, and is set first.
 	SetLag bool
+	// ReadOnly, of Raise: it is a replica, which no fence by min-replicas-to-write stops from
+	// accepting writes, so it is made read-only first.
+	ReadOnly bool
 	// Of Kill: Conn is the id of a connection, 0 for none; All are those of earlier
 	// runs of this guard, Others those of all guards but this connection.
 	Conn        int64

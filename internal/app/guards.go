@@ -286,6 +286,9 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 				announce.BootFenced.String(): view.StartedFenced, announce.BootUnfenced.String(): view.StartedUnfenced,
 			}[boot], view.StartUnseen)
 		}
+		if n.Leak != "" {
+			one.BootFence = "does not hold"
+		}
 		if w, ok := waits[n.Name]; ok {
 			one.RejoinMs, one.Cause = new(w.left.Milliseconds()), w.cause
 		}

@@ -1,10 +1,10 @@
-// Package cli is the command line: the console, the demo, and one command for
-// each thing that an operator looks at or does. One file per command.
+// Package cli is the command line: the console, the demo and the commands, one file per
+// command.
 //
-// What is asked for goes to standard output, as a plain table or, with
-// --output json, as one document of the schema [printer.Schema]. What went wrong goes
-// to standard error as a line that begins with "redlockctl: ", and into the
-// exit code (see [exit.Code]). Escape codes are written to terminals only.
+// Results go to standard output, as a plain table or, with --output json, as a document
+// of the schema [printer.Schema]. Errors go to standard error as lines that begin with
+// "redlockctl: ", and decide the exit code (see [exit.Code]). Escape codes are written to
+// terminals only.
 package cli
 
 import (
@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,9 +29,9 @@ import (
 	"redlockctl/internal/crash"
 )
 
-// Main runs the command line with the arguments after the program's name, and
-// returns the exit code. The first SIGINT or SIGTERM ends what runs in good
-// order; a second one ends the process at once.
+// Main runs the command line with the arguments after the program's name, and returns the
+// exit code. The first SIGINT or SIGTERM ends the command in good order; a second one
+// ends the process at once.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -43,8 +42,8 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		signal.Stop(signals)
 		end(exit.Interruption{By: s})
 	})
-	// go-redis would write lines of its own to standard error, into the middle of
-	// the screen; each failure is an error of a command, or a state of a node.
+	// go-redis would log to standard error, into the middle of the screen. Each failure is
+	// already the error of a command or the state of a node.
 	redis.SetLogger(noLog{})
 	a := newCommandLine(&printer.Printer{
 		In: in, Out: out, Err: errOut, Getenv: os.Getenv,
@@ -64,8 +63,8 @@ func (a *commandLine) main(ctx context.Context, args []string) exit.Code {
 
 	var err error
 	if a.styledHelp(args) {
-		// fang asks the terminal for its background colour, and waits for the
-		// answer. That is worth it for a page to read, never for an act or an error.
+		// fang asks the terminal for its background colour and waits for the answer. That is
+		// acceptable for a help page, not for an action or an error.
 		err = fang.Execute(ctx, root, fang.WithoutVersion(), fang.WithoutManpage(),
 			fang.WithErrorHandler(func(io.Writer, fang.Styles, error) {}))
 	} else {
@@ -95,8 +94,7 @@ func (a *commandLine) main(ctx context.Context, args []string) exit.Code {
 	return exit.Of(err)
 }
 
-// styledHelp reports whether this run is for a page of help on a terminal: what fang is
-// for.
+// styledHelp reports whether this run shows a help page on a terminal, which fang styles.
 func (a *commandLine) styledHelp(args []string) bool {
 	if !a.OutTTY || a.Getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
 		return false
@@ -115,7 +113,7 @@ func (a *commandLine) rootCommand() *cobra.Command {
 		Short: "Operations console for Redis locks held by the Redlock algorithm",
 		Long: `redlockctl watches the masters that hold Redlock locks, shows each lock on each
 of them, takes and releases locks by hand, and keeps a crashed master out of the
-quorum until no lock that it may have forgotten can still be believed in.
+quorum until every lock that it may have forgotten has expired.
 
 Without a command it opens the console on the masters of the configuration,
 and runs a restart guard in it unless another guard already watches them: the
@@ -176,24 +174,12 @@ redlockctl locks`,
 }
 
 func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
-	if err := flags.RunsOn(cmd, runtime.GOOS); err != nil {
-		return err
-	}
 	if err := flags.NoneNegative(cmd); err != nil {
 		return err
 	}
 	words := flags.OutputsOf(cmd)
 	if !slices.Contains(words, a.Output) {
 		return fmt.Errorf("--output %q: it is %s", a.Output, flags.Either(words))
-	}
-	switch a.jsonSchema {
-	case "v2":
-	case "v1":
-		if a.Output == "json" || a.Output == "jsonl" {
-			a.InV1()
-		}
-	default:
-		return fmt.Errorf("--json-schema %q: it is v2 or v1", a.jsonSchema)
 	}
 	if cmd.Root().PersistentFlags().Changed("nodes") && len(a.named.Nodes) == 0 { // an empty variable must not mean another cluster
 		return errors.New("--nodes names no master")
@@ -204,10 +190,9 @@ func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
 func (a *commandLine) addFlags(root *cobra.Command) {
 	pf := root.PersistentFlags()
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
-	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER); the name of that of --nodes")
+	pf.StringVar(&a.cluster, "cluster", "", "cluster of the configuration, if it has several (also $REDLOCKCTL_CLUSTER); with --nodes, the cluster's name")
 	a.nodeFlags(pf)
 	pf.StringVarP(&a.Output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
-	pf.StringVar(&a.jsonSchema, "json-schema", "v2", "of JSON: v2, or v1 with its older words, for one release")
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every action that changes anything")
 	pf.BoolVar(&a.NoColor, "no-color", false, "no colours (also $NO_COLOR)")
 	pf.BoolVar(&a.ASCII, "ascii", false, "ASCII characters only")
@@ -218,21 +203,16 @@ func (a *commandLine) addFlags(root *cobra.Command) {
 }
 
 func (a *commandLine) addCommands(root *cobra.Command) {
-	const (
-		needsServers = "redis-server processes"
-		needsGroups  = "process groups and signals"
-		needsOwners  = "a state directory with owner and mode"
-	)
-	node, guard := a.nodeCommand(), flags.OnUnix(a.guardCommand(), needsOwners)
+	node, guard := a.nodeCommand(), a.guardCommand()
 	node.AddCommand(a.waitCommand(), a.bootFenceCommand())
 	guard.AddCommand(a.guardStatusCommand())
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(),
-		flags.GroupOf("lab", "Real masters on this machine, to try things out on", flags.OnUnix(a.labUpCommand(), needsServers), flags.OnUnix(a.labDownCommand(), needsServers)),
+		flags.GroupOf("lab", "Real masters on this machine, to try things out on", a.labUpCommand(), a.labDownCommand()),
 		flags.GroupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
-		flags.OnUnix(a.superviseCommand(), needsGroups), flags.OnUnix(a.runCommand(), needsGroups), flags.OnUnix(a.restartCommand(), needsGroups),
+		a.runCommand(), a.restartCommand(),
 		node, guard,
 		flags.GroupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
 		flags.GroupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),
@@ -240,8 +220,8 @@ func (a *commandLine) addCommands(root *cobra.Command) {
 	)
 }
 
-// strict makes cobra's own commands and flags be there already, and the commands
-// refuse what is none of their names.
+// strict adds cobra's own commands and flags now, and makes all commands refuse unknown
+// names.
 func strict(root *cobra.Command) {
 	root.InitDefaultVersionFlag()
 	root.InitDefaultCompletionCmd()

@@ -22,8 +22,7 @@ type clustersJSON struct {
 	Clusters []view.ClusterRowDoc `json:"clusters"`
 }
 
-// fleetTime is how long all clusters are looked at without --timeout: many of them
-// must not wait for one.
+// fleetTime is the default --timeout for all clusters, so that one does not delay many.
 const fleetTime = 3 * time.Second
 
 func (a *commandLine) clustersStatusCommand() *cobra.Command {
@@ -33,9 +32,9 @@ func (a *commandLine) clustersStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "A row for each cluster: verdict, serving, locks, worst finding, guards, D",
 		Long: `Looks at all clusters of the configuration at the same time and prints a row for
-each. A cluster that does not answer costs its own row and holds up no other: after
-3 seconds (--timeout) what is known is printed, and ≥ stands before a number of locks
-that may be more. With -o wide also why the verdict is not safe. "redlockctl --cluster
+each. A cluster that does not answer does not delay the others: after 3 seconds
+(--timeout) what is known is printed, and ≥ marks a count that is not complete. With
+-o wide it also says why the verdict is not safe. "redlockctl --cluster
 NAME status" looks at one.
 
 Exit code 4 when a cluster has no quorum, else 7 when not everything could be read in
@@ -59,7 +58,7 @@ time, else 0. With --watch it is 0. In the console the page is :clusters.`,
 			return a.fleet(ctx, app.NewFleet(set), &again, &as)
 		}),
 	}), view.Heads(view.ClusterColumns()))
-	cmd.Flags().Lookup("timeout").Usage = "look for so long at most, and show what is known then; default 3s"
+	cmd.Flags().Lookup("timeout").Usage = "after this time, show what is known; default 3s"
 	return cmd
 }
 
@@ -77,7 +76,7 @@ func (a *commandLine) fleet(ctx context.Context, f *app.Fleet, again *live, as *
 	return a.repeat(ctx, again.every, func() error { return a.showClusters(f.Rows(), as) })
 }
 
-// showClusters prints the clusters, and what is missing on standard error.
+// showClusters prints the clusters; standard error gets what is missing.
 func (a *commandLine) showClusters(rows []view.ClusterRow, as *flags.Listing) error {
 	sortedRows, err := flags.Sorted(as, view.ClusterColumns(), view.Rows(rows))
 	if err != nil {

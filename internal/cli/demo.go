@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -28,7 +27,7 @@ type demoOptions struct {
 	plain bool
 }
 
-// Bounds of the demo's max TTL: it is there to be watched.
+// Bounds of the demo's max TTL, so that locks end while somebody watches.
 const (
 	demoMinTTL = time.Second
 	demoMaxTTL = 10 * time.Second
@@ -64,7 +63,7 @@ nodes and locks at the end: after --for, or at SIGINT or SIGTERM.`,
 	f := cmd.Flags()
 	f.IntVar(&o.Nodes, "nodes", 5, "how many masters")
 	f.IntVar(&o.Clients, "clients", 12, "how many simulated clients")
-	f.DurationVar(&o.CrashEvery, "crash-every", 0, "crash one master after the other, so often (0: never)")
+	f.DurationVar(&o.CrashEvery, "crash-every", 0, "interval between crashes (0: never)")
 	f.DurationVar(&o.MaxTTL, "max-ttl", 0, "longest TTL in use (default: what --crash-every says, within 1s and 10s)")
 	f.DurationVar(&o.stop, "for", 0, "end after this time (0: never)")
 	f.BoolVar(&o.plain, "plain", false, "lines of text also on a terminal")
@@ -90,9 +89,6 @@ func (o *demoOptions) check() error {
 		}
 	}
 	if o.RedisServer != "" {
-		if runtime.GOOS == "windows" {
-			return errors.New("--redis-server: real servers are not started on Windows; leave it out for masters in this process")
-		}
 		path, err := exec.LookPath(o.RedisServer)
 		if err != nil {
 			return fmt.Errorf("--redis-server: %w", err)
@@ -124,8 +120,7 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 	opt := tui.Options{Cluster: d.Session.Screen()}
 	opt.Passing = true
 	opt.Tour = o.Nodes > 1 && !o.NoGuard && !a.readOnly
-	// The heap is small: collecting it a quarter as often costs some MiB and saves a
-	// percent of a core.
+	// The heap is small: collecting it less often costs a few MiB and saves 1 % of a core.
 	debug.SetGCPercent(400)
 	opt.FPS = 5
 	opt.Lab, opt.NoColor = d.Lab(), a.NoColor || a.Getenv("NO_COLOR") != ""
@@ -149,7 +144,7 @@ func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions)
 		}
 	}
 	follow(ctx, func() bool { return false })
-	// Between two locks the table would be empty: wait a moment for one.
+	// Between two locks the table would be empty: wait for a lock.
 	if o.Clients > 0 && last.Cluster.Serving >= last.Cluster.Quorum {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.SettleTime)
 		defer cancel()

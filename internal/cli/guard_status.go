@@ -44,11 +44,11 @@ last start started fenced. Below are the fences and rejoins of the audit log, by
 guards and by people, the latest last.
 
 The guards that run are named, on whatever host and with whatever state directory:
-they announce themselves on the nodes. If none runs, no fenced node rejoins, and this
-is said. The memory of a guard on another machine, or of another user, cannot be read
-from here: run this command there as that user, or ask the guard by --url, if it runs
-with --listen; with --web-config it may want a user, whose password stands in a file
-or in $REDLOCKCTL_URL_PASSWORD.
+they announce themselves on the nodes. If none runs, the output says that no fenced node
+rejoins. The memory of a guard on another machine, or of another user, cannot be read
+from here: run this command there as that user, or ask the guard with --url if it runs
+with --listen. With --web-config it may require a user; its password comes from a file
+or from $REDLOCKCTL_URL_PASSWORD.
 
 Exit code 4 when there is no quorum.`,
 		Example: "redlockctl guard status --watch\nredlockctl guard status --url http://127.0.0.1:9622\nredlockctl guard status -o json | jq '.nodes[] | select(.rejoin_ms)'",
@@ -106,7 +106,7 @@ func fenceHistory(cfg *config.Config, last int) ([]audit.Entry, error) {
 		return nil, nil
 	}
 	return audit.Latest(cfg.Audit.Path, last, func(e audit.Entry) bool {
-		// Intents are followed by what came of them.
+		// Intents are followed by their outcome.
 		return e.Cluster == cfg.Cluster.Name && strings.HasPrefix(e.Act, "node ") && e.Phase != audit.Intent
 	})
 }
@@ -144,7 +144,8 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g view.Gu
 	fmt.Fprintln(w)
 }
 
-// printHistory prints what became of fences; ask: when nodes rejoin is known elsewhere.
+// printHistory prints the history of fences. ask says that another guard knows when nodes
+// rejoin.
 func (a *commandLine) printHistory(ask bool, history []audit.Entry) error {
 	if ask {
 		fmt.Fprintln(a.Out, "\nWhen they rejoin is known to the guard: run this command on its host, as its user, or\nask it by --url http://HOST:PORT, if it runs with --listen.")
@@ -156,12 +157,12 @@ func (a *commandLine) printHistory(ask bool, history []audit.Entry) error {
 	return a.listAudit([]string{"time", "actor", "target", "act", "phase", "reason", "detail"}, history)
 }
 
-// asking are the flags by which the guard that listens at an address is asked.
+// asking has the flags for asking a guard that serves /status.
 type asking struct{ url, ca, passwordFile string }
 
 func (k *asking) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.url, "url", "", "ask the guard that listens there too, such as http://127.0.0.1:9622 or https://USER@HOST:9622")
-	cmd.Flags().StringVar(&k.ca, "url-ca", "", "with --url: a file (PEM) of who vouches for its certificate")
+	cmd.Flags().StringVar(&k.ca, "url-ca", "", "with --url: CA certificate file (PEM)")
 	cmd.Flags().StringVar(&k.passwordFile, "url-password-file", "", "with --url: a file (mode 0600) that holds the password of its user (default $"+config.URLPasswordVariable+")")
 }
 
@@ -180,7 +181,7 @@ func (k *asking) access(getenv func(string) string) (access metrics.Access, err 
 	return access, nil
 }
 
-// ask asks the guard that listens at the address of --url; nil: there is none.
+// ask asks the guard at --url; nil without --url.
 func (a *commandLine) ask(ctx context.Context, cfg *config.Config, k asking) (*metrics.Told, error) {
 	if k.url == "" {
 		if k.ca+k.passwordFile != "" {

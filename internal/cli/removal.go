@@ -24,7 +24,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// removalCommand is one of the two ways to take a lock from its holder.
+// removalCommand describes force-release or revoke.
 type removalCommand struct {
 	way                       operator.Way
 	did, short, long, example string
@@ -67,18 +67,17 @@ func (a *commandLine) removalCommand(way removalCommand) *cobra.Command {
 		Short: way.short,
 		Long: way.long + `
 
-Where one lock is several keys that bear the same token, all of them go together;
-those of node-redlock and its kin are found by a look at all locks. --only-key
-takes the named key alone.
+If a lock consists of several keys with the same token, all of them are removed
+together; keys of node-redlock and similar libraries are found by reading all locks.
+--only-key removes only the named key.
 
-Without --yes the holder, the TTLs and the effect are shown, and the name must be
-typed; where nobody can be asked, the action is refused with exit code 6. Each node
-compares the token again when the action runs; with --token only copies of that
-token are touched. Intent and outcome are written to the audit log.
+Without --yes it shows the holder, the TTLs and the effect, and asks you to type the
+name; without a terminal the action is refused with exit code 6. Each node compares the
+token again when the action runs; with --token only copies of that token are touched.
+Intent and outcome are written to the audit log.
 
-Several names are done one by one, each by itself: one that fails does not
-hold up the others. The exit code is that of those that failed, 1 where they failed in
-different ways.`,
+Names are processed one at a time; a failure does not stop the rest. The exit code is
+that of the failures, or 1 if they differ.`,
 		Example:           way.example + "\nredlockctl " + verb + ` job:1 job:2 --reason "host job-7 burnt down" --yes -o jsonl`,
 		Args:              flags.SeveralNames("lock"),
 		ValidArgsFunction: a.completeLocks,
@@ -108,7 +107,7 @@ different ways.`,
 	return cmd
 }
 
-// remover takes locks from their holders as one command line asks for it.
+// remover force-releases or revokes the locks of one command line.
 type remover struct {
 	*commandLine
 	removalCommand
@@ -134,7 +133,7 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 	}
 	removal := plan.Removal(t.reason)
 	removal.OnlyKeys = t.onlyKey
-	if err != nil { // whatever is there by now: each node compares anew
+	if err != nil { // each node compares the token again
 		removal.Tokens = tokens
 	} else if len(plan.Tokens) > 1 {
 		o.tokens = plan.Tokens
@@ -159,8 +158,8 @@ func (t *remover) lookAtAll(ctx context.Context, name string) (*monitor.Snapshot
 	return seen, err
 }
 
-// tellHolder says who holds the lock and whether that process has connections, where the
-// token tells who it is.
+// tellHolder says who holds the lock and whether that process has connections, if the
+// token identifies it.
 func (t *remover) tellHolder(ctx context.Context, w io.Writer, name string, plan operator.Plan) {
 	if len(plan.Tokens) != 1 {
 		return
@@ -174,7 +173,7 @@ func (t *remover) tellHolder(ctx context.Context, w io.Writer, name string, plan
 	}
 }
 
-// confirmRemoval shows the plan, or why there is none, and has the name typed.
+// confirmRemoval shows the plan, or why there is none, and asks to type the name.
 func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator.Plan, planErr error) error {
 	return t.confirm(ctx, name, func(w io.Writer) error {
 		if planErr != nil {

@@ -21,14 +21,13 @@ import (
 	"redlockctl/redlock"
 )
 
-// The exit codes of a command that could not be run, as shells have them.
+// The exit codes of shells for a command that could not be run.
 const (
 	exitNotExecutable exit.Code = 126
 	exitNotFound      exit.Code = 127
 )
 
-// notRun is why a command could not be run, with the exit code of a shell for
-// that.
+// notRun is the error of a command that could not be run, with a shell's exit code.
 type notRun struct {
 	error
 	code exit.Code
@@ -107,10 +106,10 @@ redlockctl run account:7 account:9 -- transfer`,
 	f := cmd.Flags()
 	f.DurationVar(&o.ttl, "ttl", 0, ttlUsage)
 	f.BoolVar(&o.force, "force", false, forceUsage)
-	f.DurationVar(&o.Wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
-	f.DurationVar(&o.killAfter, "kill-after", 0, "from SIGTERM to SIGKILL when the lock is lost (default 5s, or a quarter of the TTL where that is less)")
+	f.DurationVar(&o.Wait, "wait", 0, "how long to keep trying (0: [redlock] retries attempts)")
+	f.DurationVar(&o.killAfter, "kill-after", 0, "from SIGTERM to SIGKILL when the lock is lost (default 5s, or a quarter of the TTL if that is shorter)")
 	f.BoolVar(&o.Fencing, "fencing", false, "draw a fencing token too: a number that grows with each grant")
-	f.IntVar(&o.extensions, "max-extensions", 0, "end the command when the lock was extended so often (0: no limit)")
+	f.IntVar(&o.extensions, "max-extensions", 0, "end the command after this number of extensions (0: no limit)")
 	return cmd
 }
 
@@ -164,7 +163,7 @@ func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, arg
 	})
 }
 
-// executable finds out if the command can be run, before a lock is taken for it.
+// executable checks that the command can be run, before a lock is taken for it.
 func executable(name string) error {
 	_, err := exec.LookPath(name)
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// watchStateJSON is the first line: how things stand when it begins.
+// watchStateJSON is the first line: the state at the beginning.
 type watchStateJSON struct {
 	At  time.Time `json:"at"`
 	Seq uint64    `json:"seq"` // of the last event before; 0: there was none
@@ -37,8 +37,8 @@ type watchNodeJSON struct {
 	Locks int           `json:"locks"`
 }
 
-// watchMissedJSON tells that the reader was too slow, or that too much happened
-// at once: so many events were never seen.
+// watchMissedJSON says how many events were lost because the reader was too slow or too
+// many came at once.
 type watchMissedJSON struct {
 	At    time.Time `json:"at"`
 	Count uint64    `json:"count"`
@@ -51,9 +51,8 @@ func (a *commandLine) watchCommand() *cobra.Command {
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "watch",
 		Short: "Events as they happen, a line for each, until interrupted",
-		Long: `Prints how things stand, and then a line for each event: what happens to locks,
-nodes, clocks and findings. Nothing is changed, and the masters feel it no more
-than the console.
+		Long: `Prints the present state, and then a line for each event of locks, nodes, clocks and
+findings. Nothing is changed, and it costs the masters no more than the console.
 
 --columns chooses columns; with -o csv they are fields of JSON, without the first line.
 
@@ -74,10 +73,10 @@ locks. The kinds:
             opened, finding closed; missed: "count" events could not be kept for
             a reader that was too slow
 
-Of the extensions of a lock the first is told, and then one in ten seconds, with
-how many there were. Who force-released or revoked a lock is told where the audit
-log of this machine has it; one that was taken from elsewhere is "released".
-Split and no TTL are told when they have lasted for a moment.
+The first extension of a lock is reported, then one every ten seconds with the number of
+extensions. The audit log of this machine says who force-released or revoked a lock; if
+that was done on another machine, the event is "released". Split and no TTL are reported
+when they have lasted for a moment.
 
 Further kinds may come. A filter chooses locks, by the terms of "redlockctl locks"
 (that of history chooses events); what concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,
@@ -99,7 +98,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 			if err != nil {
 				return err
 			}
-			// A reader that has gone is the end of a pipe, no failure.
+			// A reader that is gone is the normal end of a pipe.
 			signal.Ignore(syscall.SIGPIPE)
 			defer signal.Reset(syscall.SIGPIPE)
 			if span > 0 {
@@ -154,18 +153,18 @@ func (a *commandLine) watch(ctx context.Context, mon *observe.Monitor, f monitor
 	return w.err
 }
 
-// watcher writes the events of snapshots, each once. Its writes may block; the
-// monitor does not wait for it.
+// watcher writes each event of the snapshots once. Its writes may block; the monitor does
+// not wait for it.
 type watcher struct {
 	out     io.Writer
 	json    bool
-	csv     *view.CSVWriter[*monitor.Event] // nil: it is not csv that is wanted
+	csv     *view.CSVWriter[*monitor.Event] // nil without -o csv
 	columns []view.Column[*monitor.Event]
 	ctx     *view.Context
 	filter  monitor.Filter
 	last    *monitor.Snapshot
 	seq     uint64
-	err     error // of the last write: nobody reads any more
+	err     error // of the last write: the reader is gone
 }
 
 func (w *watcher) begin(s *monitor.Snapshot) {
@@ -189,7 +188,7 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 	w.line("state", watchStateJSON{s.At, w.seq, view.DocOfCluster(s), nodes, view.LockCounts(s), view.DocsOfFindings(view.Rows(s.Findings), s.At)})
 }
 
-// take writes events that are new with s, after those that nobody kept.
+// take writes the new events of s, and before them how many were lost.
 func (w *watcher) take(s *monitor.Snapshot, events []monitor.Event, missed uint64) {
 	before := w.last
 	w.last = s
@@ -208,8 +207,8 @@ func (w *watcher) take(s *monitor.Snapshot, events []monitor.Event, missed uint6
 	}
 }
 
-// wants reports whether the filter chooses the event's lock, as it is, as it was just
-// before, or, if it was not seen at all, by its name.
+// wants reports whether the filter matches the event's lock as it is, as it was just
+// before, or, if it was never seen, by its name.
 func (w *watcher) wants(e monitor.Event, before, s *monitor.Snapshot) bool {
 	if e.Key.Empty() || w.filter.Empty() {
 		return true

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// remembering is standard output that is no terminal. It remembers the first
-// write that failed, so that no command has to look after each of its lines, and
-// none ends well whose answer was lost on a full disk.
+// remembering is standard output if it is not a terminal. It remembers the first failed
+// write, so that a command need not check each line and still fails if its output was
+// lost, for example on a full disk.
 type remembering struct {
 	to  io.Writer
 	err error
@@ -34,34 +34,23 @@ func (p *Printer) Remember() {
 	}
 }
 
-// InV1 writes all documents in the words of schema v1 from now on.
-func (p *Printer) InV1() { p.Out = &remembering{to: &inV1{to: p.Bare()}} }
-
-// Bare is standard output as the process was given it, for a child.
+// Bare returns the original standard output, for a child process.
 func (p *Printer) Bare() io.Writer {
-	out := p.Out
-	if w, ok := out.(*remembering); ok {
-		out = w.to
+	if w, ok := p.Out.(*remembering); ok {
+		return w.to
 	}
-	if v, ok := out.(*inV1); ok {
-		out = v.to
-	}
-	return out
+	return p.Out
 }
 
-// Lost is why something that was printed is not on standard output; nil as long as all is.
+// Lost returns why something that was printed is not on standard output; nil if all is.
 func (p *Printer) Lost() error {
-	w, ok := p.Out.(*remembering)
-	if !ok {
-		return nil
+	if w, ok := p.Out.(*remembering); ok {
+		return w.err
 	}
-	if v, ok := w.to.(*inV1); ok && w.err == nil {
-		w.err = v.flush()
-	}
-	return w.err
+	return nil
 }
 
-// Unwritten is [Printer.Lost], and nil too where the reader has gone: it has what it wants.
+// Unwritten is [Printer.Lost], but nil if the reader is gone: it has what it wants.
 func (p *Printer) Unwritten() error {
 	if err := p.Lost(); !Gone(err) {
 		return err
@@ -69,5 +58,5 @@ func (p *Printer) Unwritten() error {
 	return nil
 }
 
-// Gone reports whether a write failed because nobody reads any more.
+// Gone reports whether a write failed because the reader is gone.
 func Gone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) }

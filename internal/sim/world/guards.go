@@ -17,7 +17,7 @@ func (w *World) keepClock(g *guard, x *watch) {
 
 // startGuard starts a guard, which knows nothing.
 func (w *World) startGuard(g *guard, at time.Duration) {
-	g.up = true
+	g.up, g.since, g.used, g.amnesic = true, w.now, false, false
 	g.clock = clock{ppm: w.plan.Guard[g.index].PPM, offset: time.Hour}
 	g.memory = false
 	g.survey = w.survey()
@@ -39,13 +39,17 @@ func (w *World) restartGuard(g *guard) {
 		return
 	}
 	w.say("g", g.index, "starts again, with its memory")
-	before := g.watches
+	before, used := g.watches, g.used
 	w.startGuard(g, w.now)
+	g.used, g.amnesic = used, w.rules.Breaks("use-forgotten")
 	for i := range w.plan.N {
 		x, old := &g.watches[i], &before[i]
 		old.state.ClockBase = old.kept.clock
 		x.state = w.remembered(g, old.state)
 		x.kept, x.keptAt = old.kept, old.keptAt
+		if old.replaced {
+			w.joins(g, i)
+		}
 		if w.rules.Breaks("memory-unread") && x.state.Deadline.IsZero() {
 			x.state.RunID = ""
 		}
@@ -106,7 +110,7 @@ func (w *World) guardEvent(g *guard, e *event) {
 }
 
 func (w *World) look(g *guard, node int) {
-	w.exchange(g, node, askLook, 0, false)
+	w.exchange(g, node, askLook, 0, 0)
 }
 
 func (w *World) guardSend(g *guard, node int, a restartguard.Action) {
@@ -121,17 +125,28 @@ func (w *World) guardSend(g *guard, node int, a restartguard.Action) {
 			op = askKillOthers
 			break
 		}
-		w.exchange(g, node, askKill, a.Conn, a.All)
+		code := uint8(0)
+		if a.All {
+			code = 1
+		}
+		w.exchange(g, node, askKill, a.Conn, code)
 		return
 	case restartguard.Count:
 		op = askCount
 	}
-	w.exchange(g, node, op, a.Value, a.SetLag)
+	code := uint8(0)
+	if a.SetLag {
+		code |= codeLag
+	}
+	if a.ReadOnly {
+		code |= codeReadOnly
+	}
+	w.exchange(g, node, op, a.Value, code)
 }
 
 // exchange sends a command to a master and arranges for what comes of it: an
 // answer, or nothing within the timeout.
-func (w *World) exchange(g *guard, node int, op uint8, value int64, lag bool) {
+func (w *World) exchange(g *guard, node int, op uint8, value int64, code uint8) {
 	x := &g.watches[node]
 	x.turn++
 	x.asking, x.asked = op+1, w.now
@@ -148,10 +163,7 @@ func (w *World) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 		t.Out = trace.Never // it never gets there
 	} else {
 		e := event{at: w.now + t.Out, kind: evAsk, who: uint8(g.index), node: uint8(node), op: op, run: x.turn, gen: x.gen,
-			incarnation: x.incarnation, x: time.Duration(value), y: x.looked, z: t.Back}
-		if lag {
-			e.code = 1
-		}
+			incarnation: x.incarnation, x: time.Duration(value), y: x.looked, z: t.Back, code: code}
 		if op == askRemove && w.unaware(g, x) {
 			e.tok = 1
 		}
@@ -307,6 +319,7 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	next := &x.state
 	w.seen = o
 	actions, _ := next.Step(policy, &w.seen, now)
+	g.used = g.used || next.Served || next.Incarnations > 1
 	if o.About == restartguard.Seen {
 		w.keepClock(g, x)
 	}
@@ -351,6 +364,6 @@ func (w *World) inquire(g *guard, node int) bool {
 		return false
 	}
 	g.watches[node].question = q
-	w.exchange(g, node, askScan, 0, false)
+	w.exchange(g, node, askScan, 0, 0)
 	return true
 }

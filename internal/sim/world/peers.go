@@ -19,11 +19,14 @@ func (w *World) announce(g *guard, node int, incarnation uint16) {
 // announces the guard there. The rest is the witness, which reckons by true time what
 // the guard must know.
 func (w *World) hearGuards(g *guard, node int) {
-	if !w.differ() {
+	if !w.announcing {
 		return
 	}
 	x := &g.watches[node]
 	w.announce(g, node, x.inIncarnation)
+	if !w.differ() {
+		return
+	}
 	others := w.voices[:0]
 	for i := range w.plan.Guards {
 		if o := &w.guards[i]; o != g && x.inGuards>>i&1 != 0 {

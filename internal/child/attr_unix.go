@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package child
-
-import "syscall"
-
-// Attr cannot have the child die with us here.
-func Attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

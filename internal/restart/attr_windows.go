@@ -1,5 +1,0 @@
-package restart
-
-import "syscall"
-
-func attr() *syscall.SysProcAttr { return nil }
