@@ -127,11 +127,11 @@ const tick = 200 * time.Millisecond
 func TestFirstContact(t *testing.T) {
 	t.Run("an open node is adopted and not verified", func(t *testing.T) {
 		s := newScript(t).sees("a1b2c3", servingParams).phase(PhaseServing).does()
-		if s.state.Known || s.state.Reason != "adopted, not verified" {
+		if s.state.Known || s.state.Reason != "adopted, start not seen yet" {
 			t.Fatalf("%+v", s.state)
 		}
 		s.after(tick).sees("a1b2c3", servingParams).phase(PhaseServing).does()
-		if s.state.Reason != "adopted, not verified" {
+		if s.state.Reason != "adopted, start not seen yet" {
 			t.Fatalf("reason %q", s.state.Reason)
 		}
 	})
