@@ -3,6 +3,7 @@ package monitor
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,27 +20,29 @@ type nodeCase struct {
 	state   NodeState
 	fenced  bool // it starts fenced, under a guard
 	rejoins bool // before the holder's end
+	// supposed: that the copy was extended, as the others were; seen: they were by their first end.
+	supposed, seen bool
 }
 
 var nodeCases = []nodeCase{
-	{"own, starts fenced", CopyPresent, "a", NodeServing, true, false},
-	{"own, starts unfenced", CopyPresent, "a", NodeServing, false, false},
-	{"own, fenced", CopyPresent, "a", NodeFenced, true, false},
-	{"own, fenced, starts unfenced", CopyPresent, "a", NodeFenced, false, false},
-	{"lost, cordoned, starts unfenced", CopyLost, "a", NodeCordoned, false, false},
-	{"free", CopyAbsent, "", NodeServing, true, false},
-	{"lost, serves", CopyLost, "a", NodeServing, true, false},
-	{"lost, fenced to the end", CopyLost, "a", NodeFenced, true, false},
-	{"lost, rejoins before", CopyLost, "a", NodeFenced, true, true},
-	{"lost, cordoned", CopyLost, "a", NodeCordoned, true, false},
-	{"another client's", CopyPresent, "b", NodeServing, true, false},
-	{"own, silent", CopyUnknown, "a", NodeSlow, true, false},
-	{"own, silent, starts unfenced", CopyUnknown, "a", NodeSlow, false, false},
-	{"own, down, starts fenced", CopyUnknown, "a", NodeDown, true, false},
-	{"own, down, starts unfenced", CopyUnknown, "a", NodeDown, false, false},
-	{"silent", CopyUnknown, "", NodeSlow, true, false},
-	{"down, starts fenced", CopyUnknown, "", NodeDown, true, false},
-	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false},
+	{"own, starts fenced", CopyPresent, "a", NodeServing, true, false, false, false},
+	{"own, starts unfenced", CopyPresent, "a", NodeServing, false, false, false, false},
+	{"own, fenced", CopyPresent, "a", NodeFenced, true, false, false, false},
+	{"own, fenced, starts unfenced", CopyPresent, "a", NodeFenced, false, false, false, false},
+	{"lost, cordoned, starts unfenced", CopyLost, "a", NodeCordoned, false, false, false, false},
+	{"free", CopyAbsent, "", NodeServing, true, false, false, false},
+	{"lost, serves", CopyLost, "a", NodeServing, true, false, false, false},
+	{"lost, fenced to the end", CopyLost, "a", NodeFenced, true, false, false, false},
+	{"lost, rejoins before", CopyLost, "a", NodeFenced, true, true, false, false},
+	{"lost, cordoned", CopyLost, "a", NodeCordoned, true, false, false, false},
+	{"another client's", CopyPresent, "b", NodeServing, true, false, false, false},
+	{"own, silent", CopyUnknown, "a", NodeSlow, true, false, false, false},
+	{"own, silent, starts unfenced", CopyUnknown, "a", NodeSlow, false, false, false, false},
+	{"own, down, starts fenced", CopyUnknown, "a", NodeDown, true, false, false, false},
+	{"own, down, starts unfenced", CopyUnknown, "a", NodeDown, false, false, false, false},
+	{"silent", CopyUnknown, "", NodeSlow, true, false, false, false},
+	{"down, starts fenced", CopyUnknown, "", NodeDown, true, false, false, false},
+	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false, false, false},
 }
 
 // rivalWins tries everything that can happen before the holder's end: another client sets its
@@ -63,7 +66,7 @@ func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
 		case n.state == NodeCordoned:
 			return false
 		case n.state == NodeDown, n.copy == CopyUnknown && n.token == "a": // it may have restarted unseen
-			return doubt && !n.fenced
+			return doubt && !n.fenced || n.supposed && (doubt && !n.seen || later && n.seen)
 		case n.token == "a" && n.copy != CopyLost:
 			return false // its copy is there until the end
 		case n.token == "b", n.state == NodeSlow:
@@ -86,8 +89,11 @@ func TestAccessByEnumeration(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	end := now.Add(10 * time.Second)
 	total := 0
-	for _, size := range []int{3, 5} {
-		quorum := redlock.Quorum(size)
+	for _, world := range []struct {
+		size           int
+		supposed, seen bool
+	}{{size: 3}, {size: 5}, {3, true, false}, {3, true, true}, {5, true, false}, {5, true, true}} {
+		size, quorum := world.size, redlock.Quorum(world.size)
 		var each func(chosen []nodeCase, from int)
 		each = func(chosen []nodeCase, from int) {
 			if len(chosen) < size { // the order of nodes does not matter
@@ -100,7 +106,11 @@ func TestAccessByEnumeration(t *testing.T) {
 			s := &Snapshot{At: now, Cluster: Cluster{N: size, Quorum: quorum}}
 			var copies []Copy
 			spare := -quorum
+			chosen = slices.Clone(chosen)
 			for i, c := range chosen {
+				if c.copy == CopyUnknown && c.token == "a" {
+					chosen[i].supposed, chosen[i].seen = world.supposed, world.seen
+				}
 				n := Node{Name: fmt.Sprint("n", i+1), State: c.state, GuardsKnown: true, Guards: []announce.Guard{{ID: "g", Boot: announce.BootUnfenced}}}
 				if c.fenced {
 					n.Guards[0].Boot = announce.BootFenced
@@ -118,7 +128,10 @@ func TestAccessByEnumeration(t *testing.T) {
 					spare++
 				}
 			}
-			l := Lock{Copies: PackCopies(copies...), Holder: safetext.New("a")}.Until(end)
+			l := Lock{Copies: PackCopies(copies...), Holder: safetext.New("a"), Supposed: world.supposed}.Until(end)
+			if world.seen {
+				l = l.Timed(now, now.Add(4*time.Second))
+			}
 			got := s.Access(&l)
 			want := Access{Now: rivalWins(chosen, quorum, 0, false, false), Restarts: -1, Spare: spare}
 			want.Perhaps = !want.Now && rivalWins(chosen, quorum, 0, true, false)
@@ -135,6 +148,7 @@ func TestAccessByEnumeration(t *testing.T) {
 			if got.Perhaps && len(got.Unsure) == 0 {
 				t.Errorf("%v: perhaps, and no node is unsure", chosen)
 			}
+			got.From = got.From.UTC()
 			if got.Unsure = nil; !reflect.DeepEqual(got, want) {
 				t.Errorf("%v:\n got %+v\nwant %+v", chosen, got, want)
 			}

@@ -72,6 +72,8 @@ type Lock struct {
 	// another moment.
 	Span   packed.Span
 	Relied packed.Moment
+	// Supposed: copies on nodes that do not answer are taken for extended, as those on others were.
+	Supposed bool
 
 	keys *[]safetext.Text
 }

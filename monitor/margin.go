@@ -60,7 +60,7 @@ type Access struct {
 
 // Access is who else can get the lock before HeldUntil.
 func (s *Snapshot) Access(l *Lock) Access {
-	end := l.HeldUntil()
+	end, seen := l.HeldUntil(), l.MajorityEnd()
 	a := Access{Restarts: -1, Spare: l.spare(s.Nodes)}
 	free, fragile := 0, 0
 	var rejoins []time.Time // of nodes that rejoin before the end
@@ -69,17 +69,22 @@ func (s *Snapshot) Access(l *Lock) Access {
 		p := ProtectionOf(n, s.Guard)
 		fences := p == protectionVerified || p == protectionDurable
 		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
+			supposed := c.State == CopyUnknown && l.Supposed // its expiry; the majority that is seen ends earlier
 			switch {
 			case n.State == NodeWrongRole: // its data were replaced, and it may be a master again
 				a.Unsure = append(a.Unsure, i)
-			case fences:
-			case !n.State.Answers(): // it may have restarted by now, and serve
+			case fences && !(supposed && seen.IsZero()):
+			case !n.State.Answers(): // it may have restarted by now, and serve; or the copy has expired
 				a.Unsure = append(a.Unsure, i)
 			default:
 				fragile++
 			}
-			if n.State == NodeServing && !c.Expires.IsZero() && !end.IsZero() && end.Sub(c.Expires) > time.Second {
-				rejoins = append(rejoins, c.Expires) // it is free from then on
+			expires, serves := c.Expires, n.State == NodeServing
+			if supposed && fences && seen.Before(expires) {
+				expires, serves = seen, !seen.IsZero()
+			}
+			if serves && !expires.IsZero() && !end.IsZero() && end.Sub(expires) > time.Second {
+				rejoins = append(rejoins, expires) // it is free from then on
 			}
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -28,6 +29,8 @@ type announcer struct {
 	timeout time.Duration
 	text    func() []string // the channels: what it says of itself, then of locks
 	changed <-chan struct{} // these may be others by now
+	// elsewhere reports whether the node's name does not lead to an address any more.
+	elsewhere func(netip.AddrPort) bool
 	// seen is told why the guard is not seen on a node that answers; nil: it is seen.
 	seen func(error)
 }
@@ -100,6 +103,9 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 			ended <- err
 			return true, err
 		case <-ping.C:
+			if a.elsewhere(addrOf(conn)) {
+				return true, fmt.Errorf("%s: %w", a.node.Addr(), net.ErrClosed)
+			}
 			out = resp.AppendCommand(nil, "PING")
 		case <-a.changed:
 			next := a.text()

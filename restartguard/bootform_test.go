@@ -172,7 +172,7 @@ ExecStart=/usr/bin/redis-server /etc/redis/redis.conf --supervised systemd --dae
 		"with one":                {unit + dropIn, "/etc/redis/redis.conf --supervised systemd --daemonize no --min-replicas-to-write 2147483647 --min-replicas-max-lag 10"},
 		"two commands":            {unit + strings.Replace(dropIn, "ExecStart=\n", "", 1), "-"},
 		"no server":               {"[Service]\nExecStart=/bin/sh -c 'exec redis-server'\n", "-"},
-		"behind a supervisor":     {"[Service]\nExecStart=redlockctl supervise -- /usr/bin/redis-server /c --daemonize no\n", "/c --daemonize no"},
+		"behind another program":  {"[Service]\nExecStart=numactl -- /usr/bin/redis-server /c --daemonize no\n", "/c --daemonize no"},
 		"a variable at the end":   {unit + dropIn[:len(dropIn)-1] + " $MORE\n", "-"},
 		"a variable before":       {"[Service]\nExecStart=redis-server $CONF --min-replicas-to-write 1 --min-replicas-max-lag 10\n", "$CONF --min-replicas-to-write 1 --min-replicas-max-lag 10"},
 		"a variable and no fence": {"[Service]\nExecStart=redis-server $CONF\n", "-"},

@@ -131,5 +131,5 @@ func (m userFence) howToStart(c BootCheck) BootHow {
 }
 
 func (noFence) howToStart(BootCheck) BootHow {
-	return BootHow{Text: "Its fence is \"none\": nothing starts it fenced. See --method, `redlockctl supervise`,\nand `redlockctl node wait --before-start`.\n"}
+	return BootHow{Text: "Its fence is \"none\": nothing starts it fenced. See --method, and\n`redlockctl node wait NAME --before-start`, which delays its start.\n"}
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,9 +45,6 @@ func findProcess(ctx context.Context, addr, info string) (p BootProcess, why str
 	p.PID = serverinfo.Field(info, "process_id")
 	if n, err := strconv.Atoi(p.PID); err != nil || n <= 0 {
 		return p, "the server does not name its process"
-	}
-	if runtime.GOOS == "windows" { // where anybody can make a directory \proc
-		return p, "processes cannot be looked at on Windows"
 	}
 	if !isOwnAddr(ctx, addr) {
 		return p, "the server is on another host"

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,6 +39,8 @@ type nodeConn struct {
 	met  bool
 	// counter: the counter key is read with each look.
 	counter bool
+	// peer is the address at its other end.
+	peer *atomic.Pointer[netip.AddrPort]
 	// budget is what the node may send; crowded: its list of clients is more than
 	// that.
 	budget  *redlock.Budget
@@ -67,12 +71,31 @@ func (l *nodeConn) roomFor(reply int) (putBack func()) {
 // dial makes a connection; it connects with the first command.
 func dial(node *redlock.Node, codec codec, timeout time.Duration) nodeConn {
 	budget := redlock.NewBudget(guardReply, guardExchange)
-	return nodeConn{codec: codec, name: guardName, budget: budget, client: node.Within(budget).OneConnection(timeout, func(opt *redis.Options) {
+	peer := new(atomic.Pointer[netip.AddrPort])
+	return nodeConn{codec: codec, name: guardName, budget: budget, peer: peer, client: node.Within(budget).OneConnection(timeout, func(opt *redis.Options) {
 		// A pool in which as many dials failed as it has places goes on trying in
 		// the background, for a second after it was closed. There is one connection
 		// all the same.
 		opt.PoolSize = 2
-	}, abrupt)}
+	}, abrupt, func(opt *redis.Options) {
+		dial := opt.Dialer
+		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial(ctx, network, addr)
+			if err == nil {
+				at := addrOf(c)
+				peer.Store(&at)
+			}
+			return c, err
+		}
+	})}
+}
+
+// at is the address at the other end; the zero value: it is not known.
+func (l nodeConn) at() netip.AddrPort {
+	if l.peer == nil || l.peer.Load() == nil {
+		return netip.AddrPort{}
+	}
+	return *l.peer.Load()
 }
 
 func (l nodeConn) close() { _ = l.client.Close() }
@@ -156,7 +179,7 @@ func (l *nodeConn) look(ctx context.Context) (o Observation, err error) {
 	if id != nil {
 		l.id, l.met = id.Val(), true // 0 where it is denied
 	}
-	o.Conn = l.id
+	o.Conn, o.Peer = l.id, l.at()
 	for _, c := range []*redis.StringCmd{server, replication, stats, commands} {
 		if err := c.Err(); err != nil {
 			return o, fmt.Errorf("INFO: %w", err)

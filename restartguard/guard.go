@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlockctl/internal/announce"
@@ -86,6 +88,9 @@ type Guard struct {
 	host safetext.Text
 	pid  int
 
+	past *past
+	used atomic.Bool // the cluster was in use: see useSeen
+
 	hearing   sync.Mutex
 	peers     Peers
 	unwritten bool      // the D of others are not on disk as they are known
@@ -112,14 +117,23 @@ type member struct {
 	// invalid: the node gave no valid answer to the announcement.
 	unseen  string
 	invalid bool
-	beat    time.Time // when its watch last came round
-	vouched []string  // what it announces of locks
+	beat    time.Time    // when its watch last came round
+	vouched []string     // what it announces of locks
+	addrs   []netip.Addr // those of its name; none: it has no name, or they are not known
 
 	changed chan struct{} // what it announces may be another
 }
 
 // New makes a guard; nothing is contacted before Run.
 func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
+	before := newPast(nil)
+	if cfg.Memory != nil {
+		before = cfg.Memory.past(cfg.Delay)
+	}
+	return newGuard(nodes, cfg, before)
+}
+
+func newGuard(nodes []*redlock.Node, cfg Config, before *past) (*Guard, error) {
 	if cfg.Poll == 0 {
 		cfg.Poll = DefaultPoll
 	}
@@ -135,31 +149,30 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 		return nil, fmt.Errorf("restart guard: poll %s is negative", cfg.Poll)
 	case cfg.Timeout < 0:
 		return nil, fmt.Errorf("restart guard: timeout %s is negative", cfg.Timeout)
-	case cfg.FirstContact > Fence:
+	case cfg.FirstContact > AdoptYoung:
 		return nil, fmt.Errorf("restart guard: first contact %d is not known", cfg.FirstContact)
 	}
 	if err := cfg.Early.check(cfg.Delay); err != nil {
 		return nil, fmt.Errorf("restart guard: %w", err)
 	}
-	g := &Guard{cfg: cfg, id: rand.Text(), pid: os.Getpid()}
+	g := &Guard{cfg: cfg, id: rand.Text(), pid: os.Getpid(), past: before}
 	if cfg.Memory != nil {
 		g.id, g.peers = cfg.Memory.ID(), cfg.Memory.recallPeers()
+		g.used.Store(cfg.Memory.used)
 	}
 	host, _ := os.Hostname()
 	g.host = safetext.New(host)
-	names := map[string]bool{}
 	for _, n := range nodes {
 		w := &member{node: n, method: cfg.Methods[n.Name()], beat: time.Now(), changed: make(chan struct{}, 1)}
 		if err := w.method.check(); err != nil {
 			return nil, fmt.Errorf("restart guard: node %q: %w", n.Name(), err)
 		}
 		w.state.Known, w.state.Verified = cfg.StartedFenced, cfg.StartedFenced
-		if cfg.Memory != nil {
-			if s, ok := cfg.Memory.recall(n.Name(), n.Addr(), w.method.id(), cfg.Delay); ok {
-				w.state = s
-			}
+		if s, ok := before.at(n.Name(), n.Addr(), w.method.id()); ok {
+			w.state = s
+		} else if before.inUse {
+			w.state.Joins = true
 		}
-		names[n.Name()] = true
 		g.members = append(g.members, w)
 	}
 	if g.cfg.N == 0 {
@@ -169,31 +182,21 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 		g.survey = &Survey{N: g.cfg.N, Quorum: redlock.Quorum(g.cfg.N), After: EarlyAfter(b), Apart: b / 2}
 	}
 	if cfg.Memory != nil {
-		cfg.Memory.keep(names)
+		cfg.Memory.expect(g.members)
 	}
 	return g, nil
 }
 
 // Successor makes a guard with another configuration that goes on where g, whose
-// Run has returned, has ended. Nodes are the same if name and address are. A node
-// that waits never waits for less than before.
+// Run has returned, has ended. A node is known by its address, or by its run_id when it
+// is met; one that is not has joined the cluster. A node that waits never waits for less
+// than before.
 func (g *Guard) Successor(nodes []*redlock.Node, cfg Config) (*Guard, error) {
-	next, err := New(nodes, cfg)
+	next, err := newGuard(nodes, cfg, g.pastOf())
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range next.members {
-		for _, old := range g.members {
-			if old.node.Name() != w.node.Name() || old.node.Addr() != w.node.Addr() {
-				continue
-			}
-			w.state = old.state
-			w.state.Trusted = time.Time{} // D may be another
-			if old.method.id() != w.method.id() {
-				w.state = w.state.moved()
-			}
-		}
-	}
+	next.used.Store(g.used.Load())
 	next.noQuorum, next.peers, next.unwritten = g.noQuorum, g.peers, g.unwritten
 	if cfg.Memory == nil {
 		next.id = g.id

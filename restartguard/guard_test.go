@@ -39,7 +39,16 @@ type guarded struct {
 	events []restartguard.Event
 }
 
+// guard runs one that takes servers as they are, though they were only just started.
 func guard(t *testing.T, cfg restartguard.Config, nodes ...*redlock.Node) *guarded {
+	t.Helper()
+	if cfg.FirstContact == restartguard.Adopt {
+		cfg.FirstContact = restartguard.AdoptYoung
+	}
+	return guardBy(t, cfg, func(cfg restartguard.Config) (*restartguard.Guard, error) { return restartguard.New(nodes, cfg) })
+}
+
+func guardBy(t *testing.T, cfg restartguard.Config, create func(restartguard.Config) (*restartguard.Guard, error)) *guarded {
 	t.Helper()
 	g := &guarded{t: t}
 	if cfg.Delay == 0 {
@@ -52,7 +61,7 @@ func guard(t *testing.T, cfg restartguard.Config, nodes ...*redlock.Node) *guard
 		g.events = append(g.events, e)
 	}
 	var err error
-	if g.Guard, err = restartguard.New(nodes, cfg); err != nil {
+	if g.Guard, err = create(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -2,7 +2,9 @@ package restartguard
 
 import (
 	"errors"
+	"math"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,6 +18,8 @@ func (o *Observation) read(server, replication, stats, commands string, sets []s
 	if !isWord(o.RunID) {
 		return errors.New("INFO server has no run_id")
 	}
+	up, _ := serverinfo.Number(server, "uptime_in_seconds")
+	o.Up = time.Duration(min(up, math.MaxInt32)) * time.Second
 	o.Role = serverinfo.Field(replication, "role")
 	if !isWord(o.Role) {
 		return errors.New("INFO replication has no role")

@@ -62,7 +62,11 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 			tell, told.cause = m.alarm, "started unfenced"
 		}
 		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.howStarted(o))
-		if drained && m.Verified {
+		switch {
+		case o.Peer != m.Peer: // nobody watched this server before, while it may have served others
+			m.UnfencedSince = time.Time{}
+			text = fmt.Sprintf("another server answers, at %s instead of %s (run %s → %s), %s", o.Peer, m.Peer, short(old.RunID), short(o.RunID), m.howStarted(o))
+		case drained && m.Verified:
 			m.nothingLost(before)
 			text += "; it was drained, and has lost nothing"
 		}
@@ -103,12 +107,14 @@ func (m *machine) howStarted(o *Observation) string {
 
 func (m *machine) firstContact(o *Observation) {
 	m.UnfencedSince = m.asked
+	wait := m.mustWait(o)
+	m.Joins = false
 	switch {
 	case o.Blind:
 		m.tell("first contact", "seen for the first time; its fence cannot be read")
-		if m.FirstContact == Fence {
+		if wait != "" {
 			m.waitFrom()
-			m.Holds = false
+			m.Holds, m.UnfencedSince = false, time.Time{}
 		} else {
 			m.order(Prove, 0, false)
 		}
@@ -121,10 +127,10 @@ func (m *machine) firstContact(o *Observation) {
 		m.tell("first contact", "seen for the first time, fenced: what it may have lost is not known, so D counts from now")
 		m.waitFrom()
 		m.Cause = "first contact"
-	case m.FirstContact == Fence:
-		m.tell("first contact", "seen for the first time, serving: to be fenced")
+	case wait != "":
+		m.tell("first contact", "seen for the first time, serving: %s", wait)
 		m.waitFrom()
-		m.Holds = false
+		m.Holds, m.UnfencedSince = false, time.Time{} // nobody watched it before
 		m.Cause = "first contact"
 	case m.Verified: // by who has just started it
 		m.tell("first contact", "seen for the first time: serving, started fenced")

@@ -28,7 +28,7 @@ type script struct {
 }
 
 func newScript(t *testing.T) *script {
-	return &script{t: t, policy: Policy{Delay: testDelay}, now: epoch}
+	return &script{t: t, policy: Policy{Delay: testDelay, FirstContact: AdoptYoung}, now: epoch}
 }
 
 func (s *script) step(o Observation) *script {
@@ -130,6 +130,30 @@ func TestFirstContact(t *testing.T) {
 		s.after(tick).sees("a1b2c3", servingParams).phase(PhaseServing).does()
 		if s.state.Reason != "adopted, not verified" {
 			t.Fatalf("reason %q", s.state.Reason)
+		}
+	})
+	adopts := func(t *testing.T) *script {
+		s := newScript(t)
+		s.policy.FirstContact = Adopt
+		return s
+	}
+	serving := func(up time.Duration) Observation {
+		return Observation{About: Seen, RunID: "a", Role: "master", Params: servingParams, Up: up}
+	}
+	t.Run("one that is up for less than D waits, for the greatest D that is known", func(t *testing.T) {
+		adopts(t).step(serving(testDelay)).phase(PhaseServing)
+		adopts(t).step(serving(testDelay - time.Second)).phase(PhaseExposed).does(raiseIt("a")).until(testDelay)
+		adopts(t).step(serving(-time.Hour)).phase(PhaseExposed).does(raiseIt("a"))
+		o := serving(testDelay)
+		o.Heard = 2 * testDelay
+		adopts(t).step(o).phase(PhaseExposed).does(raiseIt("a")).until(2 * testDelay)
+	})
+	t.Run("one that joins a cluster in use waits, however long it is up, once", func(t *testing.T) {
+		s := adopts(t)
+		s.state.Joins = true
+		s.step(serving(time.Hour)).phase(PhaseExposed).does(raiseIt("a")).until(testDelay)
+		if s.state.Joins || !s.state.UnfencedSince.IsZero() {
+			t.Errorf("%+v", s.state)
 		}
 	})
 	t.Run("one whose start is known is not told as unverified", func(t *testing.T) {
@@ -349,7 +373,7 @@ func TestOthers(t *testing.T) {
 			after(tick).sees("b", fenced).phase(PhaseFenced).does(proveIt("b")).until(6 * testDelay)
 	})
 	t.Run("a cordon of a node that has lost nothing is handed back at once", func(t *testing.T) {
-		newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick).
+		newScript(t).sees("a", servingParams).after(testDelay).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick).
 			sees("a", fenced).does(removeIt("a"))
 	})
 	t.Run("a hold over a waiting node ends its waiting for a lift", func(t *testing.T) {

@@ -68,6 +68,7 @@ type Memory struct {
 	boot  string   // of what was read
 	saved time.Duration
 	nodes map[string]record
+	used  bool // the cluster was in use, with these nodes or earlier ones
 
 	delays []KnownDelay // as they are on disk
 }
@@ -76,6 +77,7 @@ type Memory struct {
 type document struct {
 	Boot  string            `json:"boot_id"`
 	Saved time.Duration     `json:"saved_ns"` // in Boot
+	Used  bool              `json:"used,omitempty"`
 	Nodes map[string]record `json:"nodes"`
 }
 
@@ -128,7 +130,10 @@ func OpenMemory(dir string) (*Memory, error) {
 	}
 	switch doc, err := readDocument(dir); {
 	case err == nil:
-		m.boot, m.saved, m.nodes = doc.Boot, doc.Saved, doc.Nodes
+		m.boot, m.saved, m.nodes, m.used = doc.Boot, doc.Saved, doc.Nodes, doc.Used
+		for _, r := range m.nodes {
+			m.used = m.used || r.used()
+		}
 	case !errors.Is(err, fs.ErrNotExist):
 		m.damaged = err
 	}
@@ -308,6 +313,7 @@ func (m *Memory) put(name string, r record, boot time.Duration) (remade bool, er
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nodes[name] = r
+	m.used = m.used || r.used()
 	if m.lock != nil && !m.locked() {
 		_ = m.lock.Close()
 		m.lock, m.noted, m.lost = nil, false, true
@@ -317,7 +323,7 @@ func (m *Memory) put(name string, r record, boot time.Duration) (remade bool, er
 			return false, fmt.Errorf("the guard's memory cannot be written: %w", err)
 		}
 	}
-	if err = m.write(document{Boot: BootID(), Saved: boot, Nodes: m.nodes}); err == nil {
+	if err = m.write(document{Boot: BootID(), Saved: boot, Used: m.used, Nodes: m.nodes}); err == nil {
 		// Without it the next guard only has another name.
 		m.noted = m.noted || noteID(m.dir, m.id) == nil
 		remade, m.lost = m.lost, false
@@ -329,14 +335,14 @@ func (m *Memory) put(name string, r record, boot time.Duration) (remade bool, er
 	return false, fmt.Errorf("the guard's memory cannot be written: %w", err)
 }
 
-// keep forgets all nodes but these.
-func (m *Memory) keep(names map[string]bool) {
+// expect forgets all nodes but these, and notes those that were not met yet.
+func (m *Memory) expect(members []*member) {
+	now, boot := time.Now(), BootTime()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name := range m.nodes {
-		if !names[name] {
-			delete(m.nodes, name)
-		}
+	m.nodes = make(map[string]record, len(members))
+	for _, w := range members {
+		m.nodes[w.node.Name()] = w.state.record(w.node.Addr(), w.method.id(), now, boot)
 	}
 }
 
@@ -349,24 +355,20 @@ func (m *Memory) write(doc document) error {
 	return private.Replace(filepath.Join(m.dir, memoryFile), append([]byte(memoryHead+sumOf(body)+"\n"), body...))
 }
 
-// recall is the state of a node as it was remembered, and false if it was not.
-func (m *Memory) recall(name, addr, fence string, delay time.Duration) (State, bool) {
+// past are the nodes as they were remembered.
+func (m *Memory) past(delay time.Duration) *past {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, ok := m.nodes[name]
-	if !ok || r.Addr != addr || r.RunID == "" {
-		return State{}, false
-	}
 	// The moment on the boot clock first: what comes in between makes a deadline
 	// later, never sooner.
 	boot := BootTime()
 	now := time.Now()
 	id := BootID()
-	s := r.state(now, boot, delay, id != "" && m.boot == id && m.saved <= boot)
-	if r.Fence != fence {
-		s = s.moved()
+	var nodes []pastNode
+	for name, r := range m.nodes {
+		nodes = append(nodes, pastNode{name, r.Addr, r.Fence, r.state(now, boot, delay, id != "" && m.boot == id && m.saved <= boot)})
 	}
-	return s, true
+	return newPast(nodes)
 }
 
 // moved is the state of a node whose method was changed: what the former one
@@ -475,6 +477,9 @@ func ReadMemory(dir string) (map[string]Remembered, error) {
 	id, boot, now := BootID(), BootTime(), time.Now()
 	out := make(map[string]Remembered, len(doc.Nodes))
 	for name, r := range doc.Nodes {
+		if r.RunID == "" {
+			continue // it was never met
+		}
 		s := r.state(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot)
 		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Served: r.Served, Cordoned: r.Cordoned, Cause: r.Cause}
 		if !s.Deadline.IsZero() {

@@ -215,17 +215,17 @@ func TestMemoryOnDisk(t *testing.T) {
 	t.Run("is read again", func(t *testing.T) {
 		m := openMemory(t, dir)
 		defer m.Close()
-		got, ok := m.recall("n1", "h:1", Method{}.id(), testDelay)
+		got, ok := m.past(testDelay).at("n1", "h:1", Method{}.id())
 		if wait := time.Until(got.Deadline); !ok || m.Damaged() != nil || wait <= 0 || wait > testDelay {
 			t.Fatalf("%v, %+v", ok, got)
 		}
 		if got.owed() != FenceNone {
 			t.Fatalf("owes a fence that is up: %+v", got)
 		}
-		if got, _ := m.recall("n1", "h:1", Method{Kind: MethodACL, User: "locks"}.id(), testDelay); got.owed() != FenceUp {
+		if got, _ := m.past(testDelay).at("n1", "h:1", Method{Kind: MethodACL, User: "locks"}.id()); got.owed() != FenceUp {
 			t.Fatalf("believes that another method has closed it: %+v", got)
 		}
-		if _, ok := m.recall("n1", "h:2", Method{}.id(), testDelay); ok {
+		if _, ok := m.past(testDelay).at("n1", "h:2", Method{}.id()); ok {
 			t.Fatal("knows a node at another address")
 		}
 	})
@@ -250,7 +250,7 @@ func TestMemoryOnDisk(t *testing.T) {
 			}
 			m := openMemory(t, dir)
 			defer m.Close()
-			if _, ok := m.recall("n1", "h:1", Method{}.id(), testDelay); ok || !errors.Is(m.Damaged(), ErrDamaged) {
+			if _, ok := m.past(testDelay).at("n1", "h:1", Method{}.id()); ok || !errors.Is(m.Damaged(), ErrDamaged) {
 				t.Fatalf("%v, %v", ok, m.Damaged())
 			}
 			if _, err := ReadMemory(dir); !errors.Is(err, ErrDamaged) {

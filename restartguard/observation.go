@@ -3,6 +3,7 @@ package restartguard
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"time"
 )
 
@@ -79,6 +80,8 @@ type Observation struct {
 	// Conn is the id that the server gave to the connection, 0 if it does not tell.
 	Conn  int64
 	RunID string // of the server at the end of the connection; all but Unreached
+	// Peer is the address at its other end; the zero value: it is not known.
+	Peer netip.AddrPort
 	// Asked is when the question was sent; zero stands for now. It makes the
 	// time that a node was open an upper bound. Of Scanned it is when the first was asked for.
 	Asked time.Time
@@ -97,6 +100,9 @@ type Observation struct {
 	// Commands is how many commands the server has carried out; when it goes back,
 	// the counters were reset.
 	Commands int64
+	// Up is for how long the server runs, by its own wall clock; it decides nothing but
+	// at first contact.
+	Up time.Duration
 	// Clock is the node's wall clock; its zero value says nothing.
 	Clock Reading
 	// Counter is the value of the counter key, 0 if there is none; also of

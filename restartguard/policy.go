@@ -9,8 +9,11 @@ import (
 type FirstContact uint8
 
 const (
-	Adopt FirstContact = iota // take it as it is, show it as unverified
-	Fence                     // close it and wait D
+	// Adopt takes it as it is and shows it as unverified; but it has to wait for D if it
+	// came to a cluster that was in use, or started less than D ago.
+	Adopt      FirstContact = iota
+	Fence                   // fence it and wait D
+	AdoptYoung              // as Adopt, but whenever it started
 )
 
 // Policy is what [Step] decides by.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/net/dns/dnsmessage"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -39,7 +41,7 @@ func TestANameMayResolveAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	g, err := restartguard.New([]*redlock.Node{n}, restartguard.Config{Delay: 300 * time.Millisecond, Poll: 20 * time.Millisecond})
+	g, err := restartguard.New([]*redlock.Node{n}, restartguard.Config{Delay: 300 * time.Millisecond, Poll: 20 * time.Millisecond, FirstContact: restartguard.AdoptYoung})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,4 +160,45 @@ func resolveBy(t *testing.T, address *atomic.Value) {
 		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
 	}}
 	t.Cleanup(func() { net.DefaultResolver = before; _ = conn.Close() })
+}
+
+// A name that leads to another server while the former one lives: no connection
+// breaks, and the guard finds the new server all the same. For how long that served
+// nobody knows.
+func TestANameThatMovesWhileTheOldServerLives(t *testing.T) {
+	servers := labtest.Servers(t, 2)
+	first := forward(t, "127.0.0.2:0", servers[0].Addr())
+	_, port, _ := net.SplitHostPort(first.Addr().String())
+	forward(t, "127.0.0.3:"+port, servers[1].Addr())
+	var address atomic.Value
+	address.Store(netip.MustParseAddr("127.0.0.2"))
+	resolveBy(t, &address)
+	n, err := redlock.NewNode("n1", &redis.Options{Addr: "n1.redlock.test:" + port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := guard(t, restartguard.Config{Delay: 2 * time.Second}, n)
+	before := g.reaches(restartguard.PhaseServing).RunID
+
+	address.Store(netip.MustParseAddr("127.0.0.3"))
+	began := time.Now()
+	g.becomes("fenced at its new address", func(s restartguard.NodeStatus) bool {
+		return s.RunID != before && s.Phase == restartguard.PhaseFenced
+	})
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("seen after %s", took)
+	}
+	if g.told("moved") == "" {
+		t.Error("nothing is said of the server that goes on")
+	}
+	if text := g.told("fenced"); !strings.Contains(text, "not known") || g.Status()[0].Exposed != 0 {
+		t.Errorf("claims to know for how long it served: %q", text)
+	}
+	// The guard is seen where the name leads to.
+	if !wait(func() bool {
+		all, _ := do(t, servers[1], "PUBSUB", "CHANNELS", announce.Pattern).([]any)
+		return len(all) > 0
+	}) {
+		t.Error("it does not announce itself on the new server")
+	}
 }

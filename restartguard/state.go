@@ -1,6 +1,7 @@
 package restartguard
 
 import (
+	"net/netip"
 	"time"
 )
 
@@ -90,6 +91,8 @@ type Fencing struct {
 	Rivals bool `json:"rivals,omitempty"`
 	// Delay is the D with which Deadline and Trusted were made.
 	Delay time.Duration `json:"delay_ns,omitempty"`
+	// Joins: it was not met yet, and the cluster was in use before it came to it.
+	Joins bool `json:"joins,omitempty"`
 }
 
 // LastLook is what the last look has shown of the fence.
@@ -139,6 +142,8 @@ type Starts struct {
 	// most, it was open after its last start.
 	AtStart     bool          `json:"at_start,omitempty"`
 	BootExposed time.Duration `json:"boot_exposed_ns,omitempty"`
+	// Peer is the address at which it was seen last.
+	Peer netip.AddrPort `json:"peer,omitzero"`
 	// Cause is why it waits, or waited last; it outlives an unreachable phase.
 	Cause string `json:"cause,omitempty"`
 }

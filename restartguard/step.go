@@ -55,7 +55,7 @@ func (m *machine) vote() {
 	case m.Phase == PhaseServing && !m.Lacking:
 		m.Out, m.Served = time.Time{}, true
 	case m.Phase == PhaseExposed:
-		m.Out = time.Time{}
+		m.Out, m.Served = time.Time{}, true
 	case m.Out.IsZero():
 		m.Out = m.now
 	}
@@ -119,7 +119,7 @@ func (m *machine) seen(o *Observation) {
 		m.behind(stepped, within)
 	}
 	m.trust(before, o.Clock)
-	m.LastSeen = m.asked
+	m.LastSeen, m.Peer = m.asked, o.Peer
 	if !m.sweep(o) {
 		m.settle(o)
 	}

@@ -100,6 +100,10 @@ func (w *watcher) live(ctx context.Context) (pause time.Duration) {
 				return min(reconnect, w.guard.cfg.Poll)
 			}
 		}
+		if w.elsewhere(l.at()) {
+			w.led(l.at())
+			return 0
+		}
 		if err != nil {
 			_ = sleep.For(ctx, w.pause())
 		} else if !w.inquire(ctx, &l, &reading) {
@@ -149,12 +153,13 @@ func (w *watcher) step(o Observation) []Action {
 	if o.About == Seen {
 		w.guard.hears(&o, w.voices)
 	}
-	same := w.same
+	same, state := w.same, w.state
 	if o.About == Seen {
 		same = w.guard.sameAs(w.member, o.RunID)
+		state = w.recognized(o.RunID)
 	}
 	w.mu.Lock()
-	next, actions, events := Step(p, w.state, o, time.Now())
+	next, actions, events := Step(p, state, o, time.Now())
 	if same != w.same && same != "" {
 		events = append(events, Event{At: time.Now(), Kind: "same server", Text: sameServer(same), Alarm: true})
 	}
@@ -164,6 +169,11 @@ func (w *watcher) step(o Observation) []Action {
 	w.state = next
 	w.mu.Unlock()
 	w.remember(false)
+	if w.guard.useSeen(&next) {
+		for _, m := range w.guard.members {
+			m.renew()
+		}
+	}
 	if renew { // what is announced is on disk
 		w.renew()
 	}
@@ -289,7 +299,7 @@ func (w *watcher) say(last *string, err error, what string) {
 func (w *watcher) announcements() []string {
 	w.mu.Lock()
 	s := &w.state
-	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster)}
+	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster), Use: w.guard.use()}
 	switch {
 	case !s.Known:
 	case s.Verified:
@@ -340,6 +350,9 @@ func (g *Guard) Run(ctx context.Context) error {
 		w := &watcher{guard: g, member: m}
 		watches[i] = w
 		wg.Go(crash.Safe(func() { w.run(ctx) }))
+		if hostOf(m.node.Addr()) != "" {
+			wg.Go(crash.Safe(func() { w.resolve(ctx) }))
+		}
 		if m.method.Kind != MethodNone { // it fences nothing there, and must not be taken for one that does
 			wg.Go(crash.Safe(func() { w.keepAnnounced(ctx) }))
 		}
@@ -354,7 +367,7 @@ func (g *Guard) Run(ctx context.Context) error {
 // keepAnnounced keeps a connection on which the guard is seen, until ctx ends.
 func (w *watcher) keepAnnounced(ctx context.Context) {
 	last := ""
-	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, text: w.announcements, changed: w.changed, seen: func(err error) {
+	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, text: w.announcements, changed: w.changed, elsewhere: w.elsewhere, seen: func(err error) {
 		w.mu.Lock()
 		w.unseen, w.invalid = show(err), errors.Is(err, redlock.ErrBadReply)
 		w.mu.Unlock()

@@ -46,7 +46,7 @@ func TestCommandsAreThoseOfTheCLI(t *testing.T) {
 		"overview", "events", "findings", "lab", // pages
 		"filter", "sort", "columns", "wide", "theme", "ascii", "cluster", // flags there
 		"mark", "mouse", "freeze", "follow", "copy", "redraw", "quit",
-		"crash", "stop", "continue", "skew", "flush", "clients",
+		"crash", "stop", "continue", "skew", "flush",
 	}
 	here := map[string]bool{}
 	for _, name := range tui.CommandNames(t) {

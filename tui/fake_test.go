@@ -234,12 +234,6 @@ func (l fakeLab) Do(action, node string) error { return l.did(action+" ", node) 
 func (l fakeLab) SkewNode(name string, by time.Duration) error {
 	return l.did(fmt.Sprintf("skew %s ", by), name)
 }
-func (l fakeLab) StartClients(kind string, n int) error {
-	return l.did(fmt.Sprintf("start %d ", n), kind)
-}
-func (l fakeLab) ClientKinds() []action.ClientKind {
-	return []action.ClientKind{{Name: "leak", Does: "take a lock and never release it", Running: 2}, {Name: "overstay", Does: "work on after their lock has ended"}}
-}
 
 // fakeStore keeps preferences in memory.
 type fakeStore struct {

@@ -92,7 +92,6 @@ var ways = []way{
 	{name: "open", keys: []string{"tab", "down", "J"}},
 	{name: "crash", keys: []string{"tab", "c"}},
 	{name: "skew", keys: []string{"7", "t"}},
-	{name: "clients", keys: []string{"7", "n"}},
 	{name: "hostile", of: monitortest.Hostile},
 	{name: "clusters", keys: []string{":", "c", "l", "u", "s", "t", "e", "r", "s", "enter"}, with: severalClusters, then: (*rig).run},
 	{name: "audit", keys: []string{":", "a", "u", "d", "i", "t", "enter"}, with: withAudit, then: func(r *rig) { r.run(); r.press("down", "enter") }},

@@ -101,8 +101,7 @@ func (m *model) helpLines(w int) []string {
 	return out
 }
 
-// labLines are the keys of the lab, what each shows or why it is off, and the
-// clients that run.
+// labLines are the keys of the lab, and what each shows or why it is off.
 func (m *model) labLines(w int) (lines []string) {
 	st := m.St
 	for i := range m.keys {
@@ -119,13 +118,6 @@ func (m *model) labLines(w int) (lines []string) {
 			line += action.LabActions[b.Name].Shows
 		}
 		lines = append(lines, st.Cut(line, w))
-	}
-	kinds := m.Lab.ClientKinds()
-	if len(kinds) > 0 {
-		lines = append(lines, "")
-	}
-	for _, k := range kinds {
-		lines = append(lines, "   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, w-20)))
 	}
 	return lines
 }

@@ -167,7 +167,7 @@ func actingKeys(m *model) keys.Map {
 	}
 }
 
-// labKeys are of the demo: its nodes and clients, and the tour.
+// labKeys are of the demo: its nodes, and the tour.
 func labKeys(m *model) keys.Map {
 	inLab := func(on, in page.Mode, k, action string) keys.Binding {
 		return actionKey(on, keyBound(in, keys.Lab, k, action, func() tea.Cmd { return m.AskLab(action) }, k), func() string { return m.WhyNoLab(action) })
@@ -178,7 +178,6 @@ func labKeys(m *model) keys.Map {
 		inLab(page.ModeOnNode, page.ModeLab, "Z", "continue"),
 		inLab(page.ModeOnNode, page.ModeLab, "t", "skew"),
 		inLab(page.ModeOnNode, page.ModeLab, "F", "flush"),
-		inLab(page.ModeLab, page.ModeLab, "n", "clients"),
 		asCommand("tour", offWhen(onMain(keys.Tour, "T", "begin or end the tour", m.toggleTour), m.whyNoTour)),
 		offWhen(onMain(keys.Tour, "N", "the next step of the tour", m.nextStep), m.whyNoStep),
 	}

@@ -11,14 +11,14 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// Prefix begins each announcement; Pattern matches all of them.
+// Prefix is the beginning of each announcement; Pattern matches all announcements.
 const (
 	Prefix  = "redlockctl:guard:"
 	Pattern = Prefix + "*"
 
 	version = "1"
-	// MostDelay is the longest D that a guard may have, and the most that an
-	// announced one counts for.
+	// MostDelay is the longest D that a guard may have. A longer announced D counts as
+	// MostDelay.
 	MostDelay = 24 * time.Hour
 
 	mostChannel = 1024 // bytes of an announcement
@@ -26,30 +26,41 @@ const (
 	mostGuards  = 32   // of one node
 )
 
-// Boot is what a guard knows of how a node came up.
+// Boot is what a guard knows about a node's last start.
 type Boot uint8
 
 const (
-	BootUnknown  Boot = iota // no start of it was seen
-	BootFenced               // its last start came up fenced: verified
-	BootUnfenced             // its last start came up unfenced, see Exposed
+	BootUnknown  Boot = iota // no start was seen
+	BootFenced               // the last start was seen to be fenced
+	BootUnfenced             // the last start was unfenced, see Exposed
 )
 
 var bootNames = [...]string{"unknown", "fenced", "unfenced"}
 
-// String is the word that stands in the announcement.
+// String returns the word in the announcement.
 func (b Boot) String() string { return bootNames[b] }
 
-// Guard is what a guard says of itself and of one node.
+// Use is what a guard knows of the use of its cluster.
+type Use uint8
+
+const (
+	UseUnknown Use = iota // it does not say
+	UseNone               // it has seen no node serve, nor restart
+	UseSeen               // it has
+)
+
+var useNames = [...]string{"", "none", "seen"}
+
+// Guard is what a guard announces about itself and one node.
 type Guard struct {
-	ID      string        // letters and digits; tells it from all others
+	ID      string        // letters and digits; unique
 	Delay   time.Duration // D, in whole milliseconds
 	Host    safetext.Text
 	PID     int
 	Cluster safetext.Text
 	Boot    Boot
-	// Exposed is how long the node was open after its last start, at most; 0: not
-	// known. Only of BootUnfenced.
+	// Exposed is the longest time that the node may have served after an unfenced start;
+	// 0: not known. Only with BootUnfenced.
 	Exposed time.Duration
 	// MayVote is from when the node may vote, by the clock of the node that carries the
 	// announcement, in whole milliseconds; zero: the guard knows of no loss.
@@ -57,14 +68,15 @@ type Guard struct {
 	// Cordoned: the guard keeps the node cordoned, over any crash. Drained: it takes the node for
 	// one that has nothing to lose.
 	Cordoned, Drained bool
-	// Absurd: it announced more than MostDelay, which is what Delay is then.
+	Use               Use
+	// Absurd: the announced D was longer than MostDelay, and Delay is MostDelay.
 	Absurd bool
 }
 
-// Same reports whether both are announcements of one guard.
+// Same reports whether both announcements are from the same guard.
 func (g Guard) Same(h Guard) bool { return g.ID == h.ID }
 
-// Channel is the announcement. Delay and Exposed are rounded up; names that are too
+// Channel returns the announcement. Delay and Exposed are rounded up; names that are too
 // long are cut.
 func (g Guard) Channel() string {
 	f := url.Values{
@@ -86,12 +98,15 @@ func (g Guard) Channel() string {
 			f.Set(name, "1")
 		}
 	}
+	if g.Use != UseUnknown {
+		f.Set("use", useNames[g.Use])
+	}
 	return Prefix + version + ":" + f.Encode()
 }
 
 func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), mostName)], "?") }
 
-// ceilMs is d in milliseconds, rounded up.
+// ceilMs converts d to milliseconds, rounded up.
 func ceilMs(d time.Duration) int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
@@ -100,8 +115,8 @@ func ceilMs(d time.Duration) int64 {
 	return ms
 }
 
-// Decode reads an announcement; false: it is none. Fields that it does not know
-// are of a later version, and are passed over.
+// Decode parses an announcement; ok is false if channel is not one. It ignores unknown
+// fields, which a later version may have added.
 func Decode(channel string) (Guard, bool) {
 	var g Guard
 	rest, ok := strings.CutPrefix(channel, Prefix+version+":")
@@ -123,6 +138,9 @@ func Decode(channel string) (Guard, bool) {
 	if b := slices.Index(bootNames[:], f.Get("boot")); b > 0 {
 		g.Boot = Boot(b)
 	}
+	if u := slices.Index(useNames[:], f.Get("use")); u > 0 {
+		g.Use = Use(u)
+	}
 	if g.Boot == BootUnfenced {
 		g.Exposed, _ = number(f.Get("exposed"))
 	}
@@ -137,8 +155,8 @@ func Decode(channel string) (Guard, bool) {
 	return g, true
 }
 
-// number is a count of milliseconds, of which only as many count as fit into a
-// time.Duration.
+// number parses a number of milliseconds. A number that does not fit into a
+// time.Duration counts as the longest one.
 func number(s string) (time.Duration, bool) {
 	if s == "" || len(s) > 19 {
 		return 0, false
@@ -151,7 +169,7 @@ func number(s string) (time.Duration, bool) {
 	return time.Duration(min(n, uint64(most))) * time.Millisecond, true
 }
 
-// isID reports whether s can be the id of a guard.
+// isID reports whether s is a valid guard id.
 func isID(s string) bool {
 	for _, r := range s {
 		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
@@ -161,9 +179,9 @@ func isID(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-// DecodeAll reads the names of channels. Of one guard, which has two announcements
-// while it changes them, it keeps the one with the greater D. The greatest D come
-// first, so that what is left out of too many is never the greatest.
+// DecodeAll decodes the announcements among the names of channels, the greatest D first.
+// A guard has two announcements while it changes them: the one with the greater D counts.
+// If there are too many, those with the smallest D are dropped.
 func DecodeAll(channels []string) []Guard {
 	var all []Guard
 	for _, c := range channels {
@@ -194,8 +212,8 @@ func greatestFirst(all []Guard) []Guard {
 	return all[:min(len(all), mostGuards)]
 }
 
-// Greatest is the greatest D that guards other than the one with this id announce;
-// 0: there is none.
+// Greatest returns the greatest D that guards other than the one with the id but
+// announce; 0 if there are none.
 func Greatest(all []Guard, but string) time.Duration {
 	most := time.Duration(0)
 	for _, g := range all {

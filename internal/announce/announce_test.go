@@ -12,8 +12,8 @@ import (
 func TestAnnouncementComesBackAsItWas(t *testing.T) {
 	for _, g := range []Guard{
 		{ID: "A1", Delay: 30350 * time.Millisecond, Host: safetext.New("ops-1.example.org"), PID: 4711, Cluster: safetext.New("billing")},
-		{ID: "Z", Delay: time.Millisecond, Boot: BootFenced},
-		{ID: "b2", Delay: MostDelay, Boot: BootUnfenced, Exposed: 7 * time.Millisecond},
+		{ID: "Z", Delay: time.Millisecond, Boot: BootFenced, Use: UseNone},
+		{ID: "b2", Delay: MostDelay, Boot: BootUnfenced, Exposed: 7 * time.Millisecond, Use: UseSeen},
 		{ID: "d", Delay: time.Second, MayVote: time.UnixMilli(1_700_000_000_123), Cordoned: true, Drained: true},
 		{ID: "c", Delay: time.Second, Host: safetext.New("a&b=c:%\x1b[2J\u202e*?"), Cluster: safetext.New("two words")},
 	} {
@@ -87,7 +87,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		// What was accepted can be announced, and means the same then.
 		again, ok := Decode(g.Channel())
-		if g.Absurd = false; !ok || again.ID != g.ID || again.Delay != g.Delay || again.Boot != g.Boot {
+		if g.Absurd = false; !ok || again.ID != g.ID || again.Delay != g.Delay || again.Boot != g.Boot || again.Use != g.Use {
 			t.Fatalf("%q gives %+v, and that %+v (%v)", channel, g, again, ok)
 		}
 	})

@@ -1,21 +1,18 @@
-// Package announce says how restart guards are seen by each other and by who
-// looks at a cluster.
+// Package announce encodes and decodes how restart guards announce themselves to each
+// other and to monitors.
 //
-// On each node that a guard watches it holds a connection that is subscribed to one
-// channel. Nobody publishes there: the name of the channel is the announcement. It
-// begins with [Prefix] and a version, behind which stand the guard's id, its delay D,
-// its host and process, its cluster, and what it knows of the node's boot fence.
-// Others read it by PUBSUB CHANNELS redlockctl:guard:*. That costs little however
-// many clients a node has, writes nothing, works while the node is fenced, and ends
-// with the guard's connection, so that a guard that has died announces nothing.
+// A guard keeps a connection to each node that it watches, subscribed to one channel.
+// Nobody publishes there: the name of the channel is the announcement. It consists of
+// [Prefix], a version, the guard's id, its delay D, its host and process, its cluster,
+// and what it knows about the node's boot fence. Others read it with PUBSUB CHANNELS
+// redlockctl:guard:*. That is cheap however many clients a node has, writes nothing,
+// works on a fenced node, and disappears with the guard's connection.
 //
-// The package is a pure codec. What it reads comes from a server, so that anybody
-// may have written it: [Decode] accepts no more than what [Guard.Channel] could have
-// made, and [DecodeAll] keeps a bounded number of it.
+// The package does no I/O. Anybody may have created a channel, so [Decode] accepts only
+// what [Guard.Channel] can produce, and [DecodeAll] returns a bounded number.
 //
-// An announced D above [MostDelay] is no guard's, since the configuration refuses
-// one; it counts as [MostDelay]. It is not ignored: the safe mistake is to wait for
-// too long. Nor is it believed: a wrong number must not keep a node out for ever. Who
-// can announce one can subscribe to the channels of the guards, which are a right of
-// their own (&redlockctl:guard:*).
+// No guard has a D above [MostDelay], because the configuration rejects it. An announced
+// D above it counts as [MostDelay]: ignoring it could let a node rejoin too early, and
+// trusting it could keep a node out for ever. Creating such a channel needs the right to
+// the guards' channels (&redlockctl:guard:*).
 package announce

@@ -12,30 +12,30 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// LockPrefix begins the announcement of what a guard knows of a lock. [Pattern] matches it too.
+// LockPrefix is the beginning of an announcement about a lock. [Pattern] matches it too.
 const LockPrefix = Prefix + "lock:"
 
 const (
-	mostKey = 512 // bytes of a key that is announced; a longer one is not
-	// MostLocks is how many locks a guard announces on a node at most, and how many are read.
+	mostKey = 512 // bytes of a key; locks with longer keys are not announced
+	// MostLocks is how many locks a guard announces on a node, and how many are read.
 	MostLocks = 200
 )
 
-// Lock is what a guard that watches locks knows of one, and what nobody can find out from the
-// copies that are left: a grant that runs though copies were lost, or one that has ended
-// though copies came back.
+// Lock is what a guard knows about a lock that the remaining copies do not show: a grant
+// that still runs although copies were lost, or one that has ended although copies
+// reappeared.
 type Lock struct {
 	Key   safetext.Text
 	Token [8]byte // the beginning of the SHA-256 of the token, see [TokenSum]
 	Short string  // the first characters of the token, for people
 	Ended bool    // nobody relies on this token
-	// Until is until when the holder may rely on the lock, by the clock of the node that
-	// carries the announcement; zero: without end.
+	// Until is how long the holder may rely on the lock, by the clock of the node with the
+	// announcement; zero: no TTL.
 	Until time.Time
 	Lost  []string // names of the nodes that lost a copy
 }
 
-// TokenSum tells tokens apart without saying what they are.
+// TokenSum identifies a token without revealing it.
 func TokenSum(token string) [8]byte {
 	sum := sha256.Sum256([]byte(token))
 	return [8]byte(sum[:8])
@@ -43,12 +43,12 @@ func TokenSum(token string) [8]byte {
 
 const mostShort = 6 // characters of a token that are announced
 
-// ShortToken is the part of a token that an announcement has.
+// ShortToken returns the part of a token that is announced.
 func ShortToken(token string) string {
 	return token[:min(len(token), mostShort, max(0, len(token)/3))]
 }
 
-// Channel is the announcement; false: the key is too long for one.
+// Channel returns the announcement; ok is false if the key is too long.
 func (l Lock) Channel() (string, bool) {
 	if len(l.Key.Raw()) > mostKey {
 		return "", false
@@ -70,8 +70,8 @@ func (l Lock) Channel() (string, bool) {
 	return c, len(c) <= 4*mostChannel
 }
 
-// DecodeLocks reads what guards say of locks from the names of channels; no more than a bounded
-// number of it.
+// DecodeLocks decodes the announcements about locks among the names of channels, at most
+// a bounded number.
 func DecodeLocks(channels []string) []Lock {
 	var all []Lock
 	for _, c := range channels {

@@ -40,7 +40,6 @@ type Demo struct {
 	dir     string            // of the audit log
 	clients []*redlock.Client // one for each of the processes that the demo plays
 	crash   *crasher
-	wrong   *lab.Wrong
 	end     context.CancelFunc // of the work
 	working sync.WaitGroup
 }
@@ -122,16 +121,14 @@ func (d *Demo) Start() {
 	if d.opt.CrashEvery > 0 {
 		d.working.Go(crash.Safe(func() { d.crash.run(work, d.opt.CrashEvery) }))
 	}
-	d.wrong = lab.NewWrong(d.cluster.Nodes(), d.opt.MaxTTL)
 }
 
 // Lab is what a person can do to the masters. The demo has been started.
-func (d *Demo) Lab() action.Lab { return demoLab{d.crash, d.wrong} }
+func (d *Demo) Lab() action.Lab { return demoLab{d.crash} }
 
 // Close ends everything, as far as it was begun.
 func (d *Demo) Close() error {
-	if d.wrong != nil {
-		d.wrong.Close()
+	if d.end != nil {
 		d.crash.wait()
 		d.end()
 		d.working.Wait()
@@ -228,10 +225,7 @@ func (c *crasher) wait() {
 
 // demoLab is what the screen of the demo can do to its masters besides crashing
 // them.
-type demoLab struct {
-	*crasher
-	wrong *lab.Wrong
-}
+type demoLab struct{ *crasher }
 
 func (l demoLab) Cannot(action string) string {
 	if _, ok := l.cluster.(lab.Shifter); !ok && action == "skew" {
@@ -295,12 +289,3 @@ func (l demoLab) SkewNode(name string, by time.Duration) error {
 	l.tell("lab", name, "had its clock moved by %s by the demo", by)
 	return nil
 }
-
-func (l demoLab) ClientKinds() (kinds []action.ClientKind) {
-	for _, k := range lab.WrongKinds() {
-		kinds = append(kinds, action.ClientKind{Name: k.Name, Does: k.Does, Running: l.wrong.Running(k.Name)})
-	}
-	return kinds
-}
-
-func (l demoLab) StartClients(kind string, n int) error { return l.wrong.Start(kind, n) }

@@ -31,7 +31,7 @@ func TestAFirstLookSaysWhatTheGuardKnows(t *testing.T) {
 		return m
 	}
 	mon := run(observe.New(nodes, opt))
-	guard, err := restartguard.New(nodes, restartguard.Config{Delay: 31 * time.Second, Cluster: "c", N: 5, Poll: 50 * time.Millisecond})
+	guard, err := restartguard.New(nodes, restartguard.Config{Delay: 31 * time.Second, Cluster: "c", N: 5, Poll: 50 * time.Millisecond, FirstContact: restartguard.AdoptYoung})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,12 @@
-// Package audit is the append-only log of what people and guards did: one JSON
-// object for each line. Each act leaves an intent, on disk before anything is
-// sent, and an outcome with the same id. A line never holds a token, only its
-// hash, and no character that a terminal would obey.
+// Package audit is the append-only log of what people and guards did, one JSON
+// object per line. Each action writes an intent, on disk before anything is sent,
+// and later an outcome with the same id. A line contains the hash of a token, never
+// the token, and no terminal control characters.
 //
-// The lines are a chain: each has its number and the SHA-256 of the line before.
-// The end of the chain, its number and hash, also stands in a small file beside
-// the log ([HeadPath]), without which a cut tail could not be seen. Its lock
-// makes several processes take turns. [Verify] says what follows from all that,
-// and what does not.
+// The lines are a hash chain: each has a number and the SHA-256 of the line before.
+// The number and hash of the last line are also in a small file beside the log
+// ([HeadPath]), so that missing lines at the end are noticed. Processes that share a
+// log take turns with a lock on that file. [Verify] says what the chain proves.
 package audit
 
 import (
@@ -22,8 +21,8 @@ import (
 	"redlockctl/internal/private"
 )
 
-// TokenSHA is what stands in the log for a token: who knows the token can find
-// its lines, and nobody learns it from them. The empty token has none.
+// TokenSHA returns the hash that the log has in place of a token. Whoever knows the
+// token finds its lines; nobody learns the token from them. An empty token has no hash.
 func TokenSHA(token string) string {
 	if token == "" {
 		return ""
@@ -31,15 +30,14 @@ func TokenSHA(token string) string {
 	return sumOf([]byte(token))
 }
 
-// HeadPath is the file beside a log that holds the end of its chain.
+// HeadPath returns the path of the side file: the end of the chain of the log at path.
 func HeadPath(path string) string { return path + ".head" }
 
-// lockWait bounds how long a writer waits for its turn. Writing a line takes
-// milliseconds; a process that was stopped in the middle of it must not hold up
-// those that want to act.
+// lockWait bounds how long a writer waits for its turn. A line takes milliseconds; a
+// process that is stopped while it writes must not block the actions of others.
 const lockWait = 5 * time.Second
 
-// ErrBusy is returned when another process does not give the log free.
+// ErrBusy is returned when another process keeps the log locked.
 var ErrBusy = errors.New("another process keeps writing to it")
 
 // Log is an open audit log. It is safe for use by many goroutines, and several
@@ -52,9 +50,9 @@ type Log struct {
 	head *os.File // the side file, and the lock
 }
 
-// Open opens the log for appending, creating it with mode 0600 in a directory
-// of mode 0700. The path must be an ordinary file, no symbolic link, which nobody but
-// its owner and its group may write: see [private.Open].
+// Open opens the log for appending and creates it with mode 0600 in a directory of
+// mode 0700. The file must be regular, not a symbolic link, and writable only by its
+// owner and group: see [private.Open].
 func Open(path string) (*Log, error) {
 	l := &Log{path: path}
 	if err := l.open(); err != nil {
@@ -64,7 +62,7 @@ func Open(path string) (*Log, error) {
 }
 
 func (l *Log) open() error {
-	// Operators may share a log by a group.
+	// Operators of one group may share a log.
 	if err := private.Dir(filepath.Dir(l.path), private.Group); err != nil {
 		return l.fail("use the directory of", err)
 	}
@@ -72,7 +70,7 @@ func (l *Log) open() error {
 	if err != nil {
 		return l.fail("open", err)
 	}
-	// Who may write the one must be able to write the other.
+	// Everyone who may write the log must be able to write the side file.
 	mode := fs.FileMode(0o600)
 	if info, err := f.Stat(); err == nil {
 		mode = info.Mode().Perm()
@@ -86,13 +84,12 @@ func (l *Log) open() error {
 	return nil
 }
 
-// openFile opens an ordinary file for reading and writing, and makes it if it is
-// not there.
+// openFile opens a regular file for reading and writing, and creates it if missing.
 func openFile(path string, flags int, mode fs.FileMode) (*os.File, error) {
 	f, err := private.Open(path, flags|os.O_RDWR, 0, private.Group)
 	if errors.Is(err, fs.ErrNotExist) {
 		if f, err = private.Open(path, flags|os.O_RDWR|os.O_CREATE, mode, private.Group); err == nil {
-			// Else a crash could forget the file with its lines.
+			// Without this, a crash could lose the file with its lines.
 			err = private.SyncDir(filepath.Dir(path))
 		}
 	}
@@ -103,8 +100,8 @@ func openFile(path string, flags int, mode fs.FileMode) (*os.File, error) {
 	return f, err
 }
 
-// Write appends one record and syncs it to disk. If it fails, the record must
-// be taken as not written.
+// Write appends one record and syncs it to disk. If it fails, assume that the record
+// was not written.
 func (l *Log) Write(r Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +116,7 @@ func (l *Log) Write(r Record) error {
 		if err != nil {
 			return l.fail("write", err)
 		}
-		// While we waited for our turn they may have been rotated away.
+		// The files may have been rotated while we waited.
 		if same(l.file, l.path) && same(l.head, HeadPath(l.path)) {
 			defer unlock()
 			return l.append(r)
@@ -129,23 +126,20 @@ func (l *Log) Write(r Record) error {
 	return l.fail("write", errors.New("it is replaced again and again"))
 }
 
-// rotations bounds how often a writer finds the files replaced in its turn.
+// rotations bounds how often one write may find the files replaced.
 const rotations = 10
 
-// append writes the record behind the last one. The lock is ours.
+// append writes the record after the last line. The caller has the lock.
 func (l *Log) append(r Record) error {
 	t, err := readTail(l.file)
 	if err != nil {
 		return l.fail("read the end of", err)
 	}
 	h, headErr := readHead(l.head)
-	place, err := next(l.file, t, h, headErr)
-	if err != nil {
-		return l.fail("read", err)
-	}
+	place := next(t, h, headErr)
 	if errors.Is(headErr, errNoHead) && place.Chain == "" {
-		// It is there before the first link, so that it can only be missing later if
-		// somebody took it away.
+		// The side file has a head before the log has a line, so a missing one means that
+		// somebody removed it.
 		if err := l.setHead(head{0, noHash}); err != nil {
 			return err
 		}
@@ -160,7 +154,7 @@ func (l *Log) append(r Record) error {
 	if err != nil {
 		return l.fail("encode a record for", err)
 	}
-	if t.torn { // a crash cut the last line short: this one must not be glued to it
+	if t.torn { // a crash cut the last line short: start a new one
 		line = append([]byte{'\n'}, line...)
 	}
 	if _, err := l.file.Write(line); err != nil {
@@ -169,8 +163,8 @@ func (l *Log) append(r Record) error {
 	if err := l.file.Sync(); err != nil {
 		return l.fail("sync", err)
 	}
-	// Behind by one after a crash between the two is what Verify accepts; ahead
-	// would be a line that is missing.
+	// The log is written first: after a crash between the two, the side file lacks one
+	// line, which Verify accepts. The other order would look like a missing line.
 	return l.setHead(head{place.Seq, sum})
 }
 
@@ -188,7 +182,7 @@ func (l *Log) setHead(h head) error {
 	return nil
 }
 
-// lock takes the lock of the side file, shared or not.
+// lock locks the side file.
 func lock(f *os.File, share bool, wait time.Duration) (unlock func(), err error) {
 	switch err := private.Lock(f, share, wait); {
 	case errors.Is(err, private.ErrLocked):
@@ -199,8 +193,8 @@ func lock(f *os.File, share bool, wait time.Duration) (unlock func(), err error)
 	return func() { _ = private.Unlock(f) }, nil
 }
 
-// follow opens both files anew if those at the paths are others by now: a log
-// that was rotated away is one thing, writing to a deleted one would be another.
+// follow reopens both files if the log was rotated, so that nothing is written to a
+// deleted file.
 func (l *Log) follow() error {
 	if same(l.file, l.path) && same(l.head, HeadPath(l.path)) {
 		return nil
@@ -212,7 +206,7 @@ func (l *Log) follow() error {
 	return errors.Join(file.Close(), head.Close())
 }
 
-// same reports whether an open file is the one at path.
+// same reports whether path still names the open file.
 func same(f *os.File, path string) bool {
 	have, err := f.Stat()
 	if err != nil {

@@ -218,16 +218,22 @@ func TestShortWriteIsAnErrorAndTorn(t *testing.T) {
 		return
 	}
 	l := open(t, path)
-	limit := func(n uint64) {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: syscall.RLIM_INFINITY & (1<<63 - 1)}); err != nil {
+	var size syscall.Rlimit // its fields differ between systems
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &size); err != nil {
+		t.Fatal(err)
+	}
+	limit := func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &size); err != nil {
 			t.Fatal(err)
 		}
 	}
-	limit(150) // enough for the side file
+	size.Cur = 150 // enough for the side file
+	limit()
 	if err := l.Write(Record{ID: "before", Detail: strings.Repeat("x", 100)}); !errors.Is(err, syscall.EFBIG) {
 		t.Fatalf("a short write gave %v; want EFBIG", err)
 	}
-	limit(1 << 20)
+	size.Cur = 1 << 20
+	limit()
 	if err := l.Write(Record{ID: "after"}); err != nil {
 		t.Fatal(err)
 	}

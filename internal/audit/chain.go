@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"strconv"
@@ -16,26 +15,26 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// link is a line of the log: a record, and its place in the chain. Hash is the
-// last field, and covers the line's bytes without itself, so that no question
-// arises of how the fields are to be written.
+// link is a line of the log: a record and its place in the chain. The hash is the last
+// field of the line. It covers the bytes before it, so it does not depend on how a
+// program encodes the fields.
 type link struct {
 	Record
-	// Chain says, where the chain could not simply go on, why.
+	// Chain says why the chain was interrupted before this line; usually empty.
 	Chain string `json:"chain,omitempty"`
 	Seq   uint64 `json:"seq"`  // 1 for the first
-	Prev  string `json:"prev"` // Hash of the one before; see [Verify] for the first
+	Prev  string `json:"prev"` // hash of the line before; zeros for the first
 }
 
 const (
 	hashLen  = 2 * sha256.Size
 	hashHead = `,"hash":"`
 	hashTail = `"}`
-	// noHash stands where there is no line yet.
+	// noHash is the hash before the first line.
 	noHash = "0000000000000000000000000000000000000000000000000000000000000000"
 )
 
-// encode is the link as one line with its line end, and its hash.
+// encode returns the link as a line that ends with a newline, and its hash.
 func (l link) encode() (line []byte, sum string, err error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -54,10 +53,8 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func hexOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-
-// split separates a line from the hash at its end: what the hash is of, and the
-// hash as it stands there; false if the line has none.
+// split separates a line from the hash at its end. body is what the hash covers; ok is
+// false if the line has no hash.
 func split(line []byte) (body []byte, sum string, ok bool) {
 	at := len(line) - len(hashHead) - hashLen - len(hashTail)
 	if at < 1 || !bytes.HasSuffix(line, []byte(hashTail)) || string(line[at:at+len(hashHead)]) != hashHead {
@@ -70,9 +67,9 @@ func split(line []byte) (body []byte, sum string, ok bool) {
 	return append(line[:at:at], '}'), sum, true
 }
 
-// parse reads a line. A line without a hash is a link without a place: Seq is 0
-// and sum empty. It fails with errNoRecord for what is no record at all, and
-// with errChanged where the hash is not that of the line.
+// parse reads a line. It fails with errNoRecord if the line is not a record, with
+// errNoHash if it is not part of a chain (then Seq is 0), and with errChanged if the
+// hash is not that of the line.
 func parse(line []byte) (l link, sum string, err error) {
 	body, sum, chained := split(line)
 	if !chained {
@@ -82,8 +79,9 @@ func parse(line []byte) (l link, sum string, err error) {
 		return link{}, "", errNoRecord
 	}
 	switch {
-	case !chained:
+	case !chained, l.Seq == 0:
 		l.Seq, l.Prev = 0, ""
+		return l, "", errNoHash
 	case sumOf(body) != sum:
 		return l, sum, errChanged
 	}
@@ -91,14 +89,14 @@ func parse(line []byte) (l link, sum string, err error) {
 }
 
 var (
-	errNoRecord = errors.New("it is no record")
+	errNoRecord = errors.New("it is not a record")
+	errNoHash   = errors.New("it has no hash")
 	errChanged  = errors.New("its content does not have the hash that stands in it")
 )
 
-// head is the end of the chain as the side file has it: how many lines were ever
-// written, and the hash of the last one. It makes a cut tail visible, which the
-// log alone cannot, and lets the chain go on in a new file when the old one was
-// rotated away.
+// head is the content of the side file: the number and the hash of the last line that
+// was written. It shows that lines are missing at the end, which the log alone cannot
+// show, and lets the chain continue in a new file after a rotation.
 type head struct {
 	seq uint64
 	sum string
@@ -106,14 +104,13 @@ type head struct {
 
 const headWord = "redlockctl-audit-head-1"
 
-// headLen is the length of the side file. It is always the same and below that
-// of a disk's sector, so that the file is overwritten at once or not at all.
+// headLen is the fixed length of the side file. It is shorter than a disk sector, so
+// the file is overwritten as a whole or not at all.
 const headLen = len(headWord) + 1 + 20 + 1 + hashLen + 1
 
 func (h head) encode() []byte { return fmt.Appendf(nil, "%s %020d %s\n", headWord, h.seq, h.sum) }
 
-// errNoHead is a side file without a head: a new one. errBadHead is one that
-// cannot be read.
+// errNoHead: the side file is new and has no head yet. errBadHead: it is not readable.
 var (
 	errNoHead  = errors.New("the file with the end of the chain is missing")
 	errBadHead = errors.New("the file with the end of the chain is damaged")
@@ -125,7 +122,7 @@ func readHead(f io.ReaderAt) (head, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return head{}, err
 	}
-	// On a full disk the first one may have been cut short.
+	// On a full disk the first write may have been cut short.
 	if n < headLen && bytes.HasPrefix(head{0, noHash}.encode(), b[:n]) {
 		return head{}, errNoHead
 	}
@@ -144,7 +141,7 @@ func readHead(f io.ReaderAt) (head, error) {
 	return h, nil
 }
 
-// tail is what a writer must know of the end of a log.
+// tail describes the end of a log for the next writer.
 type tail struct {
 	last *link // the last whole link; nil if there is none
 	sum  string
@@ -152,8 +149,8 @@ type tail struct {
 	size int64
 }
 
-// tailStep is how much is read at once, from the end. Most records are shorter
-// by far.
+// tailStep is how many bytes are read at once, from the end. Most records are much
+// shorter.
 const tailStep = 64 << 10
 
 // readTail finds the last whole link of a log.
@@ -163,7 +160,7 @@ func readTail(f *os.File) (tail, error) {
 		return tail{}, err
 	}
 	t := tail{size: info.Size()}
-	var rest []byte // from `from` to the end of what was not looked at
+	var rest []byte // read but not parsed yet, beginning at from
 	for from := t.size; from > 0; {
 		step := min(from, tailStep)
 		from -= step
@@ -179,7 +176,7 @@ func readTail(f *os.File) (tail, error) {
 			line := bytes.TrimSuffix(rest, []byte("\n"))
 			at := bytes.LastIndexByte(line, '\n')
 			if at < 0 && from > 0 {
-				break // it begins further in front
+				break // the line begins before from
 			}
 			if l, sum, err := parse(line[at+1:]); err == nil && l.Seq > 0 {
 				t.last, t.sum = &l, sum
@@ -194,49 +191,32 @@ func readTail(f *os.File) (tail, error) {
 	return t, nil
 }
 
-// hashFile is the hash of all that a file holds, and a line end more if the last
-// one is missing.
-func hashFile(f *os.File, t tail) (string, error) {
-	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(f, 0, t.size)); err != nil {
-		return "", err
-	}
-	if t.torn {
-		h.Write([]byte{'\n'})
-	}
-	return hexOf(h), nil
-}
-
-// behind reports whether the side file lacks one line of the log, as a crash between
-// the two leaves it. More than one it never lacks, since a writer brings it up to date
-// first: further lines were not written by us.
+// behind reports whether the side file lacks the last line of the log, as after a
+// crash between the two writes. It never lacks more than one, because each writer
+// updates it first: further lines were not written by this program.
 func behind(t tail, h head) bool {
 	return t.last != nil && t.last.Seq == h.seq+1 && (h.seq == 0 || t.last.Prev == h.sum)
 }
 
-// next is the place of the line to come: behind the one that the side file knows as
-// the last, or one further if it is [behind]. If lines of the log are gone, were
-// changed or were added, the chain goes on from the side file all the same: then it
-// can be seen for good.
-func next(f *os.File, t tail, h head, headErr error) (link, error) {
+// next returns the number and previous hash of the next line. It follows the line that
+// the side file names as the last, or the one after it if the side file is [behind]. If
+// lines were removed, changed or added, the chain still continues from the side file, so
+// that the damage stays visible.
+func next(t tail, h head, headErr error) link {
 	var l link
 	known := headErr == nil
 	switch {
 	case known && t.last == nil && h.seq > 0, known && t.last != nil && !behind(t, h) && (t.last.Seq != h.seq || t.sum != h.sum):
 		l.Seq, l.Prev = h.seq+1, h.sum
-		return l, nil
+		return l
 	case t.last != nil:
 		l.Seq, l.Prev = t.last.Seq+1, t.sum
-	default: // what is there was written before there was a chain
-		sum, err := hashFile(f, t)
-		if err != nil {
-			return l, err
-		}
-		l.Seq, l.Prev = 1, sum
+	default:
+		l.Seq, l.Prev = 1, noHash
 	}
-	// An empty side file beside a log without links is how each begins.
+	// A new log has an empty side file and no links.
 	if !known && (t.last != nil || !errors.Is(headErr, errNoHead)) {
 		l.Chain = headErr.Error()
 	}
-	return l, nil
+	return l
 }

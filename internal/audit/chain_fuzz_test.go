@@ -28,7 +28,7 @@ func FuzzHead(f *testing.F) {
 func FuzzChain(f *testing.F) {
 	var log bytes.Buffer
 	var end head
-	prev := sumOf(nil)
+	prev := noHash
 	for seq := range uint64(4) {
 		line, sum, err := link{Record: Record{ID: "a", Act: "revoke", Target: "k"}, Seq: seq + 1, Prev: prev}.encode()
 		if err != nil {

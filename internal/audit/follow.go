@@ -11,29 +11,28 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// Follower knows who took locks from their holders lately, by the lines that were
-// added to a log since it was made: by any process on this machine. It is safe
-// for concurrent use.
+// Follower reads the lines that any process on this machine adds to a log, to know who
+// force-released or revoked locks recently. It is safe for concurrent use.
 type Follower struct {
 	path string
 
 	mu      sync.Mutex
-	file    *os.File // nil: there was none when it was last looked for
+	file    *os.File // nil: missing at the last check
 	offset  int64
-	rest    []byte // of a line that is not whole yet
+	rest    []byte // the beginning of an incomplete line
 	looked  time.Time
-	records []Record // intents of taking locks, the latest last
-	done    []Record // those of them that were done since [Follower.Done]
+	records []Record // intents to force-release or revoke, the latest last
+	done    []Record // those that were completed since the last call of [Follower.Done]
 }
 
 const (
 	followed   = 256 // intents that are kept
 	followMost = 1 << 20
-	// reopenEvery is how often it is looked whether the log is another file by now.
+	// reopenEvery is how often to check if the log was rotated.
 	reopenEvery = time.Second
 )
 
-// Follow makes a follower of the log at path. What it has already does not count.
+// Follow follows the log at path from its present end on.
 func Follow(path string) *Follower {
 	f := &Follower{path: path}
 	f.reopen(io.SeekEnd)
@@ -49,7 +48,7 @@ func (f *Follower) reopen(whence int) {
 		_ = f.file.Close()
 		f.file = nil
 	}
-	// Not blocking, and an ordinary file: a pipe must not hang who asks.
+	// Open regular files only: opening a pipe would block.
 	if info, err := os.Stat(f.path); err != nil || !info.Mode().IsRegular() {
 		return
 	}
@@ -59,9 +58,9 @@ func (f *Follower) reopen(whence int) {
 	}
 }
 
-// Taken is the intent of the act by which the lock under target was taken from
-// the holder of token, if it is on record and did not fail. The intent is on disk
-// before anything is sent, so whoever sees the lock go finds it.
+// Taken returns the intent to force-release or revoke the lock under target from the
+// holder of token, unless it is known to have failed. The intent is on disk before
+// anything is sent, so it is there when the lock disappears.
 func (f *Follower) Taken(target, token string) (Record, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,8 +75,8 @@ func (f *Follower) Taken(target, token string) (Record, bool) {
 	return Record{}, false
 }
 
-// Done are the intents of the locks that were taken from their holders since it was asked
-// last, the latest of them.
+// Done returns the force-releases and revokes that were completed since the last call,
+// at most the latest few.
 func (f *Follower) Done() []Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,7 +86,7 @@ func (f *Follower) Done() []Record {
 	return done
 }
 
-// Close closes the log; nothing more is heard.
+// Close closes the log; no more lines are read.
 func (f *Follower) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,8 +124,8 @@ func (f *Follower) read() {
 	}
 }
 
-// add takes in a line: an intent counts, until it is known to have failed. A
-// second intent of one act says whose copies were found.
+// add records a line. An intent counts until the action is known to have failed. A
+// second intent of the same action says whose copies were found.
 func (f *Follower) add(r Record) {
 	for i := range f.records {
 		if old := &f.records[i]; old.ID == r.ID {

@@ -6,25 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
 	"time"
 )
 
-// The phases of an act.
+// The phases of an action.
 const (
 	Intent = "intent"
 	Done   = "done"
 	Failed = "failed"
 )
-
-// formerActs are the names that acts had in older lines, with those that they have now.
-var formerActs = map[string]string{
-	"node fence": "node cordon", "node hold": "node cordon", "node open": "node rejoin",
-	"node closed": "node fenced", "node opened": "node rejoined", "node held": "node cordoned",
-}
-
-// PresentAct is the name that an act has now; older lines of a log keep theirs.
-func PresentAct(act string) string { return cmp.Or(formerActs[strings.ToLower(act)], act) }
 
 // Record is one line of the log.
 type Record struct {
@@ -40,11 +30,11 @@ type Record struct {
 	Detail   string    `json:"detail,omitempty"`
 }
 
-// NewID is a random id for an intent and its outcome.
+// NewID returns a random id for an intent and its outcome.
 func NewID() string { return rand.Text() }
 
-// Actor is user@host of this process, with the user behind sudo: who stands in a
-// record.
+// Actor returns who acts, for a record: user@host of this process, with the user who
+// called sudo.
 func Actor(getenv func(string) string) string {
 	name := ""
 	if u, err := user.Current(); err == nil {

@@ -3,7 +3,6 @@ package audit
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -13,14 +12,14 @@ import (
 	"strings"
 )
 
-// Remark is something about one line of a log.
+// Remark is a note about one line of a log.
 type Remark struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"` // from 1; 0: about the file
 	Text string `json:"text"`
 }
 
-// String is "file:line: text".
+// String returns "file:line: text".
 func (r Remark) String() string {
 	if r.Line == 0 {
 		return r.File + ": " + r.Text
@@ -28,59 +27,54 @@ func (r Remark) String() string {
 	return fmt.Sprintf("%s:%d: %s", r.File, r.Line, r.Text)
 }
 
-// Report is what a look at the chain of a log has shown.
+// Report is the result of [Verify].
 type Report struct {
-	Lines  int `json:"lines"`        // of all files
-	Links  int `json:"links"`        // lines of the chain
-	Before int `json:"before_chain"` // lines from before there was a chain
-	// First and Last are the numbers of the first and the last link, 0 if there is
-	// none; Head is the hash of the last.
+	Lines int `json:"lines"` // of all files
+	Links int `json:"links"` // lines of the chain
+	// First and Last are the numbers of the first and last link, 0 without links; Head is
+	// the hash of the last.
 	First uint64 `json:"first_seq,omitempty"`
 	Last  uint64 `json:"last_seq,omitempty"`
 	Head  string `json:"head,omitempty"`
-	// Broken is what must not be: a line that was changed, moved or inserted, or
-	// lines that are missing. Empty: the chain is intact.
+	// Broken lists tampering: lines that were changed, moved, inserted or removed. Empty:
+	// the chain is intact.
 	Broken []Remark `json:"broken,omitempty"`
-	// Remarks are what a crash can leave behind, and what could not be looked at.
+	// Remarks list what a crash can cause, and what could not be checked.
 	Remarks []Remark `json:"remarks,omitempty"`
 }
 
-// Intact reports whether the chain is what was written.
+// Intact reports whether nothing is broken.
 func (r Report) Intact() bool { return len(r.Broken) == 0 }
 
-// VerifyOptions say what is expected of a log.
+// VerifyOptions say what to expect of a log.
 type VerifyOptions struct {
-	// Rotated: the lines before those of the first file were rotated away, and
-	// their absence breaks nothing.
+	// Rotated: older lines were rotated away; the chain may begin with any number.
 	Rotated bool
-	// Known is the hash of a link, or its first 16 digits at least, that was noted
-	// down earlier: it must be in the chain.
+	// Known is a hash, or at least its first 16 digits, that was noted earlier and must be
+	// in the chain.
 	Known string
 }
 
-// leastKnown is how much of a hash must be given.
+// leastKnown is how many digits of a hash are required.
 const leastKnown = 16
 
-// mostBroken bounds a report.
+// mostBroken bounds each list of a report.
 const mostBroken = 100
 
-// ErrHash is returned for what cannot be the hash of a line.
+// ErrHash is returned for a [VerifyOptions.Known] that is not a hash.
 var ErrHash = errors.New("it is not the hash of a line: 16 to 64 hexadecimal digits")
 
-// Verify looks at the chain of a log: the file at the last path, and those that
-// were rotated away before it, the oldest first. It is [fs.ErrNotExist] where
-// there never was a log.
+// Verify checks the chain of a log: the file at the last path, and the files that were
+// rotated away before it, the oldest first. The error is [fs.ErrNotExist] if there never
+// was a log.
 //
-// An intact chain says that no line was changed, inserted, moved or removed by
-// whoever did not compute the chain anew from there on. Who can write the log can
-// also do that, with the side file: against it only a hash that was noted down
-// elsewhere helps, see [VerifyOptions]. A first line has the hash of all that
-// stood in its file before it.
+// An intact chain proves that no line was changed, inserted, moved or removed, unless
+// somebody recomputed the chain from there on. Whoever can write the log and the side
+// file can do that; only a hash that was noted elsewhere reveals it, see [VerifyOptions].
 //
-// Lines that are cut off the end are missed by the side file alone, and only as
-// long as it is not put back too. Lines cut off the front look as after a
-// rotation. A line cut short by a crash stands in the log and breaks nothing, as
-// long as the chain goes on around it.
+// Only the side file reveals lines that were cut off the end, and only if it was not
+// replaced too. Lines cut off the front look like a rotation. A line that a crash cut
+// short does not break the chain.
 func Verify(paths []string, opt VerifyOptions) (Report, error) {
 	v := verifier{opt: opt, prev: noHash}
 	if opt.Known != "" && (len(opt.Known) < leastKnown || len(opt.Known) > hashLen || strings.Trim(opt.Known, "0123456789abcdef") != "") {
@@ -121,7 +115,7 @@ func Verify(paths []string, opt VerifyOptions) (Report, error) {
 	return v.Report, nil
 }
 
-// glimpse is a log and its side file as they were at one moment.
+// glimpse is a log and its side file at one moment.
 type glimpse struct {
 	file *os.File // nil: the log is gone
 	size int64
@@ -166,15 +160,15 @@ func glance(path string) (glimpse, error) {
 
 func pathError(what, path string, err error) error { return (&Log{path: path}).fail(what, err) }
 
-// verifier goes along a chain.
+// verifier checks a chain line by line.
 type verifier struct {
 	Report
 	opt  VerifyOptions
 	prev string // the hash of the last link
 
-	want  uint64 // the number that the side file knows
-	sum   string // the hash of the link with that number
-	known bool   // the hash that was noted down was seen
+	want  uint64 // the number in the side file
+	sum   string // the hash of that link
+	known bool   // the noted hash was seen
 }
 
 func (v *verifier) broken(file string, line int, format string, args ...any) {
@@ -191,8 +185,6 @@ func (v *verifier) remark(file string, line int, format string, args ...any) {
 
 func (v *verifier) read(path string, f io.ReaderAt, size int64) error {
 	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 64<<10)
-	before, above := sha256.New(), 0 // what stands above the first link of this file
-	begun := false
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
 		if len(line) == 0 && errors.Is(err, io.EOF) {
@@ -203,49 +195,35 @@ func (v *verifier) read(path string, f io.ReaderAt, size int64) error {
 		v.Lines++
 		l, sum, perr := parse(bytes.TrimSuffix(line, []byte("\n")))
 		switch {
-		case errors.Is(perr, errNoRecord) && (begun || v.Links > 0):
+		case errors.Is(perr, errNoRecord):
 			v.remark(path, n, "no record: a write that a crash or a full disk cut short")
-		case perr == nil && l.Seq == 0 && (begun || v.Links > 0):
-			v.broken(path, n, "it stands in the chain and has no hash: another program wrote it, or an older redlockctl")
-		case l.Seq == 0: // from before the chain, or no record
-			above++
+		case errors.Is(perr, errNoHash):
+			v.broken(path, n, "%v: another program wrote it", perr)
 		default:
-			v.link(path, n, l, sum, perr, hexOf(before), above)
-			begun = true
+			v.link(path, n, l, sum, perr)
 		}
-		if !begun {
-			before.Write(line)
-		}
-	}
-	if !begun {
-		v.Before += above
 	}
 	return nil
 }
 
-// link takes the next link; above is how many lines stand before it in its file
-// without being links, and before their hash.
-func (v *verifier) link(path string, n int, l link, sum string, err error, before string, above int) {
+// link checks that l follows the link before it; err is the error of parse.
+func (v *verifier) link(path string, n int, l link, sum string, err error) {
 	if err != nil {
 		v.broken(path, n, "%v: it was changed", err)
 	}
 	switch first := v.Links == 0; {
 	case l.Chain != "":
 		v.broken(path, n, "the chain could not simply go on here: %s", l.Chain)
-	case first && l.Seq == 1, l.Seq == 1 && v.Last == 0:
-		if l.Prev != before {
-			v.broken(path, n, "the lines above it, from before there was a chain, have changed since it was written")
+	case first && l.Seq == 1:
+		if l.Prev != noHash {
+			v.broken(path, n, "it is number 1 and names a line before it")
 		}
-		v.Before += above
 	case first:
 		const gone = "the chain begins with number %d here: the lines before it were rotated away, or cut off"
 		if v.opt.Rotated {
 			v.remark(path, n, gone, l.Seq)
 		} else {
 			v.broken(path, n, gone, l.Seq)
-		}
-		if above > 0 {
-			v.broken(path, 1, "lines without a hash stand above the chain, which did not begin here")
 		}
 	case l.Seq > v.Last+1:
 		v.broken(path, n, "it is number %d: %s missing before it", l.Seq, numbers(v.Last+1, l.Seq-1))
@@ -304,19 +282,18 @@ func numbers(from, to uint64) string {
 	return fmt.Sprintf("numbers %d to %d are", from, to)
 }
 
-// Entry is a line of a log as it stands there, whatever that is worth.
+// Entry is a line of a log, trusted or not.
 type Entry struct {
 	Line int
 	Record
 	Seq  uint64 // 0: it has no place in the chain
 	Hash string
-	// Doubt says why the line cannot be trusted by itself; nil: its hash is its
-	// own, or it is from before there was a chain.
+	// Doubt says why the line cannot be trusted; nil if its hash is right.
 	Doubt error
 }
 
-// Read calls each with every record of a log, the oldest first, until one of the
-// calls fails. Lines that are no records are left out.
+// Read calls each for every record of a log, the oldest first, until a call fails. It
+// skips lines that are not records.
 func Read(path string, each func(Entry) error) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -341,8 +318,8 @@ func Read(path string, each func(Entry) error) error {
 	}
 }
 
-// Latest are the lines of a log that match, the oldest first; with last only so many,
-// the latest. A log that is not there is an empty one.
+// Latest returns the lines of a log that match, the oldest first; if last > 0, at most
+// that many of the latest. A missing log is empty.
 func Latest(path string, last int, match func(Entry) bool) (kept []Entry, err error) {
 	err = Read(path, func(e Entry) error {
 		if match(e) {

@@ -43,9 +43,6 @@ func (r *campaign) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if s, ok := m.(*supervised); ok {
-			r.programs = append(r.programs, s.program)
-		}
 		r.masters, r.nodes = append(r.masters, m), append(r.nodes, m.Node())
 		if nodes[i], err = r.clientNode(m); err != nil {
 			return err
@@ -223,7 +220,7 @@ func (r *campaign) awaitRejoins(ctx context.Context) error {
 func (r *campaign) report() *Report {
 	p := &Report{
 		Config: r.Config, Delay: r.delay(), Took: time.Since(r.began),
-		Kills: r.kills, Voters: r.voters, GuardKills: r.guardKills(), Rejoins: r.record.seen(),
+		Kills: r.kills, Voters: r.voters, GuardKills: r.guardKills(), WaitKills: r.waitKills(), Rejoins: r.record.seen(),
 	}
 	p.Violations, p.Grants = r.witness.Violations()
 	return p

@@ -50,12 +50,14 @@ func TestNothingFound(t *testing.T) {
 		"two that are killed":  {Guarding: campaign.Killed, Redlockctl: program, Guards: 2},
 		"ACL":                  {ACL: true},
 		"ACL, guard is killed": {ACL: true, Guarding: campaign.Killed, Redlockctl: program},
-		"supervise":            {Guarding: campaign.Supervised, Redlockctl: program},
+		"before the start":     {Guarding: campaign.Delayed, Redlockctl: program},
 		"early rejoin":         {Early: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg.Cycles = 15
+			if cfg.Cycles = 15; name == "guard" {
+				cfg.Cycles = 40
+			}
 			r := play(t, cfg)
 			if !r.Clean() || r.Accepted > 0 {
 				t.Error("something was found")
@@ -76,7 +78,7 @@ func TestFound(t *testing.T) {
 		"half of D":                       {DelayShare: 0.5},
 		"half of D, ACL":                  {DelayShare: 0.5, ACL: true},
 		"half of D, guard is killed":      {DelayShare: 0.5, Guarding: campaign.Killed, Redlockctl: program},
-		"half of D, supervise":            {DelayShare: 0.5, Guarding: campaign.Supervised, Redlockctl: program},
+		"half of D, before the start":     {DelayShare: 0.5, Guarding: campaign.Delayed, Redlockctl: program},
 		"early rejoin by the wrong locks": {Early: true, Pattern: "nothing:*"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,16 +13,16 @@ import (
 type Guarding uint8
 
 const (
-	Inside     Guarding = iota // a guard in this process
-	Killed                     // a guard in a process of its own, which is killed all the time
-	Supervised                 // "redlockctl supervise", which is killed at times
-	Nothing                    // nobody: the masters start unfenced
+	Inside  Guarding = iota // a guard in this process
+	Killed                  // a guard in a process of its own, which is killed all the time
+	Delayed                 // nobody: "redlockctl node wait --before-start" runs before each start
+	Nothing                 // nobody: the masters start unfenced
 )
 
 // Config of a campaign. The zero value of a field means its default.
 type Config struct {
 	RedisServer string // path of the program; required
-	Redlockctl  string // path of the program; required for [Killed] and [Supervised]
+	Redlockctl  string // path of the program; required for [Killed] and [Delayed]
 	Dir         string // for the files of the servers, the caller's to remove; required
 	// Cycles is after how many kills it ends: of masters, or of the guard for
 	// [Killed]. It ends before that at the first violation. Default 40.
@@ -70,10 +70,10 @@ func (cfg *Config) defaults() error {
 	switch {
 	case cfg.RedisServer == "" || cfg.Dir == "":
 		return errors.New("a campaign needs a redis-server and a directory")
-	case (cfg.Guarding == Supervised || cfg.Guarding == Killed) && cfg.Redlockctl == "":
-		return errors.New("guards that are killed and supervisors are redlockctl's")
-	case cfg.Guarding == Supervised && (cfg.ACL || cfg.Early || cfg.Guards > 1):
-		return errors.New("supervised servers have neither fence nor guard")
+	case (cfg.Guarding == Delayed || cfg.Guarding == Killed) && cfg.Redlockctl == "":
+		return errors.New("the path of redlockctl is missing")
+	case cfg.Guarding == Delayed && (cfg.ACL || cfg.Early || cfg.Guards > 1):
+		return errors.New("delayed servers have neither fence nor guard")
 	case cfg.Guarding == Nothing && (cfg.Early || cfg.Guards > 1):
 		return errors.New("early rejoin and several guards need a guard")
 	case min(cfg.Cycles, cfg.Nodes, cfg.Clients, cfg.Resources, cfg.Guards) < 1:

@@ -13,8 +13,9 @@
 // the moment at which it serves, which must not be sooner than D after its start,
 // unless guards may let it rejoin early. Guards run inside this process, or in
 // processes of their own that are killed and started again all the time, with the
-// memory that they left behind or without. Under "redlockctl supervise" there is no
-// fence: the server stays down for D; supervisors are killed too.
+// memory that they left behind or without. With "redlockctl node wait
+// --before-start" there is no fence: a server starts D after its end, by systemd's
+// ExecStartPre or the entrypoint of a container; a wait is killed, too.
 //
 // Without a guard, with a D that is too short, and where early rejoin looks for the
 // locks in the wrong place, the same campaign fails: that shows that it can.

@@ -3,19 +3,13 @@ package campaign
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
-	"path/filepath"
 	"strconv"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/serverinfo"
-	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 )
 
@@ -34,8 +28,8 @@ type master interface {
 // startMaster starts master number i, so that it serves.
 func (cfg *Config) startMaster(ctx context.Context, i int) (master, error) {
 	name := "n" + strconv.Itoa(i+1)
-	if cfg.Guarding == Supervised {
-		return cfg.startSupervised(ctx, name, uint64(i))
+	if cfg.Guarding == Delayed {
+		return cfg.startDelayed(ctx, i)
 	}
 	var args []string
 	serve := []any{"CONFIG", "SET", "min-replicas-to-write", "0"}
@@ -113,75 +107,4 @@ func accepted(info string) int {
 		return 1 // it counts something
 	}
 	return int(calls)
-}
-
-// supervised is a server under "redlockctl supervise".
-type supervised struct {
-	node *redlock.Node
-	rand *rand.Rand
-	*program
-	stop  context.CancelFunc
-	ended sync.WaitGroup
-}
-
-func (cfg *Config) startSupervised(ctx context.Context, name string, i uint64) (*supervised, error) {
-	port, err := lab.FreePort()
-	if err != nil {
-		return nil, err
-	}
-	node, err := redlock.NewNode(name, &redis.Options{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
-	if err != nil {
-		return nil, err
-	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &supervised{node: node, rand: rand.New(rand.NewPCG(cfg.Seed, i+200)), stop: stop, program: &program{
-		argv: []string{cfg.Redlockctl, "supervise", "--node", name, "--max-ttl", maxTTLOf(cfg.waits()).String(), "--state-dir", filepath.Join(cfg.Dir, "supervise"), "--new",
-			"--", cfg.RedisServer, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", cfg.Dir},
-		log: filepath.Join(cfg.Dir, name+".log"), mayEnd: true, // where what its predecessor started has not ended yet
-	}}
-	s.ended.Go(func() { _ = s.run(running) })
-	for end := time.Now().Add(10 * time.Second); s.pid(ctx) == 0; _ = sleep.For(ctx, watchEvery) {
-		if time.Now().After(end) {
-			s.end()
-			return nil, fmt.Errorf("%s does not start under its supervisor: see %s", name, s.log)
-		}
-	}
-	return s, nil
-}
-
-func (s *supervised) Node() *redlock.Node { return s.node }
-
-func (s *supervised) end() {
-	s.stop()
-	s.ended.Wait()
-}
-
-// pid is that of the server, by its own word; 0 if it does not answer.
-func (s *supervised) pid(ctx context.Context) int {
-	c := s.node.OneConnection(watchTimeout)
-	defer c.Close()
-	pid, _ := serverinfo.Number(c.Info(ctx, "server").Val(), "process_id")
-	return int(pid)
-}
-
-// crash kills the server, or its supervisor and the server with it.
-func (s *supervised) crash(ctx context.Context) (lost time.Time, err error) {
-	pid := s.pid(ctx)
-	if pid > 0 {
-		lost = time.Now()
-	}
-	if pid > 0 && s.rand.IntN(4) > 0 {
-		err = syscall.Kill(pid, syscall.SIGKILL)
-	} else {
-		s.kill()
-	}
-	for pid > 0 && err == nil && s.pid(ctx) == pid {
-		_ = sleep.For(ctx, watchEvery) // it is about to end
-	}
-	return lost, err
-}
-
-// watch asks whether anybody listens: an incarnation that does serves.
-func (s *supervised) watch() (func(context.Context) (bool, int, bool), func()) {
-	return func(ctx context.Context) (bool, int, bool) { return s.pid(ctx) > 0, 0, true }, func() {}
 }

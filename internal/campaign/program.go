@@ -19,6 +19,7 @@ type program struct {
 	argv   []string
 	log    string       // the path of what it writes
 	before func() error // called before each start; may be nil
+	pre    []string     // a command that must succeed before each start; may be nil
 	// mayEnd: it may end by itself, which else is an error.
 	mayEnd bool
 
@@ -40,30 +41,48 @@ func (p *program) run(ctx context.Context) error {
 				return err
 			}
 		}
-		cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
-		cmd.Stdout, cmd.Stderr = log, log
-		ended, err := child.Start(cmd, func() { _ = cmd.Wait() })
+		if p.pre != nil {
+			if state, err := p.once(ctx, p.pre, log); err != nil {
+				return err
+			} else if !state.Success() {
+				continue
+			}
+		}
+		state, err := p.once(ctx, p.argv, log)
 		if err != nil {
 			return err
 		}
-		p.mu.Lock()
-		p.cmd = cmd
-		p.mu.Unlock()
-		<-ended
-		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ctx.Err() == nil && !p.mayEnd && ok && !status.Signaled() {
+		if status, ok := state.Sys().(syscall.WaitStatus); ctx.Err() == nil && !p.mayEnd && ok && !status.Signaled() {
 			return fmt.Errorf("%s has ended by itself: see %s", p.argv[1], p.log)
 		}
 	}
 	return nil
 }
 
-// kill kills it, if it runs.
-func (p *program) kill() {
+// once runs a command to its end.
+func (p *program) once(ctx context.Context, argv []string, log *os.File) (*os.ProcessState, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	ended, err := child.Start(cmd, func() { _ = cmd.Wait() })
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.cmd = cmd
+	p.mu.Unlock()
+	<-ended
+	return cmd.ProcessState, nil
+}
+
+// kill kills it, and reports whether it ran.
+func (p *program) kill() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd != nil && p.cmd.Process.Kill() == nil {
-		p.kills++
+	if p.cmd == nil || p.cmd.Process.Kill() != nil {
+		return false
 	}
+	p.kills++
+	return true
 }
 
 func (p *program) killed() int {

@@ -14,7 +14,8 @@ type Report struct {
 	Grants     int
 	Kills      int // of masters
 	Voters     int // of which they had just voted
-	GuardKills int // of guards, or supervisors
+	GuardKills int // of guards
+	WaitKills  int // while a server waited for its start
 	Rejoins
 	Violations []Violation // two believers of one lock
 }
@@ -31,7 +32,7 @@ func (r *Report) Print(w io.Writer) {
 	for i, f := range r.Faults[:min(most, len(r.Faults))] {
 		fmt.Fprintf(w, "FAULT      %d of %d: %s\n", i+1, len(r.Faults), f)
 	}
-	who := [...]string{"with guard", "with a guard that is killed", "supervised", "WITHOUT GUARD"}[r.Guarding]
+	who := [...]string{"with guard", "with a guard that is killed", "node wait --before-start", "WITHOUT GUARD"}[r.Guarding]
 	if r.ACL {
 		who += ", fence acl"
 	}
@@ -42,7 +43,10 @@ func (r *Report) Print(w io.Writer) {
 		who, r.Nodes, r.Clients, r.Resources, r.MaxTTL, r.Delay, r.Seed, r.Took.Round(10*time.Millisecond))
 	fmt.Fprintf(w, "  masters killed                     %6d   (%d had just voted)\n", r.Kills, r.Voters)
 	if r.GuardKills > 0 {
-		fmt.Fprintf(w, "  guards or supervisors killed       %6d\n", r.GuardKills)
+		fmt.Fprintf(w, "  guards killed                      %6d\n", r.GuardKills)
+	}
+	if r.Guarding == Delayed {
+		fmt.Fprintf(w, "  waits killed                       %6d\n", r.WaitKills)
 	}
 	fmt.Fprintf(w, "  grants                             %6d\n", r.Grants)
 	fmt.Fprintf(w, "  locks held by two                  %6d\n", len(r.Violations))

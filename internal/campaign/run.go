@@ -27,7 +27,7 @@ type campaign struct {
 	nodes   []*redlock.Node
 	lock    []*redlock.Client
 
-	programs      []*program // guards or supervisors
+	programs      []*program // guards
 	kills, voters int
 	watchers      sync.WaitGroup
 }
@@ -35,6 +35,16 @@ type campaign struct {
 func (r *campaign) guardKills() (n int) {
 	for _, p := range r.programs {
 		n += p.killed()
+	}
+	return n
+}
+
+// waitKills is how often a server's wait for its start was killed.
+func (r *campaign) waitKills() (n int) {
+	for _, m := range r.masters {
+		if d, ok := m.(*delayed); ok {
+			n += d.waitKills
+		}
 	}
 	return n
 }

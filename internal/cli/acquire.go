@@ -29,13 +29,13 @@ each node said. Nothing extends it: it ends when its TTL expires, unless
 extend is called before. The token is the proof of ownership: keep it for extend
 and release.
 
-With several names it takes all locks or none, in one order whatever the order of the
-names, so that two who do so do not wait for each other for ever.
+With several names it takes all locks or none, always in the same order, so two
+commands cannot deadlock.
 
 With --keep it is extended until redlockctl is interrupted, and released then; with
---for 10m also when that time has passed. What becomes of it meanwhile is told on standard
-error. Ctrl-Z does not stop it: nothing would extend the lock. Exit code 5 when it was
-lost. "run" does the same around a command.
+--for 10m also when that time has passed. Progress goes to standard error. Ctrl-Z does
+not stop it: nothing would extend the lock. Exit code 5 if the lock was lost. "run" does
+the same around a command.
 
 Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 		Example:           "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json\nredlockctl acquire deploy --keep --for 10m --reason \"rolling update\"",
@@ -58,7 +58,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 	cmd.Flags().DurationVar(&opt.For, "for", 0, keepForUsage)
 	cmd.Flags().StringVar(&opt.Reason, "reason", "", "why, for the audit log")
 	cmd.Flags().BoolVar(&opt.Fencing, "fencing", false, "draw a fencing token too: a number that grows with each grant")
-	cmd.Flags().DurationVar(&opt.Wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
+	cmd.Flags().DurationVar(&opt.Wait, "wait", 0, "how long to keep trying (0: [redlock] retries attempts)")
 	return cmd
 }
 

@@ -53,7 +53,7 @@ func (f auditFilter) match(e audit.Entry) bool {
 		return false
 	case f.resource != "" && e.Target != f.resource && safetext.Escape(e.Target) != f.resource:
 		return false
-	case f.act != "" && !strings.EqualFold(audit.PresentAct(e.Act), audit.PresentAct(f.act)):
+	case f.act != "" && !strings.EqualFold(e.Act, f.act):
 		return false
 	case f.cluster != "" && e.Cluster != f.cluster:
 		return false
@@ -120,7 +120,7 @@ redlockctl audit show --act force-release -o jsonl`,
 	fl.StringVar(&f.act, "act", "", "only exactly this action: acquire, release, revoke, force-release, node cordon, run, …")
 	fl.StringVar(&terms, "filter", "", "only what these terms choose: a part of what is told, actor:PART, act:PART, phase:failed, …")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeAuditFilter)
-	fl.IntVar(&last, "last", 0, "only so many lines, the latest (0: all)")
+	fl.IntVar(&last, "last", 0, "at most this number of lines, the latest (0: all)")
 	tok.Add(cmd)
 	return cmd
 }
@@ -162,19 +162,17 @@ func (a *commandLine) auditVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [FILE...]",
 		Short: "Check the audit log for tampering",
-		Long: `Each line of the log has the SHA-256 of the line before, and the end of this chain
-stands in a file beside it (".head"). So it is seen when a line was changed,
-inserted, moved or removed, and when the end is missing. Exit code 0 when the chain
-is intact, 1 when it is broken; the lines are named.
+		Long: `Each line of the log has the SHA-256 of the line before, and the last hash is in a
+file beside it (".head"). This reveals lines that were changed, inserted, moved or
+removed, and a missing end. Exit code 0 if the chain is intact, 1 if it is broken; the
+lines are named.
 
-What it cannot prove: whoever may write both files can compute the chain anew. Note
-the hash that is printed somewhere else, and give it to a later run by --contains:
-then everything up to that line is what it was. Lines from before there was a chain
-are protected from its first line on. A half line that a crash left behind breaks
-nothing.
+Anyone who can write both files can forge a new chain. Note the printed hash somewhere
+else and pass it to a later run with --contains: that proves that everything up to that
+line is unchanged. An incomplete line after a crash does not break the chain.
 
-Where the log is rotated, name all files, the oldest first; or say --rotated if the
-older ones are gone, and with them what they could prove.`,
+If the log was rotated, name all files, the oldest first, or use --rotated if the older
+ones are gone.`,
 		Example: `redlockctl audit verify
 redlockctl audit verify audit.jsonl.1 audit.jsonl
 redlockctl audit verify --contains 5f70bf18a0860070`,
@@ -216,11 +214,6 @@ func (a *commandLine) printVerified(path string, r audit.Report) error {
 		fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(path), a.Paint(word, tone))
 		if r.Links > 0 {
 			fmt.Fprintf(a.Out, "%s in the chain, numbers %d to %d\n", view.Plural(r.Links, "line"), r.First, r.Last)
-		}
-		if r.Before > 0 {
-			fmt.Fprintf(a.Out, "%s from before it\n", view.Plural(r.Before, "line"))
-		}
-		if r.Links > 0 {
 			fmt.Fprintf(a.Out, "number %d has the hash %s\n", r.Last, r.Head)
 		}
 		for _, b := range r.Broken {

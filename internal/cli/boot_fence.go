@@ -45,8 +45,8 @@ func (a *commandLine) bootFenceCommand() *cobra.Command {
 		Long: `Prints what starts a server fenced: it then refuses to vote from the first moment
 of its process on, until a guard lets it rejoin. Two forms survive any number of
 CONFIG REWRITE: options on the command line, ready to paste with the real
-ExecStart where it can be seen, and anchors, the same lines in the server's file
-before an include that comes last. Nothing is changed.
+ExecStart if it is known, and anchors: the same lines in the server's file before an
+include that comes last. Nothing is changed.
 
 --verify says whether a restart would start fenced, in which form, and what to do
 if not. The server's settings cannot tell, since they are those of the present;

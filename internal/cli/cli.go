@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -115,7 +114,7 @@ func (a *commandLine) rootCommand() *cobra.Command {
 		Short: "Operations console for Redis locks held by the Redlock algorithm",
 		Long: `redlockctl watches the masters that hold Redlock locks, shows each lock on each
 of them, takes and releases locks by hand, and keeps a crashed master out of the
-quorum until no lock that it may have forgotten can still be believed in.
+quorum until every lock that it may have forgotten has expired.
 
 Without a command it opens the console on the masters of the configuration,
 and runs a restart guard in it unless another guard already watches them: the
@@ -176,24 +175,12 @@ redlockctl locks`,
 }
 
 func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
-	if err := flags.RunsOn(cmd, runtime.GOOS); err != nil {
-		return err
-	}
 	if err := flags.NoneNegative(cmd); err != nil {
 		return err
 	}
 	words := flags.OutputsOf(cmd)
 	if !slices.Contains(words, a.Output) {
 		return fmt.Errorf("--output %q: it is %s", a.Output, flags.Either(words))
-	}
-	switch a.jsonSchema {
-	case "v2":
-	case "v1":
-		if a.Output == "json" || a.Output == "jsonl" {
-			a.InV1()
-		}
-	default:
-		return fmt.Errorf("--json-schema %q: it is v2 or v1", a.jsonSchema)
 	}
 	if cmd.Root().PersistentFlags().Changed("nodes") && len(a.named.Nodes) == 0 { // an empty variable must not mean another cluster
 		return errors.New("--nodes names no master")
@@ -204,10 +191,9 @@ func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
 func (a *commandLine) addFlags(root *cobra.Command) {
 	pf := root.PersistentFlags()
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
-	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER); the name of that of --nodes")
+	pf.StringVar(&a.cluster, "cluster", "", "cluster of the configuration, if it has several (also $REDLOCKCTL_CLUSTER); with --nodes, the cluster's name")
 	a.nodeFlags(pf)
 	pf.StringVarP(&a.Output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
-	pf.StringVar(&a.jsonSchema, "json-schema", "v2", "of JSON: v2, or v1 with its older words, for one release")
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every action that changes anything")
 	pf.BoolVar(&a.NoColor, "no-color", false, "no colours (also $NO_COLOR)")
 	pf.BoolVar(&a.ASCII, "ascii", false, "ASCII characters only")
@@ -218,21 +204,16 @@ func (a *commandLine) addFlags(root *cobra.Command) {
 }
 
 func (a *commandLine) addCommands(root *cobra.Command) {
-	const (
-		needsServers = "redis-server processes"
-		needsGroups  = "process groups and signals"
-		needsOwners  = "a state directory with owner and mode"
-	)
-	node, guard := a.nodeCommand(), flags.OnUnix(a.guardCommand(), needsOwners)
+	node, guard := a.nodeCommand(), a.guardCommand()
 	node.AddCommand(a.waitCommand(), a.bootFenceCommand())
 	guard.AddCommand(a.guardStatusCommand())
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(),
-		flags.GroupOf("lab", "Real masters on this machine, to try things out on", flags.OnUnix(a.labUpCommand(), needsServers), flags.OnUnix(a.labDownCommand(), needsServers)),
+		flags.GroupOf("lab", "Real masters on this machine, to try things out on", a.labUpCommand(), a.labDownCommand()),
 		flags.GroupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
-		flags.OnUnix(a.superviseCommand(), needsGroups), flags.OnUnix(a.runCommand(), needsGroups),
+		a.runCommand(),
 		node, guard,
 		flags.GroupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
 		flags.GroupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),

@@ -33,9 +33,9 @@ func (a *commandLine) clustersStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "A row for each cluster: verdict, serving, locks, worst finding, guards, D",
 		Long: `Looks at all clusters of the configuration at the same time and prints a row for
-each. A cluster that does not answer costs its own row and holds up no other: after
-3 seconds (--timeout) what is known is printed, and ≥ stands before a number of locks
-that may be more. With -o wide also why the verdict is not safe. "redlockctl --cluster
+each. A cluster that does not answer does not delay the others: after 3 seconds
+(--timeout) what is known is printed, and ≥ marks a count that is not complete. With
+-o wide it also says why the verdict is not safe. "redlockctl --cluster
 NAME status" looks at one.
 
 Exit code 4 when a cluster has no quorum, else 7 when not everything could be read in
@@ -59,7 +59,7 @@ time, else 0. With --watch it is 0. In the console the page is :clusters.`,
 			return a.fleet(ctx, app.NewFleet(set), &again, &as)
 		}),
 	}), view.Heads(view.ClusterColumns()))
-	cmd.Flags().Lookup("timeout").Usage = "look for so long at most, and show what is known then; default 3s"
+	cmd.Flags().Lookup("timeout").Usage = "after this time, show what is known; default 3s"
 	return cmd
 }
 

@@ -26,7 +26,6 @@ type commandLine struct {
 	askPassword bool
 	password    string // as it was typed
 	cluster     string
-	jsonSchema  string // v2 or v1
 	readOnly    bool
 
 	// began is set when a command's own code starts: an error before that is one

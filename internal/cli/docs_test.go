@@ -390,3 +390,37 @@ func TestGuardUnit(t *testing.T) {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }
+
+// systemd takes the drop-in that delays a start, and does not give up before D.
+func TestWaitDropIn(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(house, "deploy/systemd/redis-server.service.d/redlockctl-wait.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"ExecStartPre=+/usr/bin/redlockctl node wait n1 --before-start", "TimeoutStartSec=10min", "Restart=always", "StartLimitIntervalSec=0"} {
+		if !strings.Contains(string(text), "\n"+line+"\n") {
+			t.Errorf("%s is missing", line)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze to verify the drop-in with")
+	}
+	dir := t.TempDir()
+	unit := filepath.Join(dir, "redis-server.service")
+	if err := os.Mkdir(unit+".d", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		unit: "[Service]\nType=notify\nExecStart=/bin/true\n",
+		// It looks for the program: give it one that is there.
+		unit + ".d/redlockctl-wait.conf": strings.ReplaceAll(string(text), "/usr/bin/redlockctl", "/bin/sh"),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), "redlockctl-wait") {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}

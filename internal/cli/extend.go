@@ -20,13 +20,13 @@ func (a *commandLine) extendCommand() *cobra.Command {
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "extend NAME",
 		Short: "Extend a lock by its token: set its TTL again",
-		Long: `Sets the TTL of the lock NAME anew on every node that still holds the token. A
-copy that is missing is not made again.
+		Long: `Sets the TTL of the lock NAME on every node that still has a copy with the token. It
+does not restore missing copies.
 
-With --keep that goes on until redlockctl is interrupted or --for has passed; then the
-lock runs out by itself, unless it is released. The first extension is in the audit log.
+With --keep it extends the lock until redlockctl is interrupted or --for has passed;
+then the lock expires, unless it is released. The first extension is in the audit log.
 
-Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
+Exit code 5 if the token no longer has a quorum: the lock is lost.`,
 		Example:           "redlockctl extend job:1 --token-file job.token --ttl 20s",
 		Args:              flags.OneName("lock"),
 		ValidArgsFunction: firstArgument(a.completeLocks, cobra.ShellCompDirectiveNoFileComp),

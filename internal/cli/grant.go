@@ -29,7 +29,7 @@ type grantJSON struct {
 	Nodes        []view.ResultDoc `json:"nodes"`
 }
 
-const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl where that is less)"
+const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl if that is shorter)"
 
 func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.Operator, lock *redlock.Lock) error {
 	results := op.Standing(ctx, lock)
@@ -104,7 +104,7 @@ func (a *commandLine) keepOptions(name string) redlock.KeepOptions {
 	}}
 }
 
-const keepForUsage = "with --keep: for so long (0: until interrupted)"
+const keepForUsage = "with --keep: for how long (0: until interrupted)"
 
 // keepsFor is an error where --for is not for this command line.
 func keepsFor(keep bool, span time.Duration) error {

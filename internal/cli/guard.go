@@ -18,15 +18,14 @@ func (a *commandLine) guardCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Run the restart guard without a screen",
-		Long: `Watches every master. One that has restarted, or has lost its locks in another
-way, may have forgotten votes: it stays fenced until no lock that it may have
-forgotten can still be believed in (the delay D after it was first seen again),
-and rejoins then. A master whose fence is "none" is only watched. Each event
-is a line on standard error.
+		Long: `Watches every master. A master that restarted or lost its locks in another way stays
+fenced for the delay D after it was first seen again, until every lock that it may have
+forgotten has expired. Then it rejoins. A master whose fence is "none" is only watched.
+Each event is a line on standard error.
 
-It runs until SIGINT or SIGTERM, and removes no fence on its way out. SIGHUP reads
-the configuration again; one that is invalid is refused, and the old one stays. A
-node that waits never waits for less because of it.
+It runs until SIGINT or SIGTERM, and leaves fences in place when it exits. SIGHUP reloads
+the configuration; if the new one is invalid, the old one stays. A reload never shortens
+a running wait.
 
 What it must not forget is kept in [guard] state_dir, which one guard at a time
 may use (exit code 6). Each fence and rejoin goes into the audit log too, as

@@ -44,11 +44,11 @@ last start started fenced. Below are the fences and rejoins of the audit log, by
 guards and by people, the latest last.
 
 The guards that run are named, on whatever host and with whatever state directory:
-they announce themselves on the nodes. If none runs, no fenced node rejoins, and this
-is said. The memory of a guard on another machine, or of another user, cannot be read
-from here: run this command there as that user, or ask the guard by --url, if it runs
-with --listen; with --web-config it may want a user, whose password stands in a file
-or in $REDLOCKCTL_URL_PASSWORD.
+they announce themselves on the nodes. If none runs, the output says that no fenced node
+rejoins. The memory of a guard on another machine, or of another user, cannot be read
+from here: run this command there as that user, or ask the guard with --url if it runs
+with --listen. With --web-config it may require a user; its password comes from a file
+or from $REDLOCKCTL_URL_PASSWORD.
 
 Exit code 4 when there is no quorum.`,
 		Example: "redlockctl guard status --watch\nredlockctl guard status --url http://127.0.0.1:9622\nredlockctl guard status -o json | jq '.nodes[] | select(.rejoin_ms)'",
@@ -161,7 +161,7 @@ type asking struct{ url, ca, passwordFile string }
 
 func (k *asking) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.url, "url", "", "ask the guard that listens there too, such as http://127.0.0.1:9622 or https://USER@HOST:9622")
-	cmd.Flags().StringVar(&k.ca, "url-ca", "", "with --url: a file (PEM) of who vouches for its certificate")
+	cmd.Flags().StringVar(&k.ca, "url-ca", "", "with --url: CA certificate file (PEM)")
 	cmd.Flags().StringVar(&k.passwordFile, "url-password-file", "", "with --url: a file (mode 0600) that holds the password of its user (default $"+config.URLPasswordVariable+")")
 }
 

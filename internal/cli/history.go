@@ -53,14 +53,14 @@ func (a *commandLine) historyCommand() *cobra.Command {
 		Short: "What happened to a lock, a node, or the cluster",
 		Long: `Reads what the guard's daemon or the console has recorded; no master is contacted.
 
-With a LOCK, each holder that it had: from when to when, how often it was extended, how
-it ended, and by the beginning of the token's SHA-256 which one it was (as in the audit
-log); who it was, where the token tells. OVERLAP stands where one began before the one
-before it had ended, or would have expired if it was force-released: two may have
-believed that they held it. Behind that, the events of the lock.
+With a LOCK it lists each holder: from when to when, how often it extended the lock, how
+its grant ended, the beginning of the token's SHA-256 (as in the audit log), and who it
+was, if the token says so. OVERLAP: a grant began before the previous one ended, or would
+have expired if it was force-released, so two clients may have relied on the lock. The
+events of the lock follow.
 
-With --node, the states and events of that node; else those of the cluster: its verdict,
-nodes, restarts, findings that began and were cleared, what operators did.
+With --node it lists the states and events of that node. Without either, it lists those
+of the cluster: verdict, nodes, restarts, findings, what operators did.
 
 A moment is written "03:12" (the last one), "yesterday 03:12", "2026-01-31 15:04", RFC 3339
 or "2h ago". What is recorded is kept for a week unless the configuration says otherwise.
@@ -68,9 +68,9 @@ or "2h ago". What is recorded is kept for a week unless the configuration says o
 A filter chooses events (that of watch and locks chooses locks) by its terms, all of which
 must hold: a part of what is told, * globs, ~regular expressions, kind:PART, node:NAME,
 lock:PART, age<1h; with | between values one of them (kind:restart|fenced), with ! before a
-term the opposite. The holders of a LOCK are all told.
+term the opposite. All holders of LOCK are listed.
 
---columns, --sort and -o csv are about the holders where a LOCK is named, else about the
+--columns, --sort and -o csv apply to the holders if a LOCK is named, otherwise to the
 events.`,
 		Args:              flags.OptionalName("lock"),
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -128,7 +128,7 @@ func TestEnvelope(t *testing.T) {
 		if err := printer.JSON(&page, doc.kind, doc.body); err != nil {
 			t.Fatal(err)
 		}
-		want := `{"schema":"redlockctl/v2","kind":"` + doc.kind + `"`
+		want := `{"schema":"redlockctl/v1","kind":"` + doc.kind + `"`
 		if !strings.HasPrefix(line.String(), want) || strings.Count(line.String(), "\n") != 1 {
 			t.Errorf("%T: %s", doc.body, line.String())
 		}

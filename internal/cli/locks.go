@@ -42,13 +42,13 @@ func (a *commandLine) locksCommand() *cobra.Command {
 is the remaining TTL of the copy there: - no copy, lost a copy that a restart or a
 wipe took, ? the node does not answer (~ its copy as last seen), … it answers but
 could not be read to the end, ' another token than the holder's, which COPIES counts
-behind a +; a copy that never expires says so, and a value that is no lock is named
-by its type. ENDS is until when the holder can rely on the lock, MARGIN how many more
-nodes with a copy may be lost while it can extend it, and WHO CAN GET IN (-o wide)
-when another client can get it before that.
-LIBRARY is the one whose locks look so, where another than this program is
-known, with what the lock tells: that it is several keys, or ends by its value
-and not by a TTL. JSON has more: owner, time of creation, what to know before
+after a +; a copy without a TTL says so, and a value that is not a lock shows its type.
+ENDS is until when the holder can rely on the lock, MARGIN how many more copies it may
+lose and still extend it, and WHO CAN GET IN (-o wide) when another client can get it
+before that.
+LIBRARY is the library that probably made the lock, and whether the lock consists of
+several keys or ends by its value and not by a TTL. JSON has more: owner, time of
+creation, what to know before
 the lock is removed. --columns chooses columns, --sort sorts by one; with -o csv
 the columns are the fields of JSON that say the same, with all digits.
 
@@ -70,10 +70,10 @@ until then.
 Exit code 4 if fewer than a quorum of the nodes answer, so that locks may be missing;
 what is known is printed all the same. With --watch it is 0.
 
-All keys of all nodes are read, however long that takes: a lock that is named by its
-name alone, and where the filter fixes a part of the names only those. What
---timeout cuts off is said on standard error and in JSON ("complete": false, and
-which nodes), and the exit code is 7. With -o jsonl each lock is a line.`,
+It reads all keys of all nodes, however long that takes; for a named lock only its keys,
+and with a filter on the name only matching keys. If --timeout expires, standard error
+and JSON ("complete": false, and which nodes) list what is missing, and the exit code is
+7. With -o jsonl each lock is a line.`,
 		Args:              flags.OptionalName("lock"),
 		ValidArgsFunction: firstArgument(a.completeLocks, cobra.ShellCompDirectiveNoFileComp),
 		Example: `redlockctl locks --filter "state:orphaned lib:redsync"

@@ -59,7 +59,7 @@ func (l *live) add(cmd *cobra.Command) *cobra.Command {
 	f.DurationVar(&l.every, "watch", 0, "repeat every two seconds, or as --watch=INTERVAL says, until interrupted")
 	f.Lookup("watch").NoOptDefVal = defaultWatch.String()
 	l.set = func() bool { return f.Changed("watch") }
-	f.DurationVar(&l.most, "timeout", 0, "look for so long at most, and show what is known then: exit code 7 if that is not all; default: until all keys have been read")
+	f.DurationVar(&l.most, "timeout", 0, "after this time, show what is known, with exit code 7 if something is missing; default: until all keys have been read")
 	return flags.Outputs(cmd, "table", "wide", "json", "jsonl")
 }
 

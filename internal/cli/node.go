@@ -15,30 +15,12 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 )
 
 func (a *commandLine) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "node", Short: "Cordon a master, let it rejoin, or wait for it; make it start fenced", RunE: flags.Group, Args: cobra.ArbitraryArgs}
-	cordon := func() *cobra.Command { return a.nodeActCommand(nodeCordon) }
-	rejoin := func() *cobra.Command { return a.rejoinable(a.nodeActCommand(nodeRejoin)) }
-	cmd.AddCommand(cordon(), a.nodeActCommand(nodeUncordon), a.drainCommand(), rejoin(),
-		a.former("hold", "cordon", cordon()), a.former("fence", "cordon", cordon()), a.former("open", "rejoin --now", rejoin()))
-	return cmd
-}
-
-// former is a command under the name that it had before, for one release. It is not
-// listed, and says its present name on standard error.
-func (a *commandLine) former(name, now string, cmd *cobra.Command) *cobra.Command {
-	_, args, _ := strings.Cut(cmd.Use, " ")
-	run := cmd.RunE
-	cmd.Use, cmd.Hidden = name+" "+args, true
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.Note("\"node %s\" is now \"node %s\"", name, now)
-		if f := cmd.Flags().Lookup("now"); f != nil && !cmd.Flags().Changed("new-cluster") {
-			_ = f.Value.Set("true")
-		}
-		return run(cmd, args)
-	}
+	cmd.AddCommand(a.nodeActCommand(nodeCordon), a.nodeActCommand(nodeUncordon), a.drainCommand(), a.rejoinable(a.nodeActCommand(nodeRejoin)))
 	return cmd
 }
 
@@ -89,10 +71,9 @@ func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
 		Short: act.short,
 		Long: act.long + `
 
-Without --yes the effect is shown and the name must be typed; where nobody can be
-asked, the action is refused with exit code 6. Intent and outcome are written to the
-audit log. Several names are done one by one, each by itself: one that fails does
-not hold up the others.`,
+Without --yes it shows the effect and asks you to type the name; without a terminal the
+action is refused with exit code 6. Intent and outcome are written to the audit log.
+Names are processed one at a time; a failure does not stop the rest.`,
 		Example:           fmt.Sprintf(`redlockctl node %s n2 --reason "kernel update" --yes`, act.verb),
 		Args:              flags.SeveralNames("node"),
 		ValidArgsFunction: a.completeNodes,
@@ -178,12 +159,12 @@ func (a *commandLine) rejoinable(cmd *cobra.Command) *cobra.Command {
 	cmd.Example = `redlockctl node rejoin --now n2 --reason "its guard is gone, D has passed" --yes`
 	cmd.Long += `
 
---new-cluster lets all nodes of a cluster serve that was never in use, which start
-fenced in their very first incarnation, without waiting for D. It wants the name of the
-cluster typed, or --cluster NAME with --yes. It is refused, and D must be waited
-out, unless every node answers, is a fenced master that has not served since it
-started, and has no key under the lock patterns, and no guard has known any
-of them to serve or to restart.`
+--new-cluster lets the nodes of a new, never used cluster serve without waiting for D. It
+asks you to type the cluster's name, or needs --cluster NAME with --yes. It is refused,
+and you must wait for D, unless every node answers, is a fenced master that has not
+served since it started, and has no key that matches the lock patterns; and a guard
+announces itself on each node, and no guard has seen any of them serve or restart. So
+start the guards first.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if fresh {
 			return flags.NoArgs(cmd, args)
@@ -227,22 +208,29 @@ func (a *commandLine) startNewCluster(ctx context.Context, reason string, yes bo
 		return nil
 	}, func(cfg *config.Config, op *operator.Operator) error {
 		memory, err := app.Remembered(cfg)
-		if err == nil {
-			err = op.CheckNewCluster(ctx, memory, cfg.Cluster.LockPatterns)
-		} else {
-			err = fmt.Errorf("%w: this is no new cluster: %w", operator.ErrRefused, err)
-		}
 		if err != nil {
-			return fmt.Errorf("%w; a guard lets its nodes rejoin %s after it has met them", err, cfg.Guard.Delay)
+			return fmt.Errorf("%w: it cannot be told that this is a new cluster: %w", operator.ErrRefused, err)
+		}
+		asked, err := op.CheckNewCluster(ctx, memory, cfg.Cluster.LockPatterns, cfg.Guard.Delay, false)
+		if err != nil {
+			return err
 		}
 		if !yes {
 			err := a.confirm(ctx, cfg.Cluster.Name, func(w io.Writer) error {
-				fmt.Fprintf(w, "Cluster %s: %s will vote at once. If one of them was in use before, and lost its\ndata less than %s ago, it may give away locks that are still held: TWO HOLDERS.\n",
-					safetext.Escape(cfg.Cluster.Name), strings.Join(app.NodeNames(cfg), ", "), cfg.Guard.Delay)
+				names := make([]string, len(asked))
+				for i, g := range asked {
+					names[i] = monitor.GuardName(g)
+				}
+				fmt.Fprintln(w, wrapped(fmt.Sprintf("Cluster %s: %s will vote at once.", safetext.Escape(cfg.Cluster.Name), strings.Join(app.NodeNames(cfg), ", "))))
+				fmt.Fprintln(w, wrapped("Checked: each is a fenced master that has not served since it started and has no lock; no node served or restarted since these guards know the cluster: "+strings.Join(names, ", ")+"."))
+				fmt.Fprintln(w, wrapped(fmt.Sprintf("Not known: what was before that. If a node was in use, and lost its data less than %s ago, it may give away locks that are still held: TWO HOLDERS.", cfg.Guard.Delay)))
 				return nil
 			})
 			if err != nil {
 				return err
+			}
+			if _, err = op.CheckNewCluster(ctx, memory, cfg.Cluster.LockPatterns, cfg.Guard.Delay, true); err != nil {
+				return err // it took its time
 			}
 		}
 		doc := newClusterJSON{Cluster: safetext.New(cfg.Cluster.Name)}

@@ -22,18 +22,20 @@ func (a *commandLine) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait NAME...",
 		Short: "Wait until masters serve, or until one may be started",
-		Long: `Waits until each of the nodes serves. Nothing is changed.
-If no guard runs, so that nothing lets a node rejoin, that is said at
-once on standard error, and the wait goes on: one may be started. Exit code 1, and
-what it is waiting for, when --timeout, which is for all of them, ends first.
+		Long: `Waits until each of the nodes serves. Nothing is changed. If no guard runs that could let
+a node rejoin, standard error says so at once, and the wait goes on: a guard may be
+started. If --timeout, which is for all nodes together, expires first, the exit code is 1
+and standard error says what is missing.
 
-With --before-start it waits for the delay D from now, while the server is down,
-so that it starts when the votes of its last incarnation have expired: for
-ExecStartPre= of a server that cannot start fenced (fence = "none"). systemd
-runs that after the former process has ended. TimeoutStartSec= must be longer than
-D. It is refused if something answers at the address.`,
+With --before-start it waits for the delay D while the server is down, so that the
+votes of the last incarnation have expired when the server starts. This is for a
+server that cannot start fenced (fence = "none"); it needs no rights on the server.
+Run it in front of each start, after the old process has ended: as ExecStartPre= of
+systemd, with a TimeoutStartSec= longer than D, or in the entrypoint of a container.
+It is refused if something answers at the address.`,
 		Example: `redlockctl node wait n2 --timeout 1m
-ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
+ExecStartPre=+/usr/bin/redlockctl node wait n2 --before-start
+redlockctl node wait n1 --before-start --nodes 127.0.0.1:6379 --max-ttl 30s && exec redis-server redis.conf`,
 		Args:              flags.SeveralNames("node"),
 		ValidArgsFunction: a.completeNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {

@@ -15,8 +15,8 @@ func (a *commandLine) releaseCommand() *cobra.Command {
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "release NAME",
 		Short: "Release a lock by its token",
-		Long: `Deletes the copies of the token on all nodes. A node that is down does not fail
-the release; its copy may remain until its TTL expires, and that is said.
+		Long: `Deletes the copies of the token on all nodes. A node that is down does not fail the
+release: its copy may remain until its TTL expires, and a message says so.
 
 Exit code 5 when no node holds the token.`,
 		Example:           "redlockctl release job:1 --token-file job.token",

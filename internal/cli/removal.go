@@ -67,18 +67,17 @@ func (a *commandLine) removalCommand(way removalCommand) *cobra.Command {
 		Short: way.short,
 		Long: way.long + `
 
-Where one lock is several keys that bear the same token, all of them go together;
-those of node-redlock and its kin are found by a look at all locks. --only-key
-takes the named key alone.
+If a lock consists of several keys with the same token, all of them are removed
+together; keys of node-redlock and similar libraries are found by reading all locks.
+--only-key removes only the named key.
 
-Without --yes the holder, the TTLs and the effect are shown, and the name must be
-typed; where nobody can be asked, the action is refused with exit code 6. Each node
-compares the token again when the action runs; with --token only copies of that
-token are touched. Intent and outcome are written to the audit log.
+Without --yes it shows the holder, the TTLs and the effect, and asks you to type the
+name; without a terminal the action is refused with exit code 6. Each node compares the
+token again when the action runs; with --token only copies of that token are touched.
+Intent and outcome are written to the audit log.
 
-Several names are done one by one, each by itself: one that fails does not
-hold up the others. The exit code is that of those that failed, 1 where they failed in
-different ways.`,
+Names are processed one at a time; a failure does not stop the rest. The exit code is
+that of the failures, or 1 if they differ.`,
 		Example:           way.example + "\nredlockctl " + verb + ` job:1 job:2 --reason "host job-7 burnt down" --yes -o jsonl`,
 		Args:              flags.SeveralNames("lock"),
 		ValidArgsFunction: a.completeLocks,

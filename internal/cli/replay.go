@@ -82,7 +82,7 @@ redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 			return a.printMoment(p)
 		}),
 	}, "table", "json", "jsonl")
-	cmd.Flags().StringVar(&at, "at", "now", "the moment; the record's first or last one where it does not reach it")
+	cmd.Flags().StringVar(&at, "at", "now", "the moment; if it is not in the record, the first or last one that is")
 	cmd.Flags().StringVar(&file, "file", "", "a record that was copied from elsewhere, in place of the configuration's")
 	return cmd
 }

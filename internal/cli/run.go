@@ -106,10 +106,10 @@ redlockctl run account:7 account:9 -- transfer`,
 	})
 	f := cmd.Flags()
 	f.DurationVar(&o.ttl, "ttl", 0, ttlUsage)
-	f.DurationVar(&o.Wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
-	f.DurationVar(&o.killAfter, "kill-after", 0, "from SIGTERM to SIGKILL when the lock is lost (default 5s, or a quarter of the TTL where that is less)")
+	f.DurationVar(&o.Wait, "wait", 0, "how long to keep trying (0: [redlock] retries attempts)")
+	f.DurationVar(&o.killAfter, "kill-after", 0, "from SIGTERM to SIGKILL when the lock is lost (default 5s, or a quarter of the TTL if that is shorter)")
 	f.BoolVar(&o.Fencing, "fencing", false, "draw a fencing token too: a number that grows with each grant")
-	f.IntVar(&o.extensions, "max-extensions", 0, "end the command when the lock was extended so often (0: no limit)")
+	f.IntVar(&o.extensions, "max-extensions", 0, "end the command after this number of extensions (0: no limit)")
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -338,7 +339,7 @@ func cmdServer(ts *testscript.TestScript, neg bool, args []string) {
 
 // config [KEY=VALUE...] [NODE.KEY=VALUE...]: writes config.toml for all servers
 // of the script, or where there are none for one that does not answer; KEY is one
-// of [cluster].
+// of [cluster], or first_contact.
 func cmdConfig(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: config [KEY=VALUE...] [NODE.KEY=VALUE...]")
@@ -346,12 +347,15 @@ func cmdConfig(ts *testscript.TestScript, neg bool, args []string) {
 	b := bedOf(ts)
 	cluster := map[string]string{"name": "test", "max_ttl": "30s"}
 	node := map[string][]string{}
+	contact := ""
 	for _, a := range args {
 		key, value, ok := strings.Cut(a, "=")
 		if !ok {
 			ts.Fatalf("%q is not KEY=VALUE", a)
 		}
-		if name, of, ok := strings.Cut(key, "."); ok {
+		if key == "first_contact" {
+			contact = value
+		} else if name, of, ok := strings.Cut(key, "."); ok {
 			node[name] = append(node[name], fmt.Sprintf("%s = %q", of, value))
 		} else {
 			cluster[key] = value
@@ -369,6 +373,8 @@ func cmdConfig(ts *testscript.TestScript, neg bool, args []string) {
 	// A busy machine is no reason to take a node for dead.
 	maxTTL := duration(ts, cluster["max_ttl"])
 	fmt.Fprintf(&w, "[redlock]\nnode_timeout = %q\n[monitor]\ntimeout = \"1s\"\n", min(time.Second, maxTTL/10))
+	// The servers were only just started.
+	fmt.Fprintf(&w, "[guard]\nfirst_contact = %q\n", cmp.Or(contact, "adopt-young"))
 	if len(b.servers) == 0 {
 		fmt.Fprint(&w, "\n[[nodes]]\nname = \"n1\"\naddr = \"127.0.0.1:1\"\n") // nobody is there
 	}

@@ -38,7 +38,7 @@ quorum again; if no guard runs, that nothing lets them rejoin.
 The verdict is the worst that holds: unavailable (no quorum serves), danger (two
 clients may hold one lock), degraded (not all masters serve), unprotected (a
 restart may give a vote twice: no guard is seen, or a boot fence is not verified),
-safe. What is missing is said behind it.
+safe. The line also says what is missing.
 
 The exit code says whether locks can be taken, not whether they are safe: 0 when a
 quorum of the masters serves, 4 when none does. With --watch it is 0. For one by

@@ -51,9 +51,8 @@ func (a *commandLine) watchCommand() *cobra.Command {
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "watch",
 		Short: "Events as they happen, a line for each, until interrupted",
-		Long: `Prints how things stand, and then a line for each event: what happens to locks,
-nodes, clocks and findings. Nothing is changed, and the masters feel it no more
-than the console.
+		Long: `Prints the present state, and then a line for each event of locks, nodes, clocks and
+findings. Nothing is changed, and it costs the masters no more than the console.
 
 --columns chooses columns; with -o csv they are fields of JSON, without the first line.
 
@@ -74,10 +73,10 @@ locks. The kinds:
             opened, finding closed; missed: "count" events could not be kept for
             a reader that was too slow
 
-Of the extensions of a lock the first is told, and then one in ten seconds, with
-how many there were. Who force-released or revoked a lock is told where the audit
-log of this machine has it; one that was taken from elsewhere is "released".
-Split and no TTL are told when they have lasted for a moment.
+The first extension of a lock is reported, then one every ten seconds with the number of
+extensions. The audit log of this machine says who force-released or revoked a lock; if
+that was done on another machine, the event is "released". Split and no TTL are reported
+when they have lasted for a moment.
 
 Further kinds may come. A filter chooses locks, by the terms of "redlockctl locks"
 (that of history chooses events); what concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,

@@ -71,7 +71,7 @@ the command that finds its process. How that is known is said with it:
   told       the token says so, as those of redlockctl and some libraries do
   inferred   each time the lock changes, the list of connections is read; who is
              active then and seldom at other times is likely the holder. An answer
-             needs p of 0.99 and 4 changes by this token; else there are candidates
+             needs p of 0.99 and 4 changes by this token; otherwise candidates are listed
   seen       with --monitor: a command with the lock's key and token was seen in the
              traffic of one node. That takes a third of the node's speed and shows
              all data: it needs --node and --reason, is in the audit log, ends at the

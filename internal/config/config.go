@@ -310,8 +310,11 @@ func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 	}
 	step := t.duration("clock_step", defaultClockStep, leastDuration)
 	g.ClockStep = step.Duration
-	if t.choice("first_contact", "adopt", "adopt", "fence") == "fence" {
+	switch t.choice("first_contact", "adopt", "adopt", "fence", "adopt-young") {
+	case "fence":
 		g.FirstContact = restartguard.Fence
+	case "adopt-young":
+		g.FirstContact = restartguard.AdoptYoung
 	}
 	margin := t.duration("delay_margin", restartguard.DefaultMargin, leastDuration)
 	// The default allowance is the least: locks are also taken by clients that do

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -42,9 +41,7 @@ func Find(flags []string, getenv func(string) string) (paths []string, source st
 	if dir := userDir(getenv, "XDG_CONFIG_HOME", ".config"); dir != "" {
 		places = append(places, filepath.Join(dir, "redlockctl", "config.toml"))
 	}
-	if runtime.GOOS != "windows" { // where anybody can make a directory \etc
-		places = append(places, "/etc/redlockctl/config.toml")
-	}
+	places = append(places, "/etc/redlockctl/config.toml")
 	for _, place := range places {
 		// One that is there and cannot be read must not be passed over in silence
 		// for another cluster's.
@@ -78,21 +75,10 @@ func fromVariable(value string) []string {
 }
 
 // userDir is a directory of the XDG base directory specification, which says
-// that a relative path in the variable is to be ignored; "" without a home. On Windows it
-// lies in the AppData of the user's profile.
+// that a relative path in the variable is to be ignored; "" without a home.
 func userDir(getenv func(string) string, variable, below string) string {
 	if dir := getenv(variable); filepath.IsAbs(dir) {
 		return dir
-	}
-	if runtime.GOOS == "windows" {
-		name := "LocalAppData"
-		if variable == "XDG_CONFIG_HOME" {
-			name = "AppData"
-		}
-		if dir := getenv(name); filepath.IsAbs(dir) {
-			return dir
-		}
-		return ""
 	}
 	if home := getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, below)

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 )
@@ -109,9 +109,6 @@ func othersMay(path string, getenv func(string) string) fs.FileMode {
 func private(path string, getenv func(string) string) (content []byte, why string) {
 	info, err := os.Stat(path)
 	switch {
-	case runtime.GOOS == "windows":
-		return nil, fmt.Sprintf("the file %q may be read by others: on Windows its mode does not tell; "+
-			"use password_command or password_env for a password, and no client certificate", path)
 	case err != nil:
 		return nil, fmt.Sprintf("the file %q cannot be read: %v", path, cause(err))
 	case !info.Mode().IsRegular():
@@ -141,7 +138,7 @@ func (f *configFile) ask(command string) (secret, why string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commandTime)
 	defer cancel()
-	cmd := shell(ctx, command)
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Stdin, cmd.Stderr, cmd.WaitDelay = os.Stdin, os.Stderr, time.Second
 	var out limited
 	cmd.Stdout = &out

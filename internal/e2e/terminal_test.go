@@ -39,7 +39,12 @@ func newCluster(t *testing.T, bin, maxTTL string) *cluster {
 	t.Helper()
 	c := &cluster{bin: bin, dir: t.TempDir(), servers: labtest.Servers(t, 5)}
 	c.config = filepath.Join(c.dir, "config.toml")
-	if err := os.WriteFile(c.config, fmt.Appendf(nil, "[cluster]\nname = \"e2e\"\nmax_ttl = %q\n%s", maxTTL, lab.Servers(c.servers).NodesConfig()), 0o600); err != nil {
+	ttl, err := time.ParseDuration(maxTTL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A busy machine is no reason to take a node for dead.
+	if err := os.WriteFile(c.config, fmt.Appendf(nil, "[cluster]\nname = \"e2e\"\nmax_ttl = %q\n[redlock]\nnode_timeout = %q\n[monitor]\ntimeout = \"1s\"\n[guard]\nfirst_contact = \"adopt-young\"\n%s", maxTTL, min(time.Second, ttl/10), lab.Servers(c.servers).NodesConfig()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return c

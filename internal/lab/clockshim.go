@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 	"unsafe"
 )
@@ -66,7 +67,7 @@ func (s *Server) UseClock(shim string) error {
 	}
 	// It stays mapped as long as this process: a server may be reading it at any
 	// time, and it is one page.
-	page, err := mapShared(f, size)
+	page, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map %s: %w", path, err)
 	}

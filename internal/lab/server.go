@@ -253,7 +253,7 @@ type clockSetting struct {
 }
 
 // Pause stops the process (SIGSTOP): it stays connected and does not answer.
-func (s *Server) Pause() error { return s.signal(sigStop) }
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
 
 // Resume continues a paused process.
-func (s *Server) Resume() error { return s.signal(sigContinue) }
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }

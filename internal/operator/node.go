@@ -2,11 +2,15 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/audit"
+	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -93,42 +97,43 @@ func (o *Operator) Already(ctx context.Context, node string, cordoned bool) bool
 	return is.Params.MinReplicas == 0 // with any other value it may refuse writes
 }
 
-// CheckNewCluster refuses a cluster that may have been in use: of which a node does not
-// answer, is no fenced master, was configured since it started, or has a key under one
-// of the patterns, or of which a guard remembers that a node served or restarted.
-// Nothing is changed. What it passes has no votes to forget.
-func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restartguard.Remembered, patterns []string) error {
-	for _, n := range o.locks.Nodes() {
-		m := memory[n.Name()]
-		if err := mayBeUsed(ctx, n, o.opt.Methods[n.Name()], m, patterns); err != nil {
-			return fmt.Errorf("%w: this is no new cluster: %w", ErrRefused, err)
+// listenFor is how long the guards of a new cluster are listened to: longer than one
+// takes to announce itself on a server that has just started.
+const listenFor = 3 * time.Second
+
+// CheckNewCluster refuses a cluster that may have been in use, by what the nodes show, what
+// the guard of this machine remembers, and what the guards announce that watch the nodes; see
+// [restartguard.FirstUse]. Nothing is changed. It returns the guards that it asked, and in an
+// error when the nodes would rejoin without it. again: they were listened to just now.
+func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restartguard.Remembered, patterns []string, delay time.Duration, again bool) (asked []announce.Guard, err error) {
+	until := time.Now().Add(listenFor)
+	for {
+		asked, err = o.askFirstUse(ctx, memory, patterns, delay)
+		over := again || !time.Now().Before(until)
+		if over || err != nil && !errors.Is(err, restartguard.ErrNoGuard) {
+			return asked, err
+		}
+		if err := sleep.For(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
-	return nil
 }
 
-func mayBeUsed(ctx context.Context, n *redlock.Node, method restartguard.Method, m restartguard.Remembered, patterns []string) error {
-	if m.Served || m.Incarnations > 1 {
-		return fmt.Errorf("a guard has known node %q before", n.Name())
+func (o *Operator) askFirstUse(ctx context.Context, memory map[string]restartguard.Remembered, patterns []string, delay time.Duration) (asked []announce.Guard, err error) {
+	for _, n := range o.locks.Nodes() {
+		f, err := restartguard.AskFirstUse(ctx, n, o.opt.Methods[n.Name()], memory[n.Name()], patterns)
+		if err != nil {
+			return nil, fmt.Errorf("%w: it cannot be told that this is a new cluster: %w", ErrRefused, err)
+		}
+		now := time.Now()
+		if from, why := f.MayVoteFrom(now, delay); from.After(now) {
+			return nil, fmt.Errorf("%w: this is no new cluster: %w; a guard lets its nodes rejoin %s after it has met them", ErrRefused, why, from.Sub(now))
+		}
+		for _, g := range f.Guards {
+			if !slices.ContainsFunc(asked, g.Same) {
+				asked = append(asked, g)
+			}
+		}
 	}
-	is, err := restartguard.Inspect(ctx, n, method)
-	if err != nil {
-		return err
-	}
-	fenced, cordoned := is.Fenced()
-	switch {
-	case is.Role != "master":
-		return fmt.Errorf("the role of node %q is %s", n.Name(), is.Role)
-	case cordoned:
-		return fmt.Errorf("node %q is cordoned by an operator", n.Name())
-	case !fenced:
-		return fmt.Errorf("node %q is neither fenced nor cordoned", n.Name())
-	case is.Configured:
-		return fmt.Errorf("node %q was configured since it started, so that it may have served", n.Name())
-	}
-	keys, err := restartguard.CountKeys(ctx, n, patterns)
-	if err == nil && keys > 0 {
-		err = fmt.Errorf("node %q holds keys under the lock patterns", n.Name())
-	}
-	return err
+	return asked, nil
 }

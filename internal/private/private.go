@@ -1,10 +1,7 @@
 // Package private opens and replaces files that nobody else may prepare or change:
-// the memory of a guard, the record of a supervisor, the audit log. Whoever can put
-// a symbolic link or a file of their own in such a place could have another file
-// overwritten, or make a node rejoin too early.
-//
-// On Windows modes tell nothing of that: there such files are only below the AppData of
-// the user's own profile.
+// the memory of a guard, the audit log. Whoever can put a symbolic link or a file of
+// their own in such a place could have another file overwritten, or make a node rejoin
+// too early.
 //
 // A directory may be reached by a link, as systemd's DynamicUser does it; the file
 // itself may not.
@@ -41,13 +38,7 @@ const (
 // [ErrUnsafe]; with [Group] one with the sticky bit is not, since files there are
 // safe from others.
 func Dir(path string, shared Shared) error {
-	if err := keeps(path); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
-	if err := keeps(path); err != nil { // now that it is there
 		return err
 	}
 	info, err := os.Stat(path)
@@ -114,9 +105,6 @@ const temporary = ".tmp"
 // Replace replaces a file as a whole, with mode 0600: at any moment, also after a
 // loss of power, there is the old one or the new one.
 func Replace(path string, b []byte) error {
-	if err := keeps(filepath.Dir(path)); err != nil {
-		return err
-	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
 	if err != nil {
 		return err
@@ -145,4 +133,66 @@ func Sweep(path string) {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
+}
+
+// open opens a file, no symbolic link, and does not wait for the other end of a pipe.
+func open(path string, flags int, mode fs.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, errLink(path)
+	}
+	return f, err
+}
+
+func checkMode(path string, info fs.FileInfo, shared Shared) error {
+	if perm := info.Mode().Perm(); perm&fs.FileMode(shared) != 0 {
+		return fmt.Errorf("%s has mode %04o, so that others can write it (chmod %04o): %w", path, perm, perm&^fs.FileMode(shared), ErrUnsafe)
+	}
+	return nil
+}
+
+func checkOwner(path string, info fs.FileInfo) error {
+	if uid, _, ok := Owner(info); ok && int(uid) != os.Geteuid() && uid != 0 {
+		return fmt.Errorf("%s belongs to user %d, not to %d or root: %w", path, uid, os.Geteuid(), ErrUnsafe)
+	}
+	return nil
+}
+
+// Owner is the user and the group to whom a file belongs; false where that is not known.
+func Owner(info fs.FileInfo) (uid, gid uint32, ok bool) {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Uid, st.Gid, true
+	}
+	return 0, 0, false
+}
+
+// TryLock takes the lock of an open file, which other processes may hold as well if all
+// share it, and keeps it until [Unlock], or until the last process that has inherited
+// the file has closed it. It does not wait: it fails with [ErrLocked].
+func TryLock(f *os.File, share bool) error {
+	how := syscall.LOCK_EX | syscall.LOCK_NB
+	if share {
+		how = syscall.LOCK_SH | syscall.LOCK_NB
+	}
+	for {
+		switch err := syscall.Flock(int(f.Fd()), how); err {
+		case syscall.EINTR:
+		case syscall.EWOULDBLOCK:
+			return ErrLocked
+		default:
+			return err
+		}
+	}
+}
+
+// Unlock gives the lock of a file back.
+func Unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+
+// SyncDir makes it durable that files of a directory were made, renamed or removed.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -26,9 +26,6 @@ var (
 )
 
 func source(path string, options url.Values) string {
-	if path = filepath.ToSlash(path); filepath.VolumeName(path) != "" {
-		path = "/" + path // C:/…, on Windows
-	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String()
 }
 

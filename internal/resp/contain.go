@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// ErrPanic is returned where reading what a server sends panicked. It wraps [ErrBad].
+// ErrPanic is returned when reading a server's reply panicked. It wraps [ErrBad].
 var ErrPanic = fmt.Errorf("%w: reading it panicked", ErrBad)
 
-// Contain makes an [ErrPanic] of a panic: what one server sends must not end the process, which talks to
-// others too. It is deferred by what reads from a server, with the address of its error; what is
-// what was asked. The connection is of no more use.
+// Contain turns a panic into an [ErrPanic]: a reply of one server must not end the
+// process, which talks to other servers too. Functions that read from a server defer it
+// with the address of their error and the name of the request. Close the connection then.
 func Contain(err *error, what string) {
 	if r := recover(); r != nil {
 		cause, ok := r.(error)
 		if !ok {
 			cause = fmt.Errorf("%v", r)
 		}
-		// Two of them: the client library takes off what stands around a single one.
+		// Two %w: the client library unwraps an error that wraps a single one.
 		*err = fmt.Errorf("%s: %w: %w%s", what, ErrPanic, cause, panicked())
 	}
 }
 
-// panicked is the place of the panic that is recovered, for whoever reports it: the first one, if what it passed through
-// has panicked again with it.
+// panicked returns where the recovered panic began. If a deferred function panicked
+// again on the way, it is the place of the first panic.
 func panicked() (place string) {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])

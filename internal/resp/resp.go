@@ -1,6 +1,6 @@
-// Package resp is the protocol of Redis servers (RESP2 and RESP3), for the connections that this
-// program reads and writes itself: how a command is written, the line that begins each value, and
-// short values as a whole.
+// Package resp implements the Redis protocol (RESP2 and RESP3) for the connections that
+// this program reads and writes itself: it encodes commands, and reads the first line of
+// a value or a short value as a whole.
 package resp
 
 import (
@@ -10,17 +10,17 @@ import (
 	"strconv"
 )
 
-// ErrBad is returned when what a server sends is no reply, or none to what was asked.
+// ErrBad is returned when a server sends something that cannot be a reply to the request.
 var ErrBad = errors.New("not a reply of a Redis server")
 
 // ErrLong is returned when a server sends more than was asked for.
 var ErrLong = fmt.Errorf("%w: longer than any answer to what was asked", ErrBad)
 
-// ItemCost is what an item of a list is reckoned at, in bytes.
+// ItemCost is the assumed memory of a list item, in bytes.
 const ItemCost = 64
 
-// ParseHead reads the line that begins a value, up to its "\r". Of a text, a list or a map n is
-// the length, in bytes, items or pairs; −1: null. text is what stands behind the kind.
+// ParseHead parses the first line of a value, up to its "\r". For strings, lists and maps
+// n is the length in bytes, items or pairs; −1 means null. text is the line after the kind.
 func ParseHead(line []byte) (kind byte, n int64, text []byte, err error) {
 	if len(line) < 2 || line[len(line)-1] != '\r' {
 		return 0, 0, nil, fmt.Errorf("%w: %.40q", ErrBad, line)
@@ -36,12 +36,12 @@ func ParseHead(line []byte) (kind byte, n int64, text []byte, err error) {
 		}
 		return kind, n, text, nil
 	}
-	// Attributes ('|') too: no server sends them unasked, and the client library reads one
-	// after the other by recursion.
+	// Attributes ('|') too: no server sends them unless asked, and the client library reads
+	// a series of them recursively.
 	return 0, 0, nil, fmt.Errorf("%w: it begins with %q", ErrBad, kind)
 }
 
-// ReadHead is [ParseHead] of the next line. text is valid until the next read.
+// ReadHead reads a line for [ParseHead]. text is valid until the next read.
 func ReadHead(in *bufio.Reader) (kind byte, n int64, text []byte, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -53,7 +53,7 @@ func ReadHead(in *bufio.Reader) (kind byte, n int64, text []byte, err error) {
 	return ParseHead(line[:len(line)-1])
 }
 
-// Number is what strconv.ParseInt says of a text, without a string where it is short and plain.
+// Number parses a decimal number as strconv.ParseInt does, usually without an allocation.
 func Number(text []byte) (n int64, ok bool) {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {
@@ -79,7 +79,7 @@ func longNumber(text []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// AppendCommand appends a command as servers read it.
+// AppendCommand appends a command in the form that servers read.
 func AppendCommand(b []byte, args ...string) []byte {
 	b = AppendLen(b, len(args))
 	for _, a := range args {
@@ -88,7 +88,7 @@ func AppendCommand(b []byte, args ...string) []byte {
 	return b
 }
 
-// AppendLen begins a command of n arguments, each of which is for [AppendArg].
+// AppendLen appends the first line of a command; n calls of [AppendArg] must follow.
 func AppendLen(b []byte, n int) []byte {
 	b = append(b, '*')
 	b = strconv.AppendInt(b, int64(n), 10)

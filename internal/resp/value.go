@@ -6,30 +6,30 @@ import (
 	"io"
 )
 
-// Value is one reply, read as a whole.
+// Value is a complete reply.
 type Value struct {
 	Kind  byte    // '+', '$', ':', '-', '*', '%' of RESP3, or '_' for null
 	Text  string  // of '+', '$' and '-'
 	N     int64   // of ':'
-	Items []Value // of '*', and of '%' keys and values in turn
+	Items []Value // of '*'; of '%': keys and values alternate
 }
 
-// Bounds of a value that is read as a whole: no reply to a lock command is longer.
+// Bounds of a [Value]: no reply to a lock command is longer.
 const (
-	MostBytes = 64 << 10 // of all of it, and of one text
+	MostBytes = 64 << 10 // of the whole value
 	MostItems = 64       // of one list
 	mostDepth = 4
 )
 
-// ReadValue reads a value. What is longer or deeper than any reply to a lock command is an
-// error, so that a server that is none cannot fill the memory.
+// ReadValue reads a value. It fails if the value is longer or deeper than any reply to a
+// lock command, so that something that is not a Redis server cannot fill the memory.
 func ReadValue(in *bufio.Reader) (Value, error) {
 	left := MostBytes
 	return ReadItem(in, 0, &left)
 }
 
-// ReadItem reads a value that stands in depth others, of all of which no more than left bytes
-// are left.
+// ReadItem reads a value that is nested in depth others. *left is how many bytes may
+// still be read; it is reduced.
 func ReadItem(in *bufio.Reader, depth int, left *int) (Value, error) {
 	kind, n, text, err := ReadHead(in)
 	if err != nil {
@@ -94,10 +94,12 @@ func readList(in *bufio.Reader, kind byte, n, depth int, left *int) (Value, erro
 	return Value{Kind: kind, Items: items}, nil
 }
 
-// mostSkipped is the greatest length of a value that is skipped, in bytes or items: a server takes no longer text.
+// mostSkipped is the greatest length of a skipped value, in bytes or items: servers
+// accept no longer strings.
 const mostSkipped = 512 << 20
 
-// Skip reads a value away, of whatever kind and length, in no more memory than in has.
+// Skip discards a value of any kind and length. It needs no memory besides the buffer
+// of in.
 func Skip(in *bufio.Reader) error { return skip(in, 0) }
 
 func skip(in *bufio.Reader, depth int) error {
@@ -131,7 +133,7 @@ func skip(in *bufio.Reader, depth int) error {
 	return nil
 }
 
-// SkipText reads away a text of n bytes, behind its head, and the end of its line.
+// SkipText discards a string of n bytes whose head was read, and its line end.
 func SkipText(in *bufio.Reader, n int) error {
 	for n += len("\r\n"); n > 0; {
 		k, err := in.Discard(min(n, 1<<20))

@@ -59,7 +59,7 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 		return s, err
 	}
 	file := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n%s", maxTTL, s.servers.NodesConfig()), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n[guard]\nfirst_contact = \"adopt-young\"\n%s", maxTTL, s.servers.NodesConfig()), 0o600); err != nil {
 		return s, err
 	}
 	s.env = append(os.Environ(), "REDLOCKCTL_CONFIG="+file, "XDG_STATE_HOME="+dir, "LANG=C.UTF-8", "TERM=xterm-256color")

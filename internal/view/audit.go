@@ -43,7 +43,7 @@ func AuditColumns() []Column[audit.Entry] {
 	}
 	wide := func(c Column[audit.Entry]) Column[audit.Entry] { c.Wide = true; return c }
 	return []Column[audit.Entry]{{
-		Name: "SEQ", Help: "number in the hash chain; `-` for lines from before there was one", Fields: []string{"line", "seq"}, Compare: compareBy(func(e audit.Entry) int { return e.Line }), Right: true, Wide: true,
+		Name: "SEQ", Help: "number in the hash chain; `-` for a line without a hash", Fields: []string{"line", "seq"}, Compare: compareBy(func(e audit.Entry) int { return e.Line }), Right: true, Wide: true,
 		Cell: countOf(func(e audit.Entry) int { return int(e.Seq) }),
 	}, {
 		Name: "TIME", Help: "when the line was written", Fields: []string{"time"}, Compare: func(a, b audit.Entry) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line, b.Line)) }, First: "oldest first", Last: "newest first", Rank: 1, Width: 8, Most: 19,

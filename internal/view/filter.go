@@ -64,12 +64,12 @@ const mostValues = 500
 var AuditLanguage = filter.Language[*audit.Entry]{
 	Text: "all texts of an entry",
 	Texts: func(e *audit.Entry, such func(safetext.Text) bool) bool {
-		return slices.ContainsFunc([]string{e.Actor, audit.PresentAct(e.Act), e.Target, e.Reason, e.Detail, e.Phase, e.Cluster},
+		return slices.ContainsFunc([]string{e.Actor, e.Act, e.Target, e.Reason, e.Detail, e.Phase, e.Cluster},
 			func(s string) bool { return such(safetext.New(s)) })
 	},
 	Fields: []filter.Field[*audit.Entry]{
 		auditField("actor", "actor:alice", "whose actor contains this", func(e *audit.Entry) string { return e.Actor }),
-		auditField("act", "act:revoke|force-release", "whose action contains this", func(e *audit.Entry) string { return audit.PresentAct(e.Act) }),
+		auditField("act", "act:revoke|force-release", "whose action contains this", func(e *audit.Entry) string { return e.Act }),
 		auditField("target", "target:orders", "whose lock or node contains this", func(e *audit.Entry) string { return e.Target }),
 		{
 			Name: "phase", Example: "phase:failed", Help: "with this outcome: done, failed, or intent if none is logged",
@@ -122,7 +122,7 @@ func PastEventValues(events []PastEventDoc) func(field string) []string {
 func AuditValues(entries []audit.Entry) func(field string) []string {
 	return valuesOf(entries, map[string]func(*audit.Entry) string{
 		"actor":   func(e *audit.Entry) string { return e.Actor },
-		"act":     func(e *audit.Entry) string { return audit.PresentAct(e.Act) },
+		"act":     func(e *audit.Entry) string { return e.Act },
 		"target":  func(e *audit.Entry) string { return e.Target },
 		"cluster": func(e *audit.Entry) string { return e.Cluster },
 	})

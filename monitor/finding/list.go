@@ -159,7 +159,7 @@ func allChecks() []check {
 		why:   "A node that restarts comes back without its locks and can give those votes again: two clients may hold one lock.",
 		do:    "Run redlockctl init --nodes with all masters: it writes what to install, and the commands. Or set appendonly yes with appendfsync always, which costs a disk sync for each write.",
 		more: "Guards announce themselves on each node that they watch, and the monitor reads that with PUBSUB CHANNELS. If this is denied, the finding says that it is not known whether a guard watches. " +
-			"A node that only redlockctl supervise protects is reported too.",
+			"A node that only waits before its start (redlockctl node wait) is reported too.",
 	}, {
 		id: "unsafe-persistence", part: aboutMemory, severity: monitor.SeverityWarning, after: agreed, before: settles, find: each(unsafePersistence),
 		title: "a crash loses votes",

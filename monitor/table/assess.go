@@ -100,7 +100,8 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		t.relyBeyond(r, &a, deadline)
 	}
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
-	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier
+	a.lock.Supposed = r.presumed != 0
+	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier.reliance()
 	if a.lock.Earlier == nil {
 		a.lock.Earlier = t.mayRelyBeside(r, &a, tallies)
 	}

@@ -24,8 +24,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		if !g.fell {
 			t.emitLostMajority(r, 0, a.now)
 		}
-		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}
-		r.heard = announce.TokenSum(r.Tokens[g.token].Prefix)
+		r.earlier = &earlier{monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}, r.sumOf(g)}
 		*g = grant{token: -1}
 		t.markDirty(r)
 	}

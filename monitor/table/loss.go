@@ -194,14 +194,15 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 	if !lost || c.Expires != 0 && c.Expires <= now || k == r.grant.token || r.earlier != nil || t.hasEnded(r, k) || redlock.IsTombstone(r.Tokens[k].Prefix) {
 		return
 	}
-	votes := len(t.unseen(r, &assessment{now: now, since: r.lock.Span.Begin, holder: r.holder}, k, true))
+	votes := len(t.unseen(r, &assessment{now: now, since: r.lock.Span.Begin, holder: r.holder}, k, true)) + t.possibleNews(r, k)
 	for j := range r.Copies {
 		if o := &r.Copies[j]; (o.Kind == packed.LockCopy || o.Lost()) && int8(o.Token) == k {
 			votes++
 		}
 	}
 	if votes >= t.quorum {
-		r.earlier = &monitor.Reliance{Token: safetext.New(r.Tokens[k].Prefix), Until: t.Time(c.Expires)}
+		token := r.Tokens[k].Prefix
+		r.earlier = &earlier{monitor.Reliance{Token: safetext.New(token), Until: t.Time(c.Expires)}, announce.TokenSum(token)}
 	}
 }
 
@@ -210,7 +211,7 @@ func (r *record) holdEarlier(until packed.Moment) {
 	token := r.earlier.Token.Raw()
 	r.own()
 	r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: token, Length: int64(len(token))})
-	r.grant = grant{token: int8(len(r.Tokens) - 1), end: until, seen: until, fell: true, parted: true}
+	r.grant = grant{token: int8(len(r.Tokens) - 1), end: until, seen: until, fell: true, parted: true, heard: r.earlier.sum}
 	r.earlier = nil
 }
 

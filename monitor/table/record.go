@@ -3,6 +3,7 @@ package table
 import (
 	"slices"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/lockform"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
@@ -45,9 +46,8 @@ type record struct {
 	// loaded is on which nodes the copy was loaded from disk and not written since; a bit
 	// each for the first 64.
 	hit, loaded uint64
-	presumed    uint64            // on which silent nodes the copy is taken for extended, as it was on others
-	earlier     *monitor.Reliance // a grant that another one followed before its time; nil: none
-	heard       [8]byte           // the token of the grant that a guard told of last
+	presumed    uint64   // on which silent nodes the copy is taken for extended, as it was on others
+	earlier     *earlier // a grant that another one followed before its time; nil: none
 }
 
 func (r *record) key() string { return r.lock.Key.Raw() }
@@ -158,6 +158,30 @@ type grant struct {
 	end      packed.Moment // until when its holder may rely on it; zero: never
 	seen     packed.Moment // the end of the majority that was seen last
 	extended packed.Moment
+	heard    [8]byte // the sum of its token, where a guard told of the grant; zero: none did
+}
+
+// sumOf is the sum of the token of r's grant.
+func (r *record) sumOf(g *grant) [8]byte {
+	if g.heard != [8]byte{} {
+		return g.heard // the token itself may not have been read
+	}
+	return announce.TokenSum(r.Tokens[g.token].Prefix)
+}
+
+// earlier is a client that may rely on a lock beside its holder. Of one that a guard told of, only
+// the begin of the token is known, and sum.
+type earlier struct {
+	monitor.Reliance
+	sum [8]byte
+}
+
+// reliance is nil where there is none.
+func (e *earlier) reliance() *monitor.Reliance {
+	if e == nil {
+		return nil
+	}
+	return &e.Reliance
 }
 
 // group is a lock that is several keys. Each of them is assessed by itself; what

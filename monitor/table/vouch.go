@@ -32,11 +32,12 @@ func (t *Table) Vouches(at time.Time) []announce.Lock {
 			delete(t.vouching, r)
 			continue
 		}
-		if r.earlier != nil && (r.heard == [8]byte{} || r.heard == announce.TokenSum(r.earlier.Token.Raw())) { // its whole token is known
+		if r.earlier != nil && r.earlier.sum == announce.TokenSum(r.earlier.Token.Raw()) { // its whole token is known
 			all = append(all, vouch(r.key(), r.earlier.Token.Raw(), r.earlier.Until))
 		}
 		if g := &r.grant; r.lostMajority() {
 			v := vouch(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
+			v.Token = r.sumOf(g)
 			for i := range r.Copies {
 				if c := &r.Copies[i]; c.Lost() && int8(c.Token) == g.token {
 					v.Lost = append(v.Lost, t.names[i])
@@ -142,13 +143,13 @@ func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 		return
 	}
 	k := r.tokenOfSum(v.Token)
-	if k < 0 && r.heard == v.Token {
+	if k < 0 && r.grant.heard == v.Token {
 		k = r.grant.token
 	}
 	switch {
 	case k >= 0 && k == r.grant.token && r.grant.fell:
 		t.endGrant(r, now, monitor.LevelInfo, "released", "released, by what a guard saw")
-	case r.earlier != nil && (r.heard == v.Token || announce.TokenSum(r.earlier.Token.Raw()) == v.Token):
+	case r.earlier != nil && r.earlier.sum == v.Token:
 		r.earlier = nil
 	case known:
 		return
@@ -165,7 +166,7 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 		r = t.newRecord(v.Key.Raw())
 	}
 	k := r.tokenOfSum(v.Token)
-	if k < 0 && r.heard == v.Token {
+	if k < 0 && r.grant.heard == v.Token {
 		k = r.grant.token // of which no copy has been read
 	}
 	switch {
@@ -175,27 +176,23 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 			t.markDirty(r)
 		}
 	case r.grant.token >= 0:
-		known := r.earlier != nil && announce.TokenSum(r.earlier.Token.Raw()) == v.Token
-		if known || k < 0 && r.heard == v.Token {
+		if r.earlier != nil && r.earlier.sum == v.Token {
 			return
 		}
 		token := v.Short
 		if k >= 0 {
 			token = r.Tokens[k].Prefix
 		}
-		r.heard = v.Token
-		r.earlier = &monitor.Reliance{Token: safetext.New(token), Until: t.Time(end)}
+		r.earlier = &earlier{monitor.Reliance{Token: safetext.New(token), Until: t.Time(end)}, v.Token}
 		t.markDirty(r)
 		return
-	case r.heard == v.Token:
-		return
 	default:
-		if r.heard = v.Token; k < 0 {
+		if k < 0 {
 			r.own()
 			r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: v.Short, Length: int64(len(v.Short))})
 			k = int8(len(r.Tokens) - 1)
 		}
-		r.grant = grant{token: k, end: end, seen: end, fell: true}
+		r.grant = grant{token: k, end: end, seen: end, fell: true, heard: v.Token}
 		t.weigh(r, false)
 		t.markDirty(r)
 	}
@@ -220,7 +217,8 @@ func (r *record) tokenOfSum(sum [8]byte) int8 {
 
 // learnToken gives a grant that a guard told of its token, now that a copy of it was read.
 func (r *record) learnToken(tok packed.Token) (k int8, ok bool) {
-	if k = r.grant.token; k < 0 || r.heard == [8]byte{} || announce.TokenSum(tok.Prefix) != r.heard || announce.TokenSum(r.Tokens[k].Prefix) == r.heard || !strings.HasPrefix(tok.Prefix, r.Tokens[k].Prefix) {
+	heard := r.grant.heard
+	if k = r.grant.token; k < 0 || announce.TokenSum(tok.Prefix) != heard || announce.TokenSum(r.Tokens[k].Prefix) == heard || !strings.HasPrefix(tok.Prefix, r.Tokens[k].Prefix) {
 		return -1, false
 	}
 	r.Tokens = slices.Clone(r.Tokens) // others share them

@@ -45,10 +45,9 @@ type Left struct {
 	Until time.Time // the end of its validity: nothing extends it any more
 }
 
-// Lab is what a demo adds: masters to do something to, and clients that do
-// something wrong.
+// Lab is what a demo adds: masters that can be crashed, stopped or misled.
 type Lab interface {
-	// Cannot is why an action ("stop", "skew", "flush", "clients") cannot be done in
+	// Cannot is why an action ("stop", "skew", "flush") cannot be done in
 	// this lab; empty: it can.
 	Cannot(action string) string
 	// Do does one of [LabActions] to a node: "crash" (it comes back empty a moment later),
@@ -56,14 +55,4 @@ type Lab interface {
 	Do(action, node string) error
 	// SkewNode puts the node's wall clock off by this much from what it is.
 	SkewNode(name string, by time.Duration) error
-	ClientKinds() []ClientKind
-	// StartClients starts n more of a kind; 0 ends all of that kind.
-	StartClients(kind string, n int) error
-}
-
-// ClientKind is a kind of client of a lab.
-type ClientKind struct {
-	Name    string // "leak"
-	Does    string // what it does, in a sentence
-	Running int
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,8 +26,6 @@ func (m *Desk) WhyNoLab(action string) string {
 		return "this lab cannot: " + m.Lab.Cannot(action)
 	case m.Busy > 0:
 		return "an action is still running"
-	case action == "clients":
-		return ""
 	}
 	return m.whyNoNode()
 }
@@ -62,8 +58,7 @@ var LabActions = map[string]labAction{
 		"it forgets every lock while it runs, as by FLUSHALL: unlike a restart no boot fence keeps it out",
 		"its locks are gone, and nothing fenced it",
 	},
-	"skew":    {Shows: "a clock that jumps: copies that end too early or too late"},
-	"clients": {Shows: "that leak, overstay or split locks"},
+	"skew": {Shows: "a clock that jumps: copies that end too early or too late"},
 }
 
 // inLab is a step that knows no context: it is waited for no longer than its context
@@ -84,11 +79,8 @@ func inLab(what, done string, do func() error) []step {
 
 // AskLab asks before something is done to the node under the cursor.
 func (m *Desk) AskLab(action string) tea.Cmd {
-	switch action {
-	case "skew":
+	if action == "skew" {
 		return m.askSkew()
-	case "clients":
-		return m.askClients()
 	}
 	a, lab, node := LabActions[action], m.Lab, m.On().Node.Name
 	shown := m.St.Escape(node, 40)
@@ -129,51 +121,6 @@ func (m *Desk) askSkew() tea.Cmd {
 		start: func() []step {
 			d, _ := parse()
 			return inLab(fmt.Sprintf("skew %s by %s", shown, d), "watch its offset, and the TTLs of its copies", func() error { return lab.SkewNode(node, d) })
-		},
-	})
-}
-
-// mostClients bounds the clients that are started at once.
-const mostClients = 50
-
-func (m *Desk) askClients() tea.Cmd {
-	lab, kinds := m.Lab, m.Lab.ClientKinds()
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = k.Name
-	}
-	kind, number := newField("Kind", names[0]), newField("How many", "1")
-	parse := func() (what string, n int, err error) {
-		n, err = strconv.Atoi(strings.TrimSpace(number.String()))
-		return strings.TrimSpace(kind.String()), n, err
-	}
-	return m.open(&Dialog{
-		title:  "Start clients that do it wrong",
-		Verb:   "start them",
-		Fields: []*field{kind, number},
-		facts: func() []string {
-			var out []string
-			for _, k := range kinds {
-				text := k.Does
-				if k.Running > 0 {
-					text += fmt.Sprintf(" (%d at work)", k.Running)
-				}
-				out = append(out, m.St.Fact(k.Name, text))
-			}
-			return append(out, m.St.Fact("", "0 ends those of a kind"))
-		},
-		check: func() string {
-			switch what, n, err := parse(); {
-			case !slices.Contains(names, what):
-				return "a kind is one of " + strings.Join(names, ", ")
-			case err != nil || n < 0 || n > mostClients:
-				return fmt.Sprintf("a number from 0 to %d", mostClients)
-			}
-			return ""
-		},
-		start: func() []step {
-			what, n, _ := parse()
-			return inLab(fmt.Sprintf("%d clients that %s", n, what), "watch the locks and the findings", func() error { return lab.StartClients(what, n) })
 		},
 	})
 }

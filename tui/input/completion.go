@@ -2,26 +2,26 @@ package input
 
 import "strings"
 
-// Completion is what a line that is typed may become.
+// Completion cycles through the completions of a line.
 type Completion struct {
-	Offers []string // whole lines; of what was typed
-	From   string   // what was typed
-	At     int      // which one stands there; -1: what was typed
-	known  bool     // they were asked for since
-	spaced bool     // a blank was put behind it
+	Offers []string // completed lines
+	From   string   // the line as it was typed
+	At     int      // index of the offer that is shown; -1: the line as it was typed
+	known  bool     // Offers are those of this line
+	spaced bool     // a space was added
 }
 
-// Typed forgets what hung on the line before the last letter.
+// Typed resets the completion after the line was edited.
 func (c *Completion) Typed() { *c = Completion{At: -1} }
 
-// Ask asks for what the line may become, once for each that is typed.
+// Ask asks for the completions of the line, once per edit.
 func (c *Completion) Ask(line *Line, offers func(string) []string) {
 	if !c.known {
 		*c = Completion{Offers: offers(line.String()), known: true, From: line.String(), At: -1, spaced: c.spaced}
 	}
 }
 
-// Complete puts the next of what the last word may become into the line.
+// Complete replaces the line by the next completion, or the previous one if d is −1.
 func (c *Completion) Complete(line *Line, offers func(string) []string, d int) {
 	c.Ask(line, offers)
 	n := len(c.Offers)
@@ -33,7 +33,7 @@ func (c *Completion) Complete(line *Line, offers func(string) []string, d int) {
 	}
 	c.At = (c.At + d + n) % n
 	line.Set(c.Offers[c.At])
-	if n == 1 { // it is done: a blank, and what comes next can be asked for
+	if n == 1 { // complete: add a space for the next word
 		done := !strings.HasSuffix(c.Offers[0], ":") && !strings.HasSuffix(c.Offers[0], "<") && !strings.HasSuffix(c.Offers[0], ">")
 		if done {
 			line.Paste(" ")
@@ -43,8 +43,7 @@ func (c *Completion) Complete(line *Line, offers func(string) []string, d int) {
 	}
 }
 
-// Join takes the blank back that was put behind a value, before a sign that another value
-// follows.
+// Join removes the space that was added after a value if letter continues the value.
 func (c *Completion) Join(line *Line, letter string) {
 	if c.spaced && letter == "|" {
 		line.Set(strings.TrimSuffix(line.String(), " "))

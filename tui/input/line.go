@@ -1,5 +1,4 @@
-// Package input is one line of text that a person types: its letters, what it may become, and
-// what was typed before.
+// Package input is a one-line text field with completion and history.
 package input
 
 import (
@@ -13,10 +12,10 @@ import (
 	"redlockctl/internal/view"
 )
 
-// Longest bounds, in characters, what a paste may put into a line.
+// Longest is the greatest length of a line, in characters.
 const Longest = 4096
 
-// Keys are those that a line obeys besides letters, with their help.
+// Keys returns the editing keys of a line, with their help.
 func Keys() []key.Binding {
 	k := func(show, help string, keys ...string) key.Binding {
 		return key.NewBinding(key.WithKeys(keys...), key.WithHelp(show, help))
@@ -33,10 +32,10 @@ func Keys() []key.Binding {
 	}
 }
 
-// Line is the text and its cursor. The zero value takes no keys: see [New].
+// Line is a text with a cursor. The zero value accepts no keys: see [New].
 type Line struct{ text textinput.Model }
 
-// New is a line with s in it and the cursor behind it.
+// New returns a line with the text s and the cursor at its end.
 func New(s string) Line {
 	k := Keys()
 	t := textinput.New()
@@ -53,16 +52,16 @@ func New(s string) Line {
 
 func (l *Line) String() string { return l.text.Value() }
 
-// Set puts s into the line, and the cursor behind it.
+// Set replaces the text by s and moves the cursor to its end.
 func (l *Line) Set(s string) {
 	l.text.SetValue(s)
 	l.text.CursorEnd()
 }
 
-// End moves the cursor behind the text.
+// End moves the cursor to the end of the text.
 func (l *Line) End() { l.text.CursorEnd() }
 
-// Press takes a key that is a letter or one of [Keys], and reports whether it did.
+// Press handles a key and reports whether it is a letter or one of [Keys].
 func (l *Line) Press(msg tea.KeyPressMsg) bool {
 	if msg.Text == "" && !key.Matches(msg, Keys()...) {
 		return false
@@ -71,8 +70,7 @@ func (l *Line) Press(msg tea.KeyPressMsg) bool {
 	return true
 }
 
-// Paste puts text at the cursor. Control characters, such as the line end of what
-// was copied, are left out.
+// Paste inserts text at the cursor, without control characters such as line ends.
 func (l *Line) Paste(s string) {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -83,9 +81,9 @@ func (l *Line) Paste(s string) {
 	l.text, _ = l.text.Update(tea.PasteMsg{Content: s})
 }
 
-// View is the line before its cursor, at it and after it in at most w cells; the part
-// around the cursor stays in sight. What was pasted is as untrusted as what was read, so
-// the text input does not draw it itself.
+// View returns the text before, at and after the cursor in at most w cells, scrolled so
+// that the cursor is visible. Pasted text is untrusted, so it is escaped here instead of
+// being drawn by the text input.
 func (l *Line) View(g *view.Glyphs, w int) (before, at, after string) {
 	if w < 2 {
 		return "", "", ""

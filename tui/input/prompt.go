@@ -1,20 +1,20 @@
 package input
 
-// Prompt is a line that completes itself, and those that were typed before.
+// Prompt is a line with completion and a history of earlier lines.
 type Prompt struct {
 	Line
 	Completion
 	history []string
-	at      int    // in the history; len(history): the line that was typed
-	draft   string // that line, while another is recalled
+	at      int    // index in the history; len(history): the line being typed
+	draft   string // the line being typed, while an older one is shown
 }
 
-// NewPrompt is an empty line after these, the latest last.
+// NewPrompt returns an empty prompt; history has the latest line last.
 func NewPrompt(history []string) *Prompt {
 	return &Prompt{Line: New(""), history: history, at: len(history), Completion: Completion{At: -1}}
 }
 
-// Recall goes d lines along the history.
+// Recall shows the line d further in the history.
 func (p *Prompt) Recall(d int) {
 	to := max(0, min(len(p.history), p.at+d))
 	if to == p.at {

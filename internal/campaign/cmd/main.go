@@ -23,13 +23,13 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	cfg := campaign.Config{Seed: uint64(time.Now().UnixNano())}
-	var without, killGuard, supervised bool
+	var without, killGuard, delayed bool
 	var server, fence string
 	flag.IntVar(&cfg.Cycles, "cycles", 40, "how many `kills`: of masters, or of the guard with --kill-guard")
 	flag.BoolVar(&without, "without-guard", false, "masters start unfenced, and nobody fences them")
 	flag.BoolVar(&killGuard, "kill-guard", false, "kill the guard, too, all the time")
-	flag.BoolVar(&supervised, "supervise", false, "servers run by redlockctl supervise, which is killed at times, and no guard")
-	flag.StringVar(&cfg.Redlockctl, "redlockctl", "redlockctl", "the `program`, for --supervise and --kill-guard")
+	flag.BoolVar(&delayed, "before-start", false, "servers start after redlockctl node wait --before-start, which is killed at times, and no guard")
+	flag.StringVar(&cfg.Redlockctl, "redlockctl", "redlockctl", "the `program`, for --before-start and --kill-guard")
 	flag.StringVar(&fence, "fence", "min-replicas", "how guards close masters: min-replicas or acl")
 	flag.BoolVar(&cfg.Early, "early-rejoin", false, "guards let masters rejoin before D, by evidence")
 	flag.StringVar(&cfg.Pattern, "lock-pattern", "", "where --early-rejoin looks for locks; any but the default is wrong, and to be found")
@@ -50,8 +50,8 @@ func run() int {
 	switch {
 	case flag.NArg() > 0:
 		return trouble(fmt.Errorf("unknown argument %q", flag.Arg(0)))
-	case without && killGuard || without && supervised || killGuard && supervised:
-		return trouble(errors.New("--without-guard, --kill-guard and --supervise exclude each other"))
+	case without && killGuard || without && delayed || killGuard && delayed:
+		return trouble(errors.New("--without-guard, --kill-guard and --before-start exclude each other"))
 	case fence != "min-replicas" && fence != "acl":
 		return trouble(fmt.Errorf("--fence %q is neither min-replicas nor acl", fence))
 	case cfg.Guards < 1 || cfg.Guards > 5:
@@ -62,10 +62,10 @@ func run() int {
 		cfg.Guarding = campaign.Nothing
 	case killGuard:
 		cfg.Guarding = campaign.Killed
-	case supervised:
-		cfg.Guarding = campaign.Supervised
+	case delayed:
+		cfg.Guarding = campaign.Delayed
 	}
-	if killGuard || supervised {
+	if killGuard || delayed {
 		if cfg.Redlockctl, err = exec.LookPath(cfg.Redlockctl); err != nil {
 			return trouble(err)
 		}

@@ -102,26 +102,6 @@ func Outputs(cmd *cobra.Command, words ...string) *cobra.Command {
 	return cmd
 }
 
-// unixKey is where a command says what it needs that only Unix has.
-const unixKey = "unix"
-
-// OnUnix is a command that needs what Windows has not.
-func OnUnix(cmd *cobra.Command, why string) *cobra.Command {
-	if cmd.Annotations == nil {
-		cmd.Annotations = map[string]string{}
-	}
-	cmd.Annotations[unixKey] = why
-	return cmd
-}
-
-// RunsOn refuses a command on a system that has not what it needs.
-func RunsOn(cmd *cobra.Command, goos string) error {
-	if why := cmd.Annotations[unixKey]; why != "" && goos == "windows" {
-		return fmt.Errorf("%s does not run on Windows: it needs %s; run it on Linux, macOS or FreeBSD, or in WSL", cmd.CommandPath(), why)
-	}
-	return nil
-}
-
 // OutputsOf are the words of --output that a command knows.
 func OutputsOf(cmd *cobra.Command) []string {
 	if words := cmd.Annotations[outputsKey]; words != "" {

@@ -15,7 +15,7 @@ import (
 // a field that does not apply is left out. Text that came from a server keeps its
 // characters by JSON escapes; where its bytes are no UTF-8, a second field with
 // the suffix _base64 holds them exactly.
-const Schema = "redlockctl/v2"
+const Schema = "redlockctl/v1"
 
 // Document prints a document as --output asks for; false: a table is wanted. kind says
 // which document it is, in a word: "schema" and "kind" come first in each.

@@ -34,31 +34,20 @@ func (p *Printer) Remember() {
 	}
 }
 
-// InV1 writes all documents in the words of schema v1 from now on.
-func (p *Printer) InV1() { p.Out = &remembering{to: &inV1{to: p.Bare()}} }
-
 // Bare is standard output as the process was given it, for a child.
 func (p *Printer) Bare() io.Writer {
-	out := p.Out
-	if w, ok := out.(*remembering); ok {
-		out = w.to
+	if w, ok := p.Out.(*remembering); ok {
+		return w.to
 	}
-	if v, ok := out.(*inV1); ok {
-		out = v.to
-	}
-	return out
+	return p.Out
 }
 
-// Lost is why something that was printed is not on standard output; nil as long as all is.
+// Lost returns why something that was printed is not on standard output; nil if all is.
 func (p *Printer) Lost() error {
-	w, ok := p.Out.(*remembering)
-	if !ok {
-		return nil
+	if w, ok := p.Out.(*remembering); ok {
+		return w.err
 	}
-	if v, ok := w.to.(*inV1); ok && w.err == nil {
-		w.err = v.flush()
-	}
-	return w.err
+	return nil
 }
 
 // Unwritten is [Printer.Lost], and nil too where the reader has gone: it has what it wants.

@@ -107,6 +107,7 @@ func (p *Plan) Draw(seed uint64, faults Faults) {
 	if p.Shorter = d.oneIn(2); p.Shorter && p.Guards > 1 && d.oneIn(4) {
 		p.Guard[0].Start, p.Guard[1].Start = p.Guard[1].Start, p.Guard[0].Start // it is there first
 	}
+	p.drawJoin(seed, faults)
 	p.drawView(seed, faults)
 }
 

@@ -11,7 +11,7 @@ const (
 	MaxAttempts = 6
 	MaxExtends  = 5 // two of them are drawn, all of a lock that is kept
 	MaxGuards   = 2
-	MaxFaults   = mostFaults + 4 // those of the monitor come last
+	MaxFaults   = mostFaults + 6 // those of the monitor come last
 	mostFaults  = 6
 	GuardTrips  = 16
 )
@@ -109,6 +109,8 @@ const (
 	Take                         // an operator removes the lock granted last, node by node
 	Blind                        // the monitor cannot reach masters for length
 	Anew                         // the monitor starts anew, and knows nothing
+	Replace                      // masters are gone for good, and others come in their place after length, of which each guard learns stagger later
+	NewCluster                   // an operator takes the masters for those of a cluster that was never in use
 )
 
 // Choice is which nodes a fault strikes.
@@ -133,7 +135,7 @@ type Fault struct {
 	Length  time.Duration
 	Stagger time.Duration // between the nodes as they come back
 	Silent  bool          // the host is gone: nothing answers that nobody listens
-	Memory  bool          // the guard has its memory when it starts again
+	Memory  bool          // the guard has its memory when it starts again; what replaces a master starts fenced
 }
 
 // Plan is a schedule: every choice that is not the code's own, drawn in

@@ -35,12 +35,12 @@ func (p *Plan) drawView(seed uint64, faults Faults) {
 	for range d.n(3) {
 		f := p.any(d, Cut)
 		f.Kind, f.Who = Blind, 0
-		p.addView(f)
+		p.addLate(f)
 	}
 	for range d.n(3) {
 		f := p.any(d, Cut)
 		f.Kind, f.Who, f.Length = Anew, 0, 0
-		p.addView(f)
+		p.addLate(f)
 	}
 }
 
@@ -54,8 +54,8 @@ func (p *Plan) Calm() bool {
 	return true
 }
 
-// addView adds a fault of the monitor, for which there is always room.
-func (p *Plan) addView(f Fault) {
+// addLate adds a fault for which there is always room.
+func (p *Plan) addLate(f Fault) {
 	if p.Faults < MaxFaults {
 		p.Fault[p.Faults] = f
 		p.Faults++

@@ -136,6 +136,7 @@ func (w *World) showTo(g *guard, m *master, node int, o *restartguard.Observatio
 		o.Former = w.runIDs[node][m.promotions%incarnations]
 	}
 	o.Clock.Wall = m.clock.at(w.now)
+	o.Up = w.uptime(m)
 	o.Counter, o.Counted = m.counter, w.plan.Counter
 }
 

@@ -65,6 +65,8 @@ func (w *World) boot(i int, incarnation uint16) {
 	if w.plan.LagZero {
 		m.maxLag = 0
 	}
+	m.upAt = w.now
+	w.bootReplacement(m)
 	m.excused = !m.refuses()
 	for g := range w.plan.Guards {
 		w.guards[g].watches[i].graceUntil = trace.Never

@@ -41,7 +41,10 @@ type guard struct {
 	index    int
 	clock    clock
 	up       bool
-	memory   bool // it is on disk for the next start
+	since    time.Duration // it runs
+	used     bool          // it knows, or its memory, that the cluster was in use
+	amnesic  bool          // of a mutant: it has forgotten that
+	memory   bool          // it is on disk for the next start
 	paused   time.Duration
 	wallStep time.Duration // of its host's wall clock, on which nothing may depend
 	cut      [schedule.MaxNodes]time.Duration
@@ -58,6 +61,7 @@ type watch struct {
 
 	gen         uint16 // of the connection
 	incarnation uint16 // that it goes to; 0: not there yet
+	replaced    bool   // the configuration that it reads when it starts again has another server here
 	first       bool   // nothing has been answered on it
 	turn        uint16 // of exchanges and pauses; makes an earlier one's events void
 	asked       time.Duration

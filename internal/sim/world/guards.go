@@ -17,7 +17,7 @@ func (w *World) keepClock(g *guard, x *watch) {
 
 // startGuard starts a guard, which knows nothing.
 func (w *World) startGuard(g *guard, at time.Duration) {
-	g.up = true
+	g.up, g.since, g.used, g.amnesic = true, w.now, false, false
 	g.clock = clock{ppm: w.plan.Guard[g.index].PPM, offset: time.Hour}
 	g.memory = false
 	g.survey = w.survey()
@@ -39,13 +39,20 @@ func (w *World) restartGuard(g *guard) {
 		return
 	}
 	w.say("g", g.index, "starts again, with its memory")
-	before := g.watches
+	before, used, peers, heardAt := g.watches, g.used, g.peers, g.heardAt
 	w.startGuard(g, w.now)
+	if g.heardAt = heardAt; !w.rules.Breaks("delays-unread") {
+		g.peers = peers
+	}
+	g.used, g.amnesic = used, w.rules.Breaks("use-forgotten")
 	for i := range w.plan.N {
 		x, old := &g.watches[i], &before[i]
 		old.state.ClockBase = old.kept.clock
 		x.state = w.remembered(g, old.state)
 		x.kept, x.keptAt = old.kept, old.keptAt
+		if old.replaced {
+			w.joins(g, i)
+		}
 		if w.rules.Breaks("memory-unread") && x.state.Deadline.IsZero() {
 			x.state.RunID = ""
 		}
@@ -307,6 +314,7 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	next := &x.state
 	w.seen = o
 	actions, _ := next.Step(policy, &w.seen, now)
+	g.used = g.used || next.Served || next.Incarnations > 1
 	if o.About == restartguard.Seen {
 		w.keepClock(g, x)
 	}

@@ -18,6 +18,9 @@ type master struct {
 	silent      bool
 	incarnation uint16        // counts its processes from 1: the run_id
 	booted      time.Duration // what its wall clock showed then
+	upAt        time.Duration // when that was
+	replaced    bool          // another server comes in its place
+	unfenced    bool          // and does not start fenced
 
 	token   uint8         // whose copy is there; 0: nobody's
 	expires time.Duration // by its wall clock

@@ -3,7 +3,6 @@ package world
 import (
 	"redlockctl/internal/announce"
 	"redlockctl/internal/sim/schedule"
-	"redlockctl/restartguard"
 )
 
 var guardNames = [schedule.MaxGuards]string{"g1", "g2"}
@@ -19,11 +18,14 @@ func (w *World) announce(g *guard, node int, incarnation uint16) {
 // announces the guard there. The rest is the witness, which reckons by true time what
 // the guard must know.
 func (w *World) hearGuards(g *guard, node int) {
-	if !w.differ() {
+	if !w.announcing {
 		return
 	}
 	x := &g.watches[node]
 	w.announce(g, node, x.inIncarnation)
+	if !w.differ() {
+		return
+	}
 	others := w.voices[:0]
 	for i := range w.plan.Guards {
 		if o := &w.guards[i]; o != g && x.inGuards>>i&1 != 0 {
@@ -40,5 +42,5 @@ func (w *World) hearGuards(g *guard, node int) {
 	lost := !x.knows || x.inLosses != x.losses
 	x.warned = x.warned && !(x.inServing && !lost) && (!lost || x.fencedBefore)
 	x.fencedBefore = !x.inServing
-	x.warned = x.warned || g.heardAt > 0 && w.now-g.heardAt <= g.clock.lasts(restartguard.PeerKept)-ms
+	x.warned = x.warned || g.heardAt > 0
 }

@@ -23,6 +23,8 @@ const (
 	evAsk                         // a guard's command reaches a master
 	evTold                        // its answer reaches the guard
 	evGuardAlone                  // a guard has waited long enough for it
+	evReload                      // a guard learns that a master was replaced
+	evNewCluster                  // an operator asks whether a cluster is new
 	evAnnounce                    // a guard announces itself on a master that is back
 	evViewLook                    // the monitor looks at a master
 	evViewAsked                   // its look reaches the master

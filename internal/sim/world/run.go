@@ -2,6 +2,7 @@ package world
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	"redlockctl/internal/sim/mutant"
@@ -18,7 +19,7 @@ func (w *World) Play(p *schedule.Plan, r mutant.Rules) {
 	w.right = restartguard.DefaultDelay(schedule.MaxTTL)
 	w.delay = time.Duration(float64(w.right) * r.Delay)
 	w.queue.reset()
-	w.now, w.Broken, w.exposed = 0, nil, false
+	w.now, w.Broken, w.exposed, w.replaced = 0, nil, false, false
 	w.lastGrant, w.lastNode = 0, 0
 	w.grants = [tokens]grant{}
 	for i := range p.N {
@@ -35,6 +36,7 @@ func (w *World) Play(p *schedule.Plan, r mutant.Rules) {
 	}
 	w.Stats.Schedules++
 	w.startView()
+	w.announcing = w.differ() || slices.ContainsFunc(p.Fault[:p.Faults], func(f schedule.Fault) bool { return f.Kind == schedule.NewCluster })
 	if !r.NoGuard {
 		for i := range p.Guards {
 			w.startGuard(&w.guards[i], p.Guard[i].Start)
@@ -106,12 +108,16 @@ func (w *World) happen(e *event) {
 		w.clientEvent(c, e)
 	case evRequest:
 		w.request(e)
-	case evLook, evTold, evGuardAlone, evAnnounce:
+	case evNewCluster:
+		w.newCluster(e)
+	case evLook, evTold, evGuardAlone, evAnnounce, evReload:
 		g := &w.guards[e.who]
 		switch {
 		case g.paused > w.now:
 			e.at = g.paused
 			w.push(*e)
+		case e.kind == evReload:
+			w.reload(g, int(e.node))
 		case e.kind == evAnnounce:
 			w.announce(g, int(e.node), e.incarnation)
 		default:
@@ -149,6 +155,10 @@ func (w *World) strike(f *schedule.Fault) {
 		w.take(f)
 		return
 	}
+	if f.Kind == schedule.NewCluster {
+		w.push(event{at: w.now + 1, kind: evNewCluster, x: w.now + listenFor})
+		return
+	}
 	if f.Kind == schedule.Anew {
 		w.viewAnew()
 		return
@@ -178,6 +188,8 @@ func (w *World) strike(f *schedule.Fault) {
 		case schedule.Crash:
 			w.crash(i, back, f.Silent)
 			back += f.Stagger
+		case schedule.Replace:
+			w.replace(i, f)
 		case schedule.Flush:
 			w.flush(i)
 		case schedule.Evict:

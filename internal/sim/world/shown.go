@@ -15,7 +15,7 @@ import (
 type claim struct {
 	token    uint8 // of its holder; 0: nothing was said
 	until    time.Duration
-	known    time.Duration // all masters in sight were read since
+	known    time.Duration // all masters were read since
 	restarts int           // of masters that it takes; −1: no number of them
 }
 
@@ -29,7 +29,7 @@ const viewJitter = 250 * ms
 // as free nor as left behind, nor as ending before the client's validity does.
 func (w *World) judge() {
 	v := &w.view
-	if v.table == nil || !v.settled || w.Broken != nil {
+	if v.table == nil || !v.settled || w.Broken != nil || w.replaced { // it may not have met who was replaced
 		return
 	}
 	l := v.table.Locks().Get(lockKey)
@@ -160,6 +160,9 @@ func (w *World) noteClaim(l *monitor.Lock) {
 		end = a.From
 	}
 	c := claim{until: v.clock.whenTime(end), known: v.known(w.plan.N), restarts: a.Restarts}
+	for i := range w.plan.N {
+		c.known = min(c.known, v.nodes[i].readAt) // a loss that nobody can see from there is not excluded
+	}
 	c.until -= clocksDiffer + v.slack + time.Second // copies that end so much sooner are as good as together
 	for t := range uint8(tokens) {
 		if t > 0 && tokenName(t) == l.Holder.Raw() {

@@ -196,7 +196,7 @@ func (w *World) viewAsked(n *viewed, e *event) {
 		at, n.inbox.slow = max(at, n.sent+viewTimeout), true
 	case m.up:
 		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refuses(), cordoned: m.cordoned(), incarnation: m.incarnation, wiped: m.wiped, offset: m.clock.offset, born: w.plan.Fenced && !w.plan.LagZero,
-			uptime: (m.clock.at(w.now) - m.booted).Truncate(time.Second), watched: w.watched(int(e.node))}
+			uptime: w.uptime(m), watched: w.watched(int(e.node))}
 		if m.live(w.now) {
 			n.inbox.token, n.inbox.left = m.token, (m.expires - m.clock.at(w.now)).Truncate(ms)
 		}

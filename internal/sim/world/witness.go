@@ -115,6 +115,9 @@ func (w *World) reckon(g *guard, x *watch) {
 	if x.knows && x.inLosses != x.losses {
 		x.telling = true
 	}
+	if !x.knows && x.inbox.Up < w.delayOf(g) {
+		x.telling = true // it may have lost votes with its start
+	}
 	if x.knows && w.now-x.readAt > w.delayOf(g)*99/100 {
 		x.away = true
 	}

@@ -41,10 +41,12 @@ type World struct {
 	exposed bool       // two believers, for want of a boot fence
 	Trace   *trace.Log // nil: nobody reads
 
-	others [schedule.MaxNodes]restartguard.Other // room for one survey
-	policy restartguard.Policy                   // and for one step
-	seen   restartguard.Observation
-	voices [schedule.MaxGuards]announce.Guard // and for what one look hears
+	others     [schedule.MaxNodes]restartguard.Other // room for one survey
+	announcing bool                                  // guards announce themselves
+	replaced   bool                                  // a master was
+	policy     restartguard.Policy                   // and for one step
+	seen       restartguard.Observation
+	voices     [schedule.MaxGuards]announce.Guard // and for what one look hears
 
 	// The run_ids of all incarnations of all masters, made once.
 	runIDs [schedule.MaxNodes][incarnations]string
@@ -230,7 +232,7 @@ const announceAfter = 100 * ms
 
 // announceAgain lets all guards announce themselves on a master that is back.
 func (w *World) announceAgain(node int) {
-	if !w.differ() {
+	if !w.announcing {
 		return
 	}
 	for i := range w.plan.Guards {
