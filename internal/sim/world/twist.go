@@ -31,7 +31,7 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 	switch {
 	case r.Breaks("peers-ignored"):
 		o.Heard = 0
-	case r.Breaks("peers-forgotten") && w.differ() && x.inGuards&^(1<<g.index) == 0:
+	case (r.Breaks("peers-forgotten") || r.Breaks("fence-shortened")) && w.differ() && x.inGuards&^(1<<g.index) == 0:
 		o.Heard = 0
 	}
 	if r.Breaks("evictions-ignored") {
