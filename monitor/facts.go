@@ -42,6 +42,10 @@ type Facts struct {
 	// Open: whoever reaches the server is obeyed without a password.
 	Open bool
 
+	// Writers are the users beside the lock clients' and ours who may write locks, of a node that is
+	// fenced by a user; as far as they may be asked for: "ops, batch".
+	Writers string
+
 	// StepAt and StepBy are the last step of its clock that was seen; StepAt is
 	// zero if there was none.
 	StepAt time.Time

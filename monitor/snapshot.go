@@ -179,6 +179,10 @@ type Node struct {
 	UsedMemory         int64         // bytes
 	Clients            int
 	MinReplicasToWrite int64 // -1 where it could not be read
+	// Leak is why it accepts writes although its fence is up; "": it does not.
+	Leak string
+	// ScriptsPass: scripts write through its fence, which is up after its next start at the latest.
+	ScriptsPass bool
 
 	// Guards are the restart guards that announce themselves on this node, the one
 	// with the greatest D first. Where GuardsKnown is false they cannot be read: that

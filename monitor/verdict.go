@@ -123,7 +123,7 @@ func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 // missing is what is missing for protection against restarts, in words; empty:
 // nothing. Of a node that does not answer nothing is said: it has no vote now.
 func missing(nodes []Node, guard *GuardView) string {
-	var unguarded, hidden, unverified, unfenced []string
+	var unguarded, hidden, unverified, unfenced, leaks []string
 	seen := 0
 	for i := range nodes {
 		n := &nodes[i]
@@ -141,6 +141,8 @@ func missing(nodes []Node, guard *GuardView) string {
 			unverified = append(unverified, n.Name)
 		case protectionUnfenced:
 			unfenced = append(unfenced, n.Name)
+		case protectionLeaks:
+			leaks = append(leaks, n.Name)
 		}
 	}
 	which := func(names []string) string {
@@ -162,6 +164,9 @@ func missing(nodes []Node, guard *GuardView) string {
 	if len(unfenced) > 0 {
 		parts = append(parts, strings.Join(unfenced, ", ")+" started unfenced")
 	}
+	if len(leaks) > 0 {
+		parts = append(parts, "scripts write through the fence"+which(leaks))
+	}
 	switch {
 	case len(parts) > 0 && len(hidden) > 0:
 		parts = append(parts, "guards cannot be seen"+which(hidden))
@@ -181,6 +186,7 @@ const (
 	protectionVerified                     // a guard watches it, and its last start came up fenced
 	ProtectionUnverified                   // a guard watches it, and has seen no start
 	protectionUnfenced                     // a guard watches it, and its last start came up unfenced
+	protectionLeaks                        // a guard watches it, and scripts write through its fence
 	ProtectionNone                         // no guard is seen
 	ProtectionHidden                       // guards cannot be seen there
 )
@@ -202,6 +208,8 @@ func ProtectionOf(n *Node, guard *GuardView) Protection {
 		unfenced = unfenced || g.Boot == announce.BootUnfenced
 	}
 	switch {
+	case watched && n.ScriptsPass:
+		return protectionLeaks
 	case unfenced:
 		return protectionUnfenced
 	case verified:

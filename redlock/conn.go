@@ -69,6 +69,8 @@ type answer struct {
 	// sent: the request may have reached the node, so that its effect must be
 	// reckoned with.
 	sent bool
+	// copied: a copy is there all the same, although the node gives no vote.
+	copied bool
 	// incarnation is the run_id of the server that it was sent to; "": not known.
 	incarnation string
 }

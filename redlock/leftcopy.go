@@ -31,10 +31,12 @@ func (c *leftCopy) learn(a answer, t Terms) {
 	c.heard = true
 	c.sent = c.sent || a.sent
 	c.said = said{a.Status, a.incarnation, a.at}
-	if a.Status == StatusOK || a.sent && !answered(a.NodeResult) {
+	if a.Status == StatusOK || a.copied || a.sent && !answered(a.NodeResult) {
 		c.where, c.vague = a.incarnation, a.incarnation == ""
 	}
 	switch {
+	case a.copied:
+		c.until = a.at.Add(t.TTL + t.Drift)
 	case a.Status == StatusOK:
 		// The node began to count between sending and answering, on a clock that may
 		// be slower than ours by the drift allowance.

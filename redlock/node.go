@@ -21,6 +21,7 @@ type Node struct {
 	opt    redis.Options
 	budget *Budget // nil: the default
 	conn   string  // the name of its connections; "": none
+	user   string  // see FencedBy; "": none
 }
 
 // NewNode describes a master. Of opt the address, network, dialer,
@@ -50,6 +51,18 @@ func (n *Node) Anonymous() *Node {
 	m.opt.CredentialsProvider, m.opt.CredentialsProviderContext, m.opt.StreamingCredentialsProvider = nil, nil, nil
 	return &m
 }
+
+// FencedBy is the same node where it is fenced by taking the right to write from a user, that of
+// the lock clients. Who logs in as another user is not stopped by such a fence: a [Client] asks the
+// server with each vote and each extension, and counts none of a node that is fenced.
+func (n *Node) FencedBy(user string) *Node {
+	m := *n
+	m.user = user
+	return &m
+}
+
+// FenceUser is the user of [Node.FencedBy]; "": none.
+func (n *Node) FenceUser() string { return n.user }
 
 // DB is the number of the database that holds the locks.
 func (n *Node) DB() int { return n.opt.DB }

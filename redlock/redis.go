@@ -97,7 +97,7 @@ func (w redisWire) open(ctx context.Context) (link, error) {
 		_ = b.client.Close()
 		return nil, err
 	}
-	return &redisLink{client: b.client, conn: b.conn, id: id, in: bufio.NewReaderSize(b.conn, 16<<10), reply: w.reply}, nil
+	return &redisLink{client: b.client, conn: b.conn, id: id, in: bufio.NewReaderSize(b.conn, 16<<10), reply: w.reply, fence: w.node.asksFence()}, nil
 }
 
 // redisLink is a connection to a Redis server.
@@ -108,6 +108,7 @@ type redisLink struct {
 	in     *bufio.Reader
 	out    []byte
 	reply  time.Duration
+	fence  string // the user of whom is asked whether it is fenced; "": the server refuses us itself
 
 	writeBy time.Time // how long a write may take
 }
@@ -123,6 +124,9 @@ func (l *redisLink) expect(by time.Time) { _ = l.conn.SetReadDeadline(by) }
 func (l *redisLink) send(batch []*call) error {
 	b := l.out[:0]
 	for _, c := range batch {
+		if l.asksFence(c) {
+			b = appendFence(b, l.fence, c.key)
+		}
 		b = c.appendTo(b)
 	}
 	if cap(b) <= 1<<20 {
@@ -219,6 +223,15 @@ func (l *redisLink) receive(oldest func() *call) (c *call, a answer, err error) 
 	c = oldest()
 	if c == nil {
 		return nil, answer{}, fmt.Errorf("%w: nothing was asked", ErrBadReply)
+	}
+	if l.asksFence(c) {
+		v, err := resp.ReadValue(l.in)
+		if err != nil {
+			return c, answer{}, err
+		}
+		if refused := readFence(v); refused.Err != nil {
+			return l.receiveFenced(c, refused)
+		}
 	}
 	if c.numbered {
 		return l.receiveNumbered(c)

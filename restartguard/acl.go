@@ -68,7 +68,7 @@ func (f userFence) words(p Params) string {
 	return fmt.Sprintf("user %q may write", f.user)
 }
 
-func (f userFence) set(ctx context.Context, p redis.Pipeliner, value int64, _ bool) []redis.Cmder {
+func (f userFence) set(ctx context.Context, p redis.Pipeliner, value int64, _, _ bool) []redis.Cmder {
 	return []redis.Cmder{p.Do(ctx, f.setUser(value)...)}
 }
 

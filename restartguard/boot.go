@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/minreplicas"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/serverinfo"
 	"redlockctl/internal/sleep"
@@ -113,6 +115,10 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 		c.BootVerdict = AssessBoot(t, method)
 		_, _, err := t.readAll()
 		filesRead = err == nil
+		if c.Boot == BootUnfenced && c.contradicts(o, remembered, info.Val()) {
+			c.Boot, c.Form, c.Because, c.Do, filesRead = BootUnknown, FormUnknown, nil, nil, false
+			c.because("what is read of its files and its command line does not start it fenced, and its present process did start so")
+		}
 	case c.File == "":
 		c.because("it runs without a configuration file")
 		filesRead = true
@@ -126,7 +132,34 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 	} else if c.StartedUnfenced && c.Boot == BootFenced {
 		c.because("a guard saw its present process start UNFENCED: whatever fences it was not there then")
 	}
+	c.scriptsPass(method, serverinfo.Field(info.Val(), "redis_version"))
 	return c, nil
+}
+
+// contradicts reports whether the present process is known to have started fenced, and nothing has
+// changed since: then what is read here is not all that starts it.
+func (c *BootCheck) contradicts(o Observation, remembered *Remembered, info string) bool {
+	fenced, _ := o.Fenced()
+	seen := remembered != nil && remembered.Known && remembered.Verified && remembered.RunID == o.RunID
+	if !seen && (!fenced || o.Configured) || c.Process.ExecStart != "" || c.Rewrites != 0 {
+		return false
+	}
+	up, ok := serverinfo.Number(info, "uptime_in_seconds")
+	if c.File == "" {
+		return true
+	}
+	file, err := os.Stat(c.File)
+	return ok && err == nil && time.Since(file.ModTime()) > time.Duration(up+1)*time.Second
+}
+
+// scriptsPass takes back what was told of a fence that scripts pass.
+func (c *BootCheck) scriptsPass(method Method, version string) {
+	if method.Kind != MethodMinReplicas || minreplicas.StopsScripts(version) {
+		return
+	}
+	c.Boot = BootUnfenced
+	c.because("scripts write through min-replicas-to-write on version %s", safetext.Escape(version))
+	c.do("upgrade the server (6.0.17, 6.2.7 or 7.0), or start it late with fence = \"none\": ExecStartPre=redlockctl node wait NAME --before-start")
 }
 
 // byPresentProcess judges by how the present process started, where its files and

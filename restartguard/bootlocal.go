@@ -113,6 +113,7 @@ func argsOf(cmdline string) ([]string, bool) {
 	for len(words) > 1 && words[len(words)-1] == "" && words[len(words)-2] == "" {
 		words = words[:len(words)-1] // what a title left of it
 	}
+	words = behindLoader(words)
 	if len(words) == 2 && words[1] == "" {
 		words = words[:1]
 	}
@@ -120,6 +121,28 @@ func argsOf(cmdline string) ([]string, bool) {
 		return nil, false
 	}
 	return words[1:], true
+}
+
+// behindLoader are the words of a program that was started by naming the dynamic loader: ld.so
+// [OPTION]… PROGRAM [ARGUMENT]….
+func behindLoader(words []string) []string {
+	name := filepath.Base(words[0])
+	if !strings.HasPrefix(name, "ld-linux") && !strings.HasPrefix(name, "ld-musl") && !strings.HasPrefix(name, "ld.so") && !strings.HasPrefix(name, "ld64.so") {
+		return words
+	}
+	rest := words[1:]
+	for len(rest) > 0 && strings.HasPrefix(rest[0], "--") {
+		takes := 1
+		switch rest[0] {
+		case "--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask":
+			takes = 2
+		}
+		rest = rest[min(takes, len(rest)):]
+	}
+	if len(rest) == 0 {
+		return words
+	}
+	return rest
 }
 
 // unitOf is the systemd unit of a process by its /proc/PID/cgroup; empty where it

@@ -13,8 +13,9 @@ type codec interface {
 	// ask reads the fence. Whatever the method, the answer says what min-replicas-to-write
 	// would: 0, FenceUp, FenceCordon, or another number that is no fence.
 	ask(context.Context, redis.Pipeliner) func() (Params, error)
-	// set puts the fence to a value; lag: the server has min-replicas-max-lag 0.
-	set(ctx context.Context, p redis.Pipeliner, value int64, lag bool) []redis.Cmder
+	// set puts the fence to a value. lag: the server has min-replicas-max-lag 0; replica: it is one, so
+	// it is made read-only where the fence does not stop it.
+	set(ctx context.Context, p redis.Pipeliner, value int64, lag, replica bool) []redis.Cmder
 	// canary tries a write of a key that nobody else has, and that leaves nothing.
 	canary(ctx context.Context, p redis.Pipeliner, key string) func() (Canary, error)
 	// words are params for people; "" where the numbers are those of the server.

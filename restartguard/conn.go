@@ -244,7 +244,7 @@ func (l *nodeConn) perform(ctx context.Context, a Action) (o Observation, err er
 	if a.Kind == Remove {
 		o.About = Removing
 	}
-	set, err := l.set(ctx, a.Value, a.SetLag)
+	set, err := l.set(ctx, a.Value, a.SetLag, a.ReadOnly)
 	if errors.Is(err, errBroken) {
 		return o, err
 	}
@@ -280,12 +280,12 @@ func (l nodeConn) count(ctx context.Context, o Observation) (Observation, error)
 
 // set reads the fence, sets it, and reads it back, in one pipeline, so that
 // nothing but a command between two of ours comes in between.
-func (l nodeConn) set(ctx context.Context, value int64, lag bool) (setResult, error) {
+func (l nodeConn) set(ctx context.Context, value int64, lag, replica bool) (setResult, error) {
 	var before, after func() (Params, error)
 	var sets []redis.Cmder
 	err := l.send(ctx, func(p redis.Pipeliner) {
 		before = l.codec.ask(ctx, p)
-		sets = l.codec.set(ctx, p, value, lag)
+		sets = l.codec.set(ctx, p, value, lag, replica)
 		after = l.codec.ask(ctx, p)
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func Cordon(ctx context.Context, node *redlock.Node, method Method) error {
 	if err != nil {
 		return handError(node, err, ErrNotFenced)
 	}
-	set, err := l.set(ctx, FenceCordon, before.MaxLag <= 0)
+	set, err := l.set(ctx, FenceCordon, before.MaxLag <= 0, false)
 	switch {
 	case err != nil:
 		return handError(node, err, ErrNotFenced)
@@ -44,8 +44,8 @@ func Cordon(ctx context.Context, node *redlock.Node, method Method) error {
 	if err != nil {
 		return handError(node, err, ErrNotFenced)
 	}
-	if got, _ := canary(); got == CanaryAccepted {
-		return fmt.Errorf("node %q: %w: a canary write got through", node.Name(), ErrNotFenced)
+	if got, why := canary(); got == CanaryAccepted {
+		return fmt.Errorf("node %q: %w: a canary write got through%s", node.Name(), ErrNotFenced, because(why))
 	}
 	p, err := after()
 	switch {
@@ -74,7 +74,7 @@ func Uncordon(ctx context.Context, node *redlock.Node, method Method) error {
 	case !before.cordoned():
 		return fmt.Errorf("node %q: %w", node.Name(), ErrNotCordoned)
 	}
-	set, err := l.set(ctx, FenceUp, false)
+	set, err := l.set(ctx, FenceUp, false, false)
 	switch {
 	case err != nil:
 		return handError(node, err, ErrNotFenced)
@@ -148,7 +148,11 @@ func RejoinNow(ctx context.Context, node *redlock.Node, method Method) error {
 	if _, err := l.params(ctx); err != nil {
 		return handError(node, err, ErrNotServing)
 	}
-	set, err := l.set(ctx, FenceNone, false)
+	l.met = true
+	if is, err := l.look(ctx); err == nil && foreign(is.Role) != "" {
+		return fmt.Errorf("node %q: %w: it is %s", node.Name(), ErrNotServing, foreign(is.Role))
+	}
+	set, err := l.set(ctx, FenceNone, false, false)
 	switch {
 	case err != nil:
 		return handError(node, err, ErrNotServing)
@@ -182,4 +186,12 @@ func readBack(m Method, p Params) string {
 
 func adviceError(node *redlock.Node) error {
 	return fmt.Errorf("node %q: %w: its fence is \"none\"", node.Name(), ErrDenied)
+}
+
+// because is why, behind a sentence; "" where there is no reason.
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + show(err)
 }

@@ -10,7 +10,7 @@ type Event struct {
 	// "evicted", "restored". Of the node: "first contact", "waiting", "fenced",
 	// "rejoined", "cordoned", "exposed", "unreachable", "reachable", "clock back". Of the
 	// cluster, without a node: "no quorum", "quorum". Of the guard: "memory",
-	// "same server", of two nodes that are one, "in-flight command", of orders that may still be on their way, "delays", of another guard
+	// "same server", of two nodes that are one, "moved", of a name that leads elsewhere, "in-flight command", of orders that may still be on their way, "delays", of another guard
 	// whose D is not this one's, and "announce", where guards cannot see each other.
 	Kind string
 	// Text is the sentence, without the node's name. Text of a server in it is

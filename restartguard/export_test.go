@@ -41,3 +41,6 @@ func (g *Guard) TrustAll() {
 		w.mu.Unlock()
 	}
 }
+
+// HostOf is the name in an address.
+func HostOf(addr string) string { return hostOf(addr) }

@@ -90,6 +90,8 @@ type Guard struct {
 
 	past *past
 	used atomic.Bool // the cluster was in use: see useSeen
+	// usedSince is when that was seen first, as of [BootTime]; 0: by an earlier run.
+	usedSince atomic.Int64
 
 	hearing   sync.Mutex
 	peers     Peers
@@ -331,7 +333,9 @@ func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
 	case PhaseCordoned:
 		st.Until, st.Drained = s.Deadline, !s.Drained.IsZero()
 	case PhaseFenced:
-		st.Until = s.Deadline
+		if st.Until = s.Deadline; foreign(s.Role) != "" {
+			st.Until = time.Time{}
+		}
 		if s.Doubt != "" {
 			st.Reason += "; " + s.Doubt
 		}

@@ -24,6 +24,9 @@ func (o *Observation) read(server, replication, stats, commands string, sets []s
 	if !isWord(o.Role) {
 		return errors.New("INFO replication has no role")
 	}
+	if mode := serverinfo.Field(server, "redis_mode"); mode != "standalone" && isWord(mode) {
+		o.Role = mode
+	}
 	if f := serverinfo.Field(replication, "master_replid2"); isWord(f) {
 		o.Former = f
 	}

@@ -114,7 +114,10 @@ func (s *script) count(kind string) (n int) {
 	return n
 }
 
-func raiseIt(run string) Action  { return Action{Kind: Raise, RunID: run, Value: FenceUp} }
+func raiseIt(run string) Action { return Action{Kind: Raise, RunID: run, Value: FenceUp} }
+func raiseReplica(run string) Action {
+	return Action{Kind: Raise, RunID: run, Value: FenceUp, ReadOnly: true}
+}
 func cordonIt(run string) Action { return Action{Kind: Raise, RunID: run, Value: FenceCordon} }
 func proveIt(run string) Action  { return Action{Kind: Prove, RunID: run} }
 func removeIt(run string) Action { return Action{Kind: Remove, RunID: run} }
@@ -304,7 +307,7 @@ func TestWipe(t *testing.T) {
 func TestRoleChangeIsALoss(t *testing.T) {
 	newScript(t).sees("a", servingParams).after(tick).
 		step(Observation{About: Seen, RunID: "a", Role: "slave", Params: servingParams}).
-		phase(PhaseExposed).does(raiseIt("a")).told("role", "master to slave")
+		phase(PhaseExposed).does(raiseReplica("a")).told("role", "master to slave")
 }
 
 func TestFence(t *testing.T) {

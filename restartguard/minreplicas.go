@@ -44,8 +44,11 @@ func paramsOf(minReplicas, maxLag *redis.MapStringStringCmd) (p Params, err erro
 	return p, nil
 }
 
-func (paramFence) set(ctx context.Context, p redis.Pipeliner, value int64, lag bool) []redis.Cmder {
+func (paramFence) set(ctx context.Context, p redis.Pipeliner, value int64, lag, replica bool) []redis.Cmder {
 	var sets []redis.Cmder
+	if replica {
+		sets = append(sets, p.ConfigSet(ctx, "replica-read-only", "yes"))
+	}
 	if lag {
 		// First: the fence must not be up in name only.
 		sets = append(sets, p.ConfigSet(ctx, paramMaxLag, strconv.Itoa(setLag)))
@@ -69,20 +72,54 @@ func paramValue(c *redis.MapStringStringCmd, name string) (int64, error) {
 	return n, nil
 }
 
-// canary writes a key that lives for 1 ms.
+// The canaries: a plain command, a script as all servers take it, and one with the flags of a
+// function, on which servers since 7.0 decide once for all that it does. Each writes a key that
+// lives for 1 ms.
+const (
+	canaryScript   = "return redis.call('set', KEYS[1], '1', 'NX', 'PX', '1')"
+	canaryFunction = "#!lua\n" + canaryScript
+)
+
+// canary tries each way in which a client can write. One that gets through is enough; all that the
+// server has must be refused with NOREPLICAS.
 func (paramFence) canary(ctx context.Context, p redis.Pipeliner, key string) func() (Canary, error) {
-	c := p.SetArgs(ctx, key, "1", redis.SetArgs{Mode: "NX", TTL: time.Millisecond})
+	plain := p.SetArgs(ctx, key, "1", redis.SetArgs{Mode: "NX", TTL: time.Millisecond})
+	script := p.Eval(ctx, canaryScript, []string{key})
+	function := p.Eval(ctx, canaryFunction, []string{key})
 	return func() (Canary, error) {
-		err := c.Err()
-		switch {
-		case err == nil, errors.Is(err, redis.Nil):
-			return CanaryAccepted, nil
-		case redis.IsNoReplicasError(err):
-			return CanaryFenced, nil
-		default:
-			return CanaryRefused, fmt.Errorf("canary write: %w", err)
+		ways := []struct {
+			name string
+			err  error
+		}{{"", plain.Err()}, {"script: ", script.Err()}, {"script with flags, as of functions: ", function.Err()}}
+		for _, w := range ways {
+			if (w.err == nil || errors.Is(w.err, redis.Nil)) && w.name != "" {
+				return CanaryAccepted, errors.New(scriptsPass)
+			} else if w.err == nil || errors.Is(w.err, redis.Nil) {
+				return CanaryAccepted, nil
+			}
 		}
+		for _, w := range ways {
+			if !isNoReplicas(w.err) && !isUnknownScript(w.err) {
+				return CanaryRefused, fmt.Errorf("canary write: %s%w", w.name, w.err)
+			}
+		}
+		return CanaryFenced, nil
 	}
+}
+
+// scriptsPass is why a fence does not hold that only plain commands meet.
+const scriptsPass = "scripts write through it, as before Redis 6.0.17 and 6.2.7: upgrade the server"
+
+// isNoReplicas reports whether a write was refused for a fence; before 7.0 a script says so in the
+// middle of a sentence.
+func isNoReplicas(err error) bool {
+	return redis.IsNoReplicasError(err) || strings.Contains(err.Error(), ": -NOREPLICAS ")
+}
+
+// isUnknownScript reports whether a server knows no scripts with flags: it has no functions.
+func isUnknownScript(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "Error compiling script") && strings.Contains(text, "'#'")
 }
 
 // FenceLines are the two lines of a configuration file that start a server

@@ -83,7 +83,21 @@ func (f FirstUse) used() error {
 // useSeen takes note of a state, and reports whether it shows for the first time that the
 // cluster was in use: a node has served, or has restarted since it was met.
 func (g *Guard) useSeen(s *State) bool {
-	return s.used() && g.used.CompareAndSwap(false, true)
+	if !s.used() || !g.used.CompareAndSwap(false, true) {
+		return false
+	}
+	g.usedSince.Store(int64(BootTime()))
+	return true
+}
+
+// newFor is how long after the first node of a new cluster the others are let serve.
+const newFor = 5 * time.Second
+
+// mayBeNew reports whether a person may let the node serve before D, since the guard has not known
+// its cluster in use before: it says so to who asks.
+func (g *Guard) mayBeNew(s *State) bool {
+	since := time.Duration(g.usedSince.Load())
+	return !s.used() && (!g.used.Load() || since != 0 && BootTime()-since < newFor)
 }
 
 func (s Starts) used() bool { return s.Served || s.Incarnations > 1 }

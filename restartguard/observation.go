@@ -90,7 +90,7 @@ type Observation struct {
 	Err string
 
 	// Of Seen.
-	Role string // "master", "slave"
+	Role string // "master", "slave"; of a server in another mode than standalone that mode
 	// Former is the replication id that the server had before its last promotion;
 	// only zeros if there was none, empty if it does not tell.
 	Former string
@@ -142,6 +142,8 @@ type Observation struct {
 	// cannot be read.
 	Heard time.Duration
 
+	// New, of Seen: the cluster was never known in use, so that a person may let it serve at once.
+	New bool
 	// Allowed, of Seen: another guard knows that the node may vote by now.
 	Allowed bool
 	// SaidDrained, of Seen: this guard is seen there as one that takes the node for drained.
@@ -174,6 +176,9 @@ type Action struct {
 	Value int64 // of min-replicas-to-write
 	// SetLag: min-replicas-max-lag switches the check off, and is set first.
 	SetLag bool
+	// ReadOnly, of Raise: it is a replica, which no fence by min-replicas-to-write stops from
+	// accepting writes, so it is made read-only first.
+	ReadOnly bool
 	// Of Kill: Conn is the id of a connection, 0 for none; All are those of earlier
 	// runs of this guard, Others those of all guards but this connection.
 	Conn        int64

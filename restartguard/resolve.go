@@ -34,7 +34,7 @@ func hostOf(addr string) string {
 
 // resolve keeps the addresses of the node's name up to date until ctx ends.
 func (w *watcher) resolve(ctx context.Context) {
-	host, last := hostOf(w.node.Addr()), ""
+	host, failing := hostOf(w.node.Addr()), false
 	for sleep.For(ctx, resolveEvery) == nil {
 		limited, cancel := context.WithTimeout(ctx, resolveTimeout)
 		found, err := net.DefaultResolver.LookupNetIP(limited, "ip", host)
@@ -45,7 +45,10 @@ func (w *watcher) resolve(ctx context.Context) {
 		if err == nil && len(found) == 0 {
 			err = errors.New("it has no address")
 		}
-		w.say(&last, err, unresolved)
+		if err != nil && !failing { // its text is another one each time
+			w.guard.tell(w.node.Name(), []Event{{At: time.Now(), Kind: "moved", Text: unresolved + ": " + show(err), Alarm: true}})
+		}
+		failing = err != nil
 		w.mu.Lock()
 		w.addrs = found // none: nothing is known
 		w.mu.Unlock()

@@ -202,3 +202,15 @@ func TestANameThatMovesWhileTheOldServerLives(t *testing.T) {
 		t.Error("it does not announce itself on the new server")
 	}
 }
+
+// An address has no name that could lead elsewhere.
+func TestHostOf(t *testing.T) {
+	for addr, want := range map[string]string{
+		"redis-1.example.com:6379": "redis-1.example.com", "localhost:1": "localhost",
+		"10.0.0.1:6379": "", "[::1]:6379": "", "[fe80::1%eth0]:6379": "", "/run/redis.sock": "", ":6379": "",
+	} {
+		if got := restartguard.HostOf(addr); got != want {
+			t.Errorf("%s: %q", addr, got)
+		}
+	}
+}

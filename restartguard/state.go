@@ -170,6 +170,8 @@ type Report struct {
 	Failing string
 	// Out is since when the node has no vote; zero while it has one.
 	Out time.Time
+	// Leak is why the fence does not hold, of Fencing.Leaked.
+	Leak string
 	// Doubt is why the node is not rejoined early.
 	Doubt string
 

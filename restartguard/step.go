@@ -127,6 +127,7 @@ func (m *machine) seen(o *Observation) {
 
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
+	m.keepOut(o)
 	if m.owed() == FenceUp && m.mayVote() && !o.Params.fenced() {
 		if o.Blind || !o.Params.cordoned() {
 			m.giveUp()
@@ -213,6 +214,11 @@ func (m *machine) settleFenced() {
 	}
 	m.confirm(FenceUp)
 	switch {
+	case foreign(m.Role) != "":
+		m.Reason = "is " + foreign(m.Role) + ": it stays fenced until it is a master, and for D from then on"
+		if !m.Proven {
+			m.order(Prove, 0, false)
+		}
 	case m.mayVote() && m.Advice:
 		m.Reason = "may rejoin: its delay has passed, and no guard lets it rejoin"
 	case m.mayVote() && m.unsettled():
@@ -236,12 +242,15 @@ func (m *machine) settleFenced() {
 // know what they do, and this incarnation has forgotten nothing since.
 func (m *machine) settleServing(o *Observation) {
 	if !m.Deadline.IsZero() {
-		if m.From = m.Deadline; m.Allowed || m.Early != "" {
+		switch m.From = m.Deadline; {
+		case o.New:
+			m.From = time.Time{} // no loss is known
+		case m.Allowed || m.Early != "":
 			m.From = m.now
 		}
 	}
 	switch {
-	case m.removedEarly():
+	case m.removedEarly() && !o.New:
 		m.alarm("rejoined", "unfenced by somebody %s early: until then a lock that it lost can be granted a second time", round(m.Deadline.Sub(m.now)))
 		m.Cause = "unfenced by somebody, early"
 	case m.Duty.Kind == DutyCordon:
@@ -326,7 +335,11 @@ func (m *machine) confirm(value int64) {
 	m.enter(PhaseFenced, m.Cause)
 	if m.announced != m.Deadline {
 		m.announced = m.Deadline
-		if !m.mayVote() { // then it rejoins at once, and there is nothing to wait for
+		switch {
+		case m.mayVote(): // it rejoins at once, and there is nothing to wait for
+		case foreign(m.Role) != "":
+			m.tell("waiting", "fenced, and does not rejoin: it is %s", foreign(m.Role))
+		default:
 			m.tell("waiting", "fenced, may rejoin in %s", round(m.Deadline.Sub(m.now)))
 		}
 	}
@@ -379,8 +392,7 @@ func (m *machine) proving(o *Observation) {
 	case o.Canary == CanaryAccepted && (o.Params.fenced() || o.Params.cordoned()):
 		m.Leaked, m.Verified, m.Proven = true, false, false
 		m.Holds = false
-		m.expose()
-		m.failing("exposed", "a canary write got through although the parameters read as a fence")
+		m.leaks(o)
 	case o.Blind:
 		m.Err = o.Err
 	case o.Canary == CanaryAccepted:

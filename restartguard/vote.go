@@ -43,8 +43,12 @@ func (s *State) lastLoss() Loss {
 	return Loss{Seen: s.Deadline.Add(-s.Delay)}
 }
 
-// mayVote reports whether the node may vote by now.
+// mayVote reports whether the node may vote by now. One that is no independent master may not, and its
+// promotion is a loss.
 func (m *machine) mayVote() bool {
+	if foreign(m.Role) != "" {
+		return false
+	}
 	from := MayVoteFrom(m.lastLoss(), m.State.Delay)
 	return !from.IsZero() && !m.now.Before(from)
 }

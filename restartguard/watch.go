@@ -157,6 +157,7 @@ func (w *watcher) step(o Observation) []Action {
 	if o.About == Seen {
 		same = w.guard.sameAs(w.member, o.RunID)
 		state = w.recognized(o.RunID)
+		o.New = w.guard.mayBeNew(&state)
 	}
 	w.mu.Lock()
 	next, actions, events := Step(p, state, o, time.Now())
@@ -164,7 +165,7 @@ func (w *watcher) step(o Observation) []Action {
 		events = append(events, Event{At: time.Now(), Kind: "same server", Text: sameServer(same), Alarm: true})
 	}
 	w.same = same
-	renew := next.From != w.state.From || next.Empty != w.state.Empty || next.cordoned() != w.state.cordoned() ||
+	renew := next.fence() != w.state.fence() || next.From != w.state.From || next.Empty != w.state.Empty || next.cordoned() != w.state.cordoned() ||
 		next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
 	w.state = next
 	w.mu.Unlock()
@@ -306,6 +307,9 @@ func (w *watcher) announcements() []string {
 		a.Boot = announce.BootFenced
 	default:
 		a.Boot, a.Exposed = announce.BootUnfenced, s.BootExposed
+	}
+	if a.Fence = s.fence(); a.Fence == announce.FenceLeaks {
+		a.Leak = safetext.New(s.Leak)
 	}
 	if !s.From.IsZero() && s.Offset != 0 && s.Blur <= sharp {
 		a.MayVote = time.Unix(0, int64(BootTime()+s.Offset+time.Until(s.From))).Truncate(time.Millisecond)

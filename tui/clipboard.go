@@ -11,16 +11,16 @@ import (
 	"redlockctl/internal/view"
 )
 
-// copiedMsg tells that the clipboard of this machine was tried.
+// copiedMsg reports the result of writing to this machine's clipboard.
 type copiedMsg struct {
 	what string
 	err  error
 }
 
 const (
-	// clipboardTime bounds a program that puts text into the clipboard.
+	// clipboardTime bounds a clipboard program.
 	clipboardTime = 2 * time.Second
-	// mostCopied is as many bytes as every common terminal takes for its clipboard.
+	// mostCopied is how many bytes all common terminals accept for their clipboard.
 	mostCopied = 48 << 10
 )
 
@@ -34,9 +34,9 @@ func (m *model) whyNoCopy() string {
 	return ""
 }
 
-// copyText is what y copies here, and what to call it. A name is copied as a word of
-// a shell, so that a paste is the name of this lock and does nothing else. What is too long for the clipboard
-// of a terminal is not copied at all: a part of a name is another name.
+// copyText returns what y copies here, and how to call it. A name is quoted for a shell, so
+// that a paste is always just the name. A text that is too long for a terminal's clipboard
+// is not copied: a part of a name would be another name.
 func (m *model) copyText() (text, what string) {
 	switch s := m.selected(); {
 	case s.Lock != nil:
@@ -54,8 +54,8 @@ func (m *model) copyText() (text, what string) {
 	return "", ""
 }
 
-// copyPicked puts what is under the cursor into the clipboard: it asks the
-// terminal, which works over SSH, and the machine where there is a way.
+// copyPicked copies what is under the cursor to the clipboard of the terminal, which works
+// over SSH, and to that of this machine if possible.
 func (m *model) copyPicked() tea.Cmd {
 	text, what := m.copyText()
 	m.say(m.St.Info, "copied "+what+": "+m.St.Sentence(strings.ReplaceAll(text, "\n", " "), max(10, m.W-30)))

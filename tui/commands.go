@@ -11,12 +11,11 @@ import (
 	"redlockctl/tui/page"
 )
 
-// cliPages are the pages that the command line prints under another name.
+// cliPages maps pages to commands of the CLI with another name.
 var cliPages = map[string]page.Kind{"status": page.Overview, "watch": page.Events, "doctor": page.Findings, "guard status": page.Guard}
 
-// commandsNow are all of the command line: the pages, the acts and switches of the
-// key map, and those that take a word. What redlockctl has as a command is called
-// the same here.
+// commandsNow returns all commands of the prompt: pages, actions and switches of the key
+// map, and commands with an argument. They have the same names as in the CLI.
 func (m *model) commandsNow() []command.Command {
 	goTo := func(v page.Kind) func(string) tea.Cmd { return func(string) tea.Cmd { return m.goTo(v) } }
 	out := []command.Command{
@@ -66,7 +65,7 @@ func (m *model) commandsNow() []command.Command {
 	return out
 }
 
-// doBinding does what a key does, to a lock or node that may be named.
+// doBinding runs the binding of a key, on the named lock or node if there is one.
 func (m *model) doBinding(b *keys.Binding, what string) tea.Cmd {
 	if what != "" {
 		var why string
@@ -80,7 +79,7 @@ func (m *model) doBinding(b *keys.Binding, what string) tea.Cmd {
 			return nil
 		}
 	}
-	if b.In&m.mode() == 0 { // its key is known on one page only
+	if b.In&m.mode() == 0 { // the key works on another page only
 		if b.In&page.ModeLab != 0 {
 			m.goTo(page.Lab)
 		} else if b.In&page.ModeOnNode != 0 {

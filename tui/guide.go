@@ -6,12 +6,12 @@ import (
 	"redlockctl/tui/tour"
 )
 
-// scene is what the tour looks at.
+// scene is what the tour checks.
 func (m *model) scene() tour.Scene {
 	return tour.Scene{St: m.St, Latest: m.Latest, On: m.Viewed(), Asking: m.Dialog != nil, Forced: m.Forced, Past: m.replay != nil}
 }
 
-// goOn passes the step of the tour that is done.
+// goOn advances the tour if its step is done.
 func (m *model) goOn() {
 	if m.tour != nil && m.tour.Done(m.scene()) {
 		m.nextStep()
@@ -52,7 +52,7 @@ func (m *model) toggleTour() tea.Cmd {
 	return nil
 }
 
-// guide is the step of the tour, or the hints of a first start: lines above the page.
+// guide returns the lines above the page: the step of the tour, or hints at a first start.
 func (m *model) guide(w int) []string {
 	switch {
 	case m.tour != nil:

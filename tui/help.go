@@ -10,7 +10,7 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// filterHelp is the language of the filter: what all have, then the fields of each.
+// filterHelp explains filters: the common syntax, then the fields of each page.
 func filterHelp() (terms [][2]string) {
 	terms = append(terms, [][2]string{
 		{"text", "names with this in them; several words must all match; \"a b\" has blanks"},
@@ -25,8 +25,8 @@ func filterHelp() (terms [][2]string) {
 		[2]string{"a|b", "of a field: one of these; tab completes fields and values"})
 }
 
-// helpLines is the help, made from the key map: first what works on the page that it
-// was opened from, then what is off there and why, then the rest.
+// helpLines makes the help from the key map: first the keys that work on the page from
+// which it was opened, then the disabled ones and why, then the rest.
 func (m *model) helpLines(w int) []string {
 	st := m.St
 	var out []string
@@ -101,7 +101,7 @@ func (m *model) helpLines(w int) []string {
 	return out
 }
 
-// labLines are the keys of the lab, and what each shows or why it is off.
+// labLines lists the keys of the lab, with what each shows or why it is disabled.
 func (m *model) labLines(w int) (lines []string) {
 	st := m.St
 	for i := range m.keys {
@@ -111,7 +111,7 @@ func (m *model) labLines(w int) (lines []string) {
 		}
 		k, text := b.Text(st.ASCII)
 		line := "   " + st.Strong.Of(st.Pad(k, 4)) + st.Pad(text, 12)
-		// While a dialog stands over the page, or a command is typed, that alone is why no key acts.
+		// An open dialog or prompt disables all keys: it would be the reason for each.
 		if why := b.Disabled(); why != "" && m.Dialog == nil && m.line == nil {
 			line += st.Dim.Of("off: " + why)
 		} else {

@@ -15,13 +15,13 @@ import (
 	"redlockctl/tui/page"
 )
 
-// newKeyMap is every key of the program, and what it does to m, in the order of the key line and
-// of the help.
+// newKeyMap returns all keys of the program and what they do, in the order of the key line
+// and the help.
 func newKeyMap(m *model) keys.Map {
 	all := slices.Concat(firstKeys(m), lookKeys(m), actingKeys(m), movingKeys(m), pastKeys(m), labKeys(m), tableKeys(m), programKeys(m),
 		dialogKeys(m), filterKeys(m), commandKeys(m))
 	for _, b := range input.Keys() {
-		all = append(all, keys.Binding{Binding: b, In: page.ModeEdit, Group: keys.Typing}) // the line that is typed obeys them
+		all = append(all, keys.Binding{Binding: b, In: page.ModeEdit, Group: keys.Typing}) // handled by the text field
 	}
 	return all
 }
@@ -30,7 +30,7 @@ func keyBound(in page.Mode, group, show, help string, do func() tea.Cmd, on ...s
 	return keys.Binding{Binding: key.NewBinding(key.WithKeys(on...), key.WithHelp(show, help)), In: in, Group: group, Do: do}
 }
 
-// onMain is a key of all pages that is named as it is pressed.
+// onMain returns a binding for all pages, named like its key.
 func onMain(group, k, help string, do func() tea.Cmd) keys.Binding {
 	return keyBound(page.ModeMain, group, k, help, do, k)
 }
@@ -40,13 +40,12 @@ func offWhen(b keys.Binding, why func() string) keys.Binding  { b.Why = why; ret
 func asCommand(name string, b keys.Binding) keys.Binding      { b.Name = name; return b }
 func helpNow(b keys.Binding, says func() string) keys.Binding { b.Says = says; return b }
 
-// doing is a command that nothing follows.
+// doing makes a command of do that sends no message.
 func doing(do func()) func() tea.Cmd { return func() tea.Cmd { do(); return nil } }
 
-// firstKeys stand first in the key line; behind them what can be done with what the cursor is on, which has the
-// room of a small screen.
+// firstKeys are first in the key line, before the actions for what is under the cursor.
 func firstKeys(m *model) keys.Map {
-	// The help is a page that covers another one: what opens it closes it.
+	// The help covers a page; the key that opens it also closes it.
 	help := onMain(keys.Looking, "?", "help, and back from it", m.toggleHelp)
 	return keys.Map{
 		inKeyLine(page.ModeMain&^page.ModeHelp, helpNow(help, func() string { return inHelp(m, "close", "help") })),
@@ -54,7 +53,7 @@ func firstKeys(m *model) keys.Map {
 	}
 }
 
-// inHelp is one text on the page of help, and another elsewhere.
+// inHelp returns one text on the help page and another elsewhere.
 func inHelp(m *model, there, elsewhere string) string {
 	if m.Viewed() == page.Help {
 		return there
@@ -129,8 +128,8 @@ func lookKeys(m *model) keys.Map {
 	}
 }
 
-// actionKey makes an action of a key. It is a command too, by the name that its help gives it; on is what it
-// may be told to be about. Its key is known on all pages, and says where it belongs.
+// actionKey returns the binding of an action, which is a command too, named as in its help;
+// on is what its argument may name. The key says on other pages where it belongs.
 func actionKey(on page.Mode, b keys.Binding, why func() string) keys.Binding {
 	b.Danger, b.Brief, b.Takes, b.Why = true, on, on, why
 	b.Name = b.Help().Desc
@@ -167,7 +166,7 @@ func actingKeys(m *model) keys.Map {
 	}
 }
 
-// labKeys are of the demo: its nodes, and the tour.
+// labKeys are the keys of the demo: its nodes and the tour.
 func labKeys(m *model) keys.Map {
 	inLab := func(on, in page.Mode, k, action string) keys.Binding {
 		return actionKey(on, keyBound(in, keys.Lab, k, action, func() tea.Cmd { return m.AskLab(action) }, k), func() string { return m.WhyNoLab(action) })
@@ -183,7 +182,7 @@ func labKeys(m *model) keys.Map {
 	}
 }
 
-// tableKeys say how rows are listed, and which of them an action is about.
+// tableKeys sort, filter and mark rows.
 func tableKeys(m *model) keys.Map {
 	sorted := page.ModeLocks | page.ModeNodes | page.ModeFindings | page.ModeClusters | page.ModeAudit
 	freeze := asCommand("freeze", keyBound(page.ModeMain&^page.ModeHelp, keys.Looking, "space", "freeze; play and pause the past", m.toggleFreeze, "space"))
@@ -209,7 +208,7 @@ func tableKeys(m *model) keys.Map {
 	}
 }
 
-// programKeys leave what is open, and the program. What leaves the program leaves the help first.
+// programKeys close what is open, or quit. In the help they close the help first.
 func programKeys(m *model) keys.Map {
 	anywhere := func(k, help string, do func() tea.Cmd) keys.Binding {
 		return keyBound(page.ModeAny, keys.Looking, k, help, do, k)

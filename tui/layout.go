@@ -14,7 +14,7 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// View implements [tea.Model]. The frame is made only when something changed.
+// View implements [tea.Model]. It draws only if something changed.
 func (m *model) View() tea.View {
 	if !m.dirty {
 		return m.view
@@ -50,14 +50,14 @@ func (m *model) frame() string {
 	}
 	lines = lines[:min(len(lines), m.H)]
 	for i, l := range lines {
-		if view.Width(l) > m.W { // a part drew too much: it must not break the screen
+		if view.Width(l) > m.W { // a part is too wide: it must not break the screen
 			lines[i] = m.St.Cut(l, m.W)
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// lastLine is a message, what is being typed, or the keys, behind what is being watched.
+// lastLine is a message, the prompt, or the keys, after the lock that is being watched.
 func (m *model) lastLine() string {
 	st := m.St
 	switch mode := m.mode(); {
@@ -70,7 +70,7 @@ func (m *model) lastLine() string {
 			found = fmt.Sprintf("%s of %s", view.Count(n), view.Count(of))
 		}
 		m.completes.Ask(f.FilterLine(), f.FilterOffers)
-		if why := f.FilterProblem(); why != "" && len(m.completes.Offers) == 0 { // else it is half typed
+		if why := f.FilterProblem(); why != "" && len(m.completes.Offers) == 0 { // otherwise it is incomplete
 			found = st.Bad.Of(st.Cut("! "+why, max(m.W/2, m.W-view.Width(f.FilterLine().String())-11)))
 		} else {
 			found = st.Dim.Of(found)
@@ -122,7 +122,7 @@ func (m *model) body() []string {
 	return lines
 }
 
-// boxWidth is how many cells a box over the page may take.
+// boxWidth is the greatest width of a box over the page.
 func (m *model) boxWidth() int {
 	if m.W < 76 {
 		return m.W
@@ -130,7 +130,7 @@ func (m *model) boxWidth() int {
 	return m.W - 4
 }
 
-// over lays a box over lines, its first cell at x, y.
+// over draws a box over lines, its first cell at x, y.
 func (m *model) over(lines, box []string, x, y int) []string {
 	lines = styles.Fill(lines, m.H-1)
 	base := lipgloss.NewLayer(strings.Join(lines, "\n"))
@@ -138,7 +138,7 @@ func (m *model) over(lines, box []string, x, y int) []string {
 	return strings.Split(lipgloss.NewCompositor(base, top).Render(), "\n")
 }
 
-// tabs is the line of pages: their names as far as they fit, else their numbers.
+// tabs draws the line of pages, with names if they fit, otherwise with numbers.
 func (m *model) tabs(w int) string {
 	clock := m.Screen.Now.Format("MST 15:04:05")
 	for _, pad := range []int{1, 0} {

@@ -44,7 +44,7 @@ func (m *model) clearMarks() tea.Cmd {
 	return nil
 }
 
-// markAll marks what is listed, as far as it may; it tells how many it marked.
+// markAll marks the listed locks up to the limit, and says how many.
 func (m *model) markAll() int {
 	n := 0
 	for i := 0; i < m.Locks.Len() && len(m.Marks) < page.MostMarks; i++ {

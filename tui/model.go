@@ -19,65 +19,64 @@ import (
 	"redlockctl/tui/tour"
 )
 
-// The smallest terminal that the screen fits.
+// The smallest supported terminal.
 const (
 	minWidth  = 60
 	minHeight = 15
 )
 
-// Clusters are those that a person may change to.
+// Clusters are the clusters that the user may switch to.
 type Clusters interface {
 	Names() []string
-	// Open opens another cluster and ends with the one before; it may take as long
-	// as the first look at it.
+	// Open opens another cluster and closes the present one. It may take as long as the
+	// first read.
 	Open(ctx context.Context, name string) (Cluster, error)
-	// Watch looks at all of them until ctx ends; rows are what is known of each by
-	// now, in the order of Names.
+	// Watch watches all clusters until ctx ends; rows returns their present state, in the
+	// order of Names.
 	Watch(ctx context.Context) (rows func() []view.ClusterRow)
 }
 
-// Cluster is all that is shown of one cluster, and what acts on it.
+// Cluster is one cluster: what is shown, and the actions.
 type Cluster struct {
 	Source  source.Source
-	Guard   source.Guard   // nil: no guard runs in this process
-	Actions action.Actions // nil: the screen only shows
-	Delay   time.Duration  // D: the length of a fence's countdown; where no guard is, it is only named
+	Guard   source.Guard   // nil: no guard in this process
+	Actions action.Actions // nil: no actions
+	Delay   time.Duration  // D: the length of a fence's countdown
 
-	Record func() (source.Recording, error) // opens what was recorded of it; nil: nothing is
-	Audit  func() *view.AuditLog            // reads the audit log, or knows it still; nil: there is none
+	Record func() (source.Recording, error) // opens the record; nil: none
+	Audit  func() *view.AuditLog            // reads the audit log; nil: none
 }
 
-// model is the only tea.Model: it routes messages, owns focus and layout, and
-// lets its pages draw. All of it is touched by the program's goroutine alone;
-// commands work on what they were given.
+// model is the only tea.Model: it routes messages, owns focus and layout, and lets the
+// pages draw. Only the program's goroutine uses it; commands work on copies.
 type model struct {
-	*action.Desk // what is shown, and what is done to it
+	*action.Desk // the pages and the actions
 
 	here     Cluster
-	clusters Clusters // nil: there is one
+	clusters Clusters // nil: only one
 	moving   bool     // another cluster is being opened
 	feed     source.Feed
-	replay   *source.Player // the past that is shown; nil: it is the present
+	replay   *source.Player // the past that is shown; nil: the present
 	audit    source.Watch[*view.AuditLog]
 	fleet    source.Watch[[]view.ClusterRow]
 
 	keys      keys.Map
-	commands  func() []command.Command // those of now
-	completes input.Completion         // of the filter that is typed
-	learnt    bool                     // the values for it are known, or looked for
-	line      *input.Prompt            // the command that is typed; nil: none is
-	typed     bool                     // what is done is a command that was typed, not a key
+	commands  func() []command.Command // the commands that exist now
+	completes input.Completion         // of the filter being typed
+	learnt    bool                     // its values are known or being collected
+	line      *input.Prompt            // the command being typed; nil if none
+	typed     bool                     // a typed command runs, not a key
 
 	prefs     *prefs.Keeper
-	lasting   bool         // how the rows of a cluster are listed is kept
-	theme     styles.Theme // that the configuration names; "": none
+	lasting   bool         // remember how rows are listed
+	theme     styles.Theme // from the configuration; "" if none
 	noColor   bool
 	mouseOn   bool
 	clipboard func(ctx context.Context, text string) error
 	resumed   <-chan os.Signal
-	demo      bool       // there is a tour
-	tour      *tour.Tour // nil: none is under way
-	hints     bool       // those of a first start are shown
+	demo      bool       // the tour is available
+	tour      *tour.Tour // nil if it does not run
+	hints     bool       // show the hints of a first start
 
 	notice   string // painted
 	noticeAt time.Time
@@ -86,10 +85,10 @@ type model struct {
 	view     tea.View
 }
 
-// noticeTime is how long a message stands in the last line.
+// noticeTime is how long a message is shown in the last line.
 const noticeTime = 6 * time.Second
 
-// mode is which keys are listened to.
+// mode returns which keys are active.
 func (m *model) mode() page.Mode {
 	switch {
 	case m.Dialog != nil:
@@ -102,7 +101,7 @@ func (m *model) mode() page.Mode {
 	return m.Page.Mode()
 }
 
-// selected is what the cursor of the page is on, while the page has the keys.
+// selected returns what is under the cursor of the page, while the page has the focus.
 func (m *model) selected() page.Selection {
 	if m.Dialog != nil || m.line != nil || m.Filtering {
 		return page.Selection{}
@@ -110,13 +109,13 @@ func (m *model) selected() page.Selection {
 	return m.Page.Selected()
 }
 
-// cursorAt is what an action is about. A command that is typed is about one lock,
-// its key about those that are marked.
+// cursorAt returns the target of an action. A typed command is about one lock, a key about
+// the marked ones.
 func (m *model) cursorAt() action.CursorAt {
 	return action.CursorAt{Selection: m.selected(), Mode: m.mode(), One: m.typed}
 }
 
-// shownNow is the moment that is shown.
+// shownNow returns the moment that is shown.
 func (m *model) shownNow() time.Time {
 	if m.replay != nil {
 		return m.Latest.At
@@ -124,22 +123,22 @@ func (m *model) shownNow() time.Time {
 	return m.ShownAt(m.Now())
 }
 
-// hinting reports whether the hints are on the screen: on the first page alone, where
-// esc has nothing else to do.
+// hinting reports whether the hints are shown: only on the first page, where esc has
+// nothing else to close.
 func (m *model) hinting() bool {
 	return m.hints && m.H >= 20 && m.Viewed() == page.Overview && m.replay == nil
 }
 
-// say puts a message into the last line; s is safe to show.
+// say shows a message in the last line; s is safe to show.
 func (m *model) say(p styles.Paint, s string) {
-	if m.W > 0 { // before the first frame the width is not known, and frame cuts it
+	if m.W > 0 { // the width is not known before the first frame
 		s = m.St.Cut(s, max(1, m.W-2))
 	}
 	m.notice = p.Of(s)
 	m.noticeAt = m.Now()
 }
 
-// try does what a binding does, or says why not.
+// try runs a binding, or says why it is disabled.
 func (m *model) try(b *keys.Binding) tea.Cmd {
 	if why := b.Disabled(); why != "" {
 		k, text := b.Text(m.St.ASCII)
@@ -158,14 +157,14 @@ func (m *model) whyNoView(v page.Kind) string {
 	return ""
 }
 
-// has reports whether keys of this group may work here at all.
+// has reports whether keys of this group exist here.
 func (m *model) has(group string) bool {
 	return (group != keys.Lab || m.Lab != nil) && (group != keys.Tour || m.demo)
 }
 
 func (m *model) seeGuard(g source.GuardState) { m.TakeGuard(g.ID, g.Status, m.here.Delay) }
 
-// hits is where things are on the last frame, for the mouse.
+// hits has the positions of things on the last frame, for the mouse.
 type hits struct {
 	base   int // first line of the page
 	tabRow int

@@ -2,11 +2,11 @@ package tui
 
 import tea "charm.land/bubbletea/v2"
 
-// wheelStep is how many rows a notch of the wheel moves.
+// wheelStep is how many rows one step of the wheel moves.
 const wheelStep = 3
 
-// mouse takes clicks on rows and tabs, and the wheel. Nothing that changes a
-// server can be reached by it.
+// mouse handles clicks on rows and tabs, and the wheel. No action on a server is possible
+// with the mouse.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	if m.tooSmall() || m.Dialog != nil || m.line != nil {
 		return nil
@@ -37,7 +37,7 @@ func (m *model) click(x, y int) tea.Cmd {
 		}
 		return nil
 	}
-	if m.Page.Click(x, y-m.hits.base) && !m.Filtering { // a second click is enter
+	if m.Page.Click(x, y-m.hits.base) && !m.Filtering { // a second click acts as enter
 		return m.enter()
 	}
 	return nil

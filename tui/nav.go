@@ -14,13 +14,13 @@ import (
 	"redlockctl/tui/page"
 )
 
-// open goes to a place; esc comes back from it.
+// open opens a place; esc returns.
 func (m *model) open(kind page.Kind, name string) tea.Cmd {
 	m.Open(page.Place{Kind: kind, Name: name})
 	return nil
 }
 
-// goTo is open for one of the pages that have a number.
+// goTo opens a page with a number.
 func (m *model) goTo(v page.Kind) tea.Cmd {
 	if why := m.whyNoView(v); why != "" {
 		m.say(m.St.Warn, v.String()+": "+why)
@@ -29,8 +29,8 @@ func (m *model) goTo(v page.Kind) tea.Cmd {
 	return m.open(v, "")
 }
 
-// turn goes to the page d tabs further; from the page of one lock or node back to
-// its list, or on from there.
+// turn opens the page d tabs further. From the page of one lock or node, it counts from
+// the list.
 func (m *model) turn(d int) tea.Cmd {
 	v := m.Viewed()
 	if v >= page.NumTabs {
@@ -57,7 +57,7 @@ func (m *model) tab() tea.Cmd {
 // back closes what is open: a detail, a filter, the page.
 func (m *model) back() tea.Cmd { m.Back(m.Now()); return nil }
 
-// escape is esc on a page: first of all what was lost has been seen.
+// escape handles esc on a page: first it dismisses the list of lost locks.
 func (m *model) escape() tea.Cmd {
 	switch {
 	case len(m.Losses) > 0:
@@ -77,7 +77,7 @@ func (m *model) toggleHelp() tea.Cmd {
 	return m.goTo(page.Help)
 }
 
-// leave leaves what is shown: the help, or the program.
+// leave closes the help, or quits.
 func (m *model) leave() tea.Cmd {
 	if m.Viewed() == page.Help && !m.typed {
 		return m.back()
@@ -92,7 +92,8 @@ func (m *model) whyNoLeave() string {
 	return m.WhyNoQuit()
 }
 
-// whyNoSuspend is why this process may not be stopped: what it holds would end.
+// whyNoSuspend says why this process may not be suspended: its locks would expire, or its
+// guard would stop.
 func (m *model) whyNoSuspend() string {
 	if n := len(m.Mine); n > 0 {
 		return view.Plural(n, "lock") + " acquired here: nothing would extend them"
@@ -100,8 +101,8 @@ func (m *model) whyNoSuspend() string {
 	return ""
 }
 
-// enter opens what is under the cursor: below it where there is a place for it,
-// else on a page of its own.
+// enter shows details of what is under the cursor: below, if the page has room for them,
+// otherwise on a separate page.
 func (m *model) enter() tea.Cmd {
 	d, ok := m.Page.(page.Detailed)
 	if !ok {
@@ -109,7 +110,7 @@ func (m *model) enter() tea.Cmd {
 	}
 	*d.Detail() = !*d.Detail()
 	if l := m.selected().Lock; l != nil && *d.Detail() {
-		m.Locks.Chosen = true // what is looked at stays under the cursor
+		m.Locks.Chosen = true // keep the cursor on this lock
 		m.Lock.Watch(l.Key.Raw())
 	}
 	return nil
@@ -133,7 +134,7 @@ func (m *model) whyNoOpenPicked() string {
 	return ""
 }
 
-// openPicked opens what is under the cursor on a page of its own.
+// openPicked opens the page of what is under the cursor.
 func (m *model) openPicked() tea.Cmd {
 	if m.whyNoOpenPicked() != "" {
 		return nil
@@ -152,7 +153,7 @@ func (m *model) openPicked() tea.Cmd {
 	return m.open(page.Node, node)
 }
 
-// openLock is :locks, or the page of one.
+// openLock runs :locks, with or without a name.
 func (m *model) openLock(name string) tea.Cmd {
 	if name == "" {
 		return m.goTo(page.Locks)
@@ -164,7 +165,7 @@ func (m *model) openLock(name string) tea.Cmd {
 	return m.open(page.Lock, name)
 }
 
-// openNode is :nodes, or the page of one.
+// openNode runs :nodes, with or without a name.
 func (m *model) openNode(name string) tea.Cmd {
 	if name == "" {
 		return m.goTo(page.Nodes)
@@ -209,7 +210,7 @@ func (m *model) pickNode(name string) string {
 	return ""
 }
 
-// nodeNamed is the node with this name, in letters of either case.
+// nodeNamed returns the node with this name, ignoring case.
 func (m *model) nodeNamed(name string) *monitor.Node {
 	i := slices.IndexFunc(m.Shown.Nodes, func(n monitor.Node) bool { return strings.EqualFold(n.Name, name) })
 	if i < 0 {
@@ -218,17 +219,17 @@ func (m *model) nodeNamed(name string) *monitor.Node {
 	return &m.Shown.Nodes[i]
 }
 
-// mostNames bounds what is offered of names.
+// mostNames bounds the names that are offered.
 const mostNames = 200
 
-// lockNames are names of locks that begin so.
+// lockNames returns names of locks with a prefix.
 func (m *model) lockNames(word string) (names []string) {
 	for l := range m.Shown.Locks.From(word) {
 		key := l.Key.Raw()
 		if !strings.HasPrefix(key, word) || len(names) >= mostNames {
 			break
 		}
-		if safetext.Escape(key) == key { // what cannot be typed is picked with the cursor
+		if safetext.Escape(key) == key { // others cannot be typed
 			names = append(names, key)
 		}
 	}
@@ -266,18 +267,18 @@ func (m *model) severalClusters() bool { return m.clusters != nil && len(m.clust
 
 func (m *model) clusterNames(string) []string { return m.clusters.Names() }
 
-// clusterTime bounds the change to another cluster.
+// clusterTime bounds switching to another cluster.
 const clusterTime = 20 * time.Second
 
-// clusterMsg is another cluster that was opened.
+// clusterMsg is the result of opening another cluster.
 type clusterMsg struct {
 	name    string
 	cluster Cluster
 	err     error
 }
 
-// changeCluster opens another cluster. Locks that were acquired here are
-// released first: nothing but this screen knows their tokens.
+// changeCluster switches to another cluster. It refuses while locks that were acquired here
+// are held: nothing but this screen knows their tokens.
 func (m *model) changeCluster(name string) tea.Cmd {
 	names := m.clusters.Names()
 	switch {
@@ -297,7 +298,7 @@ func (m *model) changeCluster(name string) tea.Cmd {
 	})
 }
 
-// openCluster opens another cluster in place of this one.
+// openCluster replaces this cluster by another one.
 func (m *model) openCluster(name string) tea.Cmd {
 	m.moving = true
 	m.say(m.St.Info, "opening "+m.St.Escape(name, 40)+m.St.Ellipsis)

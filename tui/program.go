@@ -22,8 +22,8 @@ func (m *model) Init() tea.Cmd {
 	return tea.Batch(m.feed.Begin(m.Latest, m.Events.Seq), m.wanted(), hinted, untilResumed(m.Ctx, m.resumed))
 }
 
-// Update implements [tea.Model]: each message has one place where it goes. Frames are
-// drawn for those that are known.
+// Update implements [tea.Model]: it routes each message to one place. Known messages cause
+// a new frame.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	drawn := m.dirty
 	m.dirty = true
@@ -76,8 +76,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(cmd, m.wanted())
 }
 
-// wanted are the commands that the pages want to be run: many locks sorted anew, what happened to
-// a lock before it was looked at, and the values for the filter that is typed.
+// wanted returns the background work that the pages need: sorting many locks, the history
+// of a lock, and values for the filter being typed.
 func (m *model) wanted() tea.Cmd {
 	var sort, history tea.Cmd
 	if build := m.Locks.Build(); build != nil {
@@ -99,17 +99,17 @@ func (m *model) wanted() tea.Cmd {
 	return tea.Batch(sort, history, m.learn(), m.askHolders(), audit, fleet)
 }
 
-// afterFrame is how long work aside waits for the frame of the key that wants it: with few processors
-// the two would share one. A key that follows within it ends the work before it began.
+// afterFrame is how long background work waits for the frame of the key that caused it:
+// with few processors they would compete. Another key within that time cancels the work.
 const afterFrame = 4 * time.Second / frameRate
 
-// The time between two looks at the audit log and at all clusters, at least.
+// The least time between two reads of the audit log, and of all clusters.
 const (
 	auditPace = time.Second
 	fleetPace = time.Second / 2
 )
 
-// takeAudit takes in the audit log, and waits for more of it.
+// takeAudit shows the audit log, and waits for more.
 func (m *model) takeAudit(msg source.SeenMsg[*view.AuditLog]) tea.Cmd {
 	if !m.audit.Shows(msg) {
 		return nil
@@ -120,7 +120,7 @@ func (m *model) takeAudit(msg source.SeenMsg[*view.AuditLog]) tea.Cmd {
 	return msg.Next
 }
 
-// takeClusters takes in what is known of all clusters, and waits for more.
+// takeClusters shows the state of all clusters, and waits for more.
 func (m *model) takeClusters(msg source.SeenMsg[[]view.ClusterRow]) tea.Cmd {
 	if !m.fleet.Shows(msg) {
 		return nil
@@ -139,7 +139,7 @@ func (m *model) resize(w, h int) tea.Cmd {
 	return redraw
 }
 
-// receive takes in a snapshot, and waits for the next one.
+// receive shows a snapshot, and waits for the next one.
 func (m *model) receive(msg source.SnapshotMsg) tea.Cmd {
 	if msg.Turn != m.feed.Turn {
 		return nil
@@ -152,7 +152,7 @@ func (m *model) receive(msg source.SnapshotMsg) tea.Cmd {
 	return m.feed.Next(msg.Snap, m.Events.Seq, m.pace())
 }
 
-// pace is the least time until the next picture.
+// pace returns the least time until the next snapshot.
 func (m *model) pace() time.Duration {
 	if m.Latest.Settled.IsZero() && m.Latest.Locks.Len() == 0 {
 		return min(firstPace, m.feed.Pace)
@@ -160,7 +160,7 @@ func (m *model) pace() time.Duration {
 	return m.feed.Pace
 }
 
-// tick is a second that has passed.
+// tick runs once a second.
 func (m *model) tick(msg source.TickMsg) tea.Cmd {
 	if msg.Turn != m.feed.Turn {
 		return nil
@@ -176,8 +176,8 @@ func (m *model) tick(msg source.TickMsg) tea.Cmd {
 	return m.feed.Tick()
 }
 
-// takeKey takes a key. Two escapes that come in one burst, as over a slow line, are
-// read as one with alt.
+// takeKey handles a key. Two escapes in one burst, as over a slow line, arrive as
+// alt+escape.
 func (m *model) takeKey(msg tea.KeyPressMsg) tea.Cmd {
 	if msg.Code == tea.KeyEscape && msg.Mod == tea.ModAlt {
 		msg.Mod = 0
@@ -186,12 +186,12 @@ func (m *model) takeKey(msg tea.KeyPressMsg) tea.Cmd {
 	return m.press(msg)
 }
 
-// press is a key.
+// press handles a key.
 func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	m.notice = ""
 	mode := m.mode()
 	if m.tooSmall() && msg.String() != "ctrl+c" && msg.String() != "q" {
-		return nil // nobody acts on what cannot be seen
+		return nil // no actions on a screen that is too small
 	}
 	if d := m.Dialog; d != nil && d.HoldsBack(msg.String(), m.Now()) {
 		return nil
@@ -221,7 +221,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// moved shows the other cluster.
+// moved shows the newly opened cluster.
 func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.moving = false
 	if msg.err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// redraw draws the whole screen anew after a resize. To scroll, the renderer sets
-// margins as tall as the screen and leaves them; a frame that was on its way while
-// the terminal changed its size leaves those of the size before, and the full
-// frame that follows scrolls away inside them. Not for the first size, before which
-// there is no frame: taking margins back also moves the cursor of the shell.
+// redraw redraws the whole screen after a resize. To scroll, the renderer sets margins as
+// tall as the screen and leaves them set. A frame that was being sent during the resize
+// leaves margins of the old size, and the next full frame would scroll away inside them.
+// Not for the first size: there is no frame yet, and resetting margins moves the cursor of
+// the shell.
 func redraw() tea.Msg {
 	return tea.Sequence(tea.Raw(ansi.SetTopBottomMargins(0, 0)), tea.ClearScreen)()
 }
 
-// resumedMsg tells that this process goes on after something else stopped it.
+// resumedMsg: this process was stopped by something else and continues.
 type resumedMsg struct{}
 
 // untilResumed waits for that.
@@ -34,13 +34,13 @@ func untilResumed(ctx context.Context, resumed <-chan os.Signal) tea.Cmd {
 	}
 }
 
-// settled is how long the renderer of Bubble Tea has to end before it is begun again. It is told to end, and not
-// waited for: where it is late, it stops the ticker of the next one, which then draws nothing any more
-// (https://github.com/charmbracelet/bubbletea/issues/1778).
+// settled is how long to wait for Bubble Tea's renderer to end before it is started again.
+// Bubble Tea does not wait for it: a late one stops the ticker of the next renderer, which
+// then draws nothing (https://github.com/charmbracelet/bubbletea/issues/1778).
 const settled = 100 * time.Millisecond
 
-// nothing is a program that the terminal is left to: it is taken anew afterwards, in raw mode and with its other
-// screen.
+// nothing is an empty external command: after it, Bubble Tea sets up the terminal again, in
+// raw mode and with the alternate screen.
 type nothing struct{}
 
 func (nothing) Run() error          { time.Sleep(settled); return nil }

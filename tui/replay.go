@@ -12,10 +12,10 @@ import (
 	"redlockctl/tui/source"
 )
 
-// offInReplay is why no action is possible in the past.
+// offInReplay says why no action is possible in a replay.
 const offInReplay = "this is the past: actions are off"
 
-// toPast opens the recording where it is not open yet, and moves it.
+// toPast opens the record if necessary, and moves to a moment of it.
 func (m *model) toPast(move func(source.Recording) (ok bool, err error)) tea.Cmd {
 	if m.replay != nil {
 		m.replay.Playing = false
@@ -35,7 +35,7 @@ func (m *model) toPast(move func(source.Recording) (ok bool, err error)) tea.Cmd
 	}
 }
 
-// whyNoReplay is why there is no past to go to.
+// whyNoReplay says why there is nothing to replay.
 func (m *model) whyNoReplay() string {
 	switch {
 	case m.here.Record == nil && m.replay == nil:
@@ -53,7 +53,7 @@ func (m *model) whyNotInReplay() string {
 	return ""
 }
 
-// replayed takes in a recording that was opened or moved.
+// replayed shows a record that was opened or moved.
 func (m *model) replayed(msg source.MovedMsg) tea.Cmd {
 	var cmd tea.Cmd
 	switch {
@@ -70,7 +70,7 @@ func (m *model) replayed(msg source.MovedMsg) tea.Cmd {
 		m.replay = source.NewPlayer(msg.Rec, false)
 		cmd = m.showSource(msg.Rec, msg.Rec)
 	case m.replay.Recording != msg.Rec:
-		_ = msg.Rec.Close() // two were opened
+		_ = msg.Rec.Close() // it was opened twice
 	}
 	return cmd
 }
@@ -95,7 +95,7 @@ func (m *model) wayOut() string {
 	return "; . goes to now"
 }
 
-// toNow ends the replay, or where there is no present goes to the end of the record.
+// toNow ends the replay, or goes to the end of the record if there is no live view.
 func (m *model) toNow() tea.Cmd {
 	r := m.replay
 	if r.Only {
@@ -107,8 +107,7 @@ func (m *model) toNow() tea.Cmd {
 	return m.showSource(m.here.Source, m.here.Guard)
 }
 
-// stepPast goes one event back or forward: of the lock whose page is shown, or of the
-// cluster.
+// stepPast goes one event back or forward, on the page of a lock one event of that lock.
 func (m *model) stepPast(back bool) func() tea.Cmd {
 	return func() tea.Cmd {
 		lock := ""
@@ -125,7 +124,7 @@ func (m *model) shiftPast(d time.Duration) func() tea.Cmd {
 	}
 }
 
-// replayAt is :replay and a moment as a person writes it.
+// replayAt runs :replay with a moment.
 func (m *model) replayAt(text string) tea.Cmd {
 	at, err := view.ParseMoment(text, m.Now())
 	if err != nil {
@@ -135,7 +134,7 @@ func (m *model) replayAt(text string) tea.Cmd {
 	return m.toPast(func(rec source.Recording) (bool, error) { return true, rec.MoveTo(at) })
 }
 
-// playOn moves the past on by the time that has passed.
+// playOn moves the replay by the time that has passed.
 func (m *model) playOn(msg source.BeatMsg) tea.Cmd {
 	if m.replay == nil {
 		return nil
@@ -151,7 +150,7 @@ func (m *model) faster(by int) func() tea.Cmd {
 	return func() tea.Cmd { m.replay.Faster(by); return nil }
 }
 
-// toggleFreeze has the screen stand still, or plays and pauses the past.
+// toggleFreeze freezes the screen, or plays and pauses a replay.
 func (m *model) toggleFreeze() tea.Cmd {
 	switch {
 	case m.replay != nil:
@@ -164,7 +163,7 @@ func (m *model) toggleFreeze() tea.Cmd {
 	return nil
 }
 
-// askHolders reads who held the lock that is looked at, where something is recorded.
+// askHolders reads the holders of the shown lock from the record, if there is one.
 func (m *model) askHolders() tea.Cmd {
 	if m.replay == nil && m.here.Record == nil {
 		return nil
@@ -176,7 +175,7 @@ func (m *model) askHolders() tea.Cmd {
 	return m.replay.AskHolders(m.here.Record, key, m.shownNow())
 }
 
-// replayBanner says that the past is shown: from the widest that fits.
+// replayBanner says that a replay is shown, in the longest form that fits.
 func (m *model) replayBanner(w int) string {
 	st, r, at := m.St, m.replay, m.Latest.At
 	sep := " " + st.Sep + " "

@@ -8,8 +8,8 @@ import (
 	"redlockctl/internal/crash"
 )
 
-// safeModel is the model whose commands, which the toolkit runs in goroutines of its own, give the terminal back
-// before they end the process by a panic.
+// safeModel wraps the model: if a command, which Bubble Tea runs in its own goroutine,
+// panics, it restores the terminal first.
 type safeModel struct{ tea.Model }
 
 func (m safeModel) Init() tea.Cmd { return safe(m.Model.Init()) }
@@ -19,14 +19,14 @@ func (m safeModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return safeModel{next}, safe(cmd)
 }
 
-// safe is a command, and all those that it hands out to be run together or one after the other.
+// safe wraps a command, and all commands of a batch or sequence that it returns.
 func safe(cmd tea.Cmd) tea.Cmd {
 	if cmd == nil {
 		return nil
 	}
 	return func() (msg tea.Msg) {
 		crash.Safe(func() { msg = cmd() })()
-		// The toolkit's type for those one after the other has no name here.
+		// Bubble Tea does not export the type of a sequence.
 		if all := reflect.ValueOf(msg); all.Kind() == reflect.Slice && all.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
 			for i := range all.Len() {
 				all.Index(i).Set(reflect.ValueOf(safe(all.Index(i).Interface().(tea.Cmd))))

@@ -9,8 +9,8 @@ import (
 	"redlockctl/tui/prefs"
 )
 
-// lay lists the rows of each resource as they were left the last time. What is not known here is
-// left out, and said; so is what hides or moves what needs a person.
+// lay restores how the rows of each resource were listed. It skips unknown columns and
+// says so; it also says if urgent rows are hidden or moved.
 func (m *model) lay() {
 	var strange []string
 	for _, l := range m.Layouts() {
@@ -33,7 +33,7 @@ func (m *model) lay() {
 	}
 }
 
-// keptUnder is the cluster for which a layout is kept; "": it is no cluster's.
+// keptUnder returns the cluster for which a layout is remembered; "" if for none.
 func (m *model) keptUnder(l *page.Layout) string {
 	if l == m.Set.Clusters.Layout() {
 		return ""
@@ -41,19 +41,20 @@ func (m *model) keptUnder(l *page.Layout) string {
 	return m.Shown.Cluster.Name
 }
 
-// keepListing keeps how rows of this cluster are listed; nodes that have no name together are none.
+// keepListing remembers how rows of this cluster are listed. Nodes without a cluster name
+// are not remembered.
 func (m *model) keepListing(l *page.Layout) tea.Cmd {
 	name, of, chosen := m.keptUnder(l), l.Of, l.Kept
 	switch {
 	case !m.lasting || m.Shown.Cluster.Name == "":
 		return nil
 	case m.replay != nil && m.replay.Only:
-		return nil // who looks into a record leaves the console of the cluster as it is
+		return nil // a replay does not change the layout of the live console
 	}
 	return m.prefs.Keep(func(p *prefs.Preferences) { p.List(name, of, chosen) })
 }
 
-// listed is how the rows of the page that is shown are listed, or the locks where it has none.
+// listed returns the layout of the rows on the shown page, or of the locks if it has none.
 func (m *model) listed() *page.Layout {
 	if p, ok := m.Page.(page.Listed); ok {
 		return p.Layout()
@@ -61,7 +62,7 @@ func (m *model) listed() *page.Layout {
 	return m.Layouts()[0]
 }
 
-// whyNoSort is why a key does not sort here.
+// whyNoSort says why a key does not sort here.
 func (m *model) whyNoSort() string {
 	if _, ok := m.Page.(page.Listed); !ok {
 		return "it is for tables"
@@ -97,7 +98,7 @@ func (m *model) sortWords(word string) []string {
 	return m.listed().SortOffers(word)
 }
 
-// sortWord sorts by what was typed.
+// sortWord sorts by a typed word.
 func (m *model) sortWord(word string) tea.Cmd {
 	if why := m.whyNoLayout(); why != "" {
 		m.say(m.St.Warn, why)
@@ -138,7 +139,7 @@ func (m *model) columnWords(string) []string {
 	return m.listed().ColumnOffers()
 }
 
-// columnsBy chooses columns: these, or those until now with some more or less.
+// columnsBy chooses columns: a list, or changes to the present list.
 func (m *model) columnsBy(text string) tea.Cmd {
 	if why := m.whyNoColumns(); why != "" {
 		m.say(m.St.Warn, why)

@@ -54,7 +54,7 @@ func (m *model) toggleMouse(string) tea.Cmd {
 	return m.prefs.Keep(func(p *prefs.Preferences) { p.Mouse = on })
 }
 
-// restyle draws everything in other colours or characters.
+// restyle redraws everything with other colours or characters.
 func (m *model) restyle(look styles.Look) {
 	*m.St = styles.New(look)
 	m.LockView.Restyle()

@@ -1,13 +1,13 @@
-// Package tui is the terminal UI. It draws snapshots and reaches acts through
-// the interfaces that it and its packages declare.
+// Package tui is the terminal UI. It draws snapshots, and reaches actions through the
+// interfaces that it and its packages declare.
 //
-// One [tea.Model] routes messages (program.go); what it owns is little (model.go). What
-// stands by itself is a package: pages, what a person does (action), where snapshots come
-// from (source), keys and commands as data, the line that is typed (input), what is kept
-// (prefs), the tour. The other files here are what keys and commands do with these, bound to
-// them in keymap.go and commands.go, and the frame around the page (layout.go).
+// One small [tea.Model] (model.go) routes messages (program.go). Packages below have the
+// rest: pages (page), dialogs and actions (action), where snapshots come from (source), keys
+// and commands as data (keys, command), the text field (input), preferences (prefs), the
+// tour (tour). The other files here implement keys and commands, which keymap.go and
+// commands.go bind, and the frame around the page (layout.go).
 //
-// Text from servers reaches the screen through package styles and in no other way.
+// Text from servers reaches the screen only through package styles.
 package tui
 
 import (
@@ -31,49 +31,47 @@ import (
 
 // Options of the UI.
 type Options struct {
-	Cluster            // its Source must not be nil, but for Replay
-	Lab     action.Lab // nil: nothing to crash
-	// Passing: the cluster is gone with the screen, and nothing that is chosen for it is kept.
+	Cluster            // its Source must not be nil, except with Replay
+	Lab     action.Lab // nil: not a demo
+	// Passing: the cluster ends with the screen, so no choices for it are remembered.
 	Passing bool
-	Tour    bool                 // it begins with the tour of the demo
+	Tour    bool                 // start with the tour of the demo
 	ASCII   bool                 // ASCII characters only
-	NoColor bool                 // attributes such as bold and reverse stay; Theme does not count
-	Theme   styles.Theme         // default: what was chosen last, else styles.ThemeANSI
-	Colors  styles.Palette       // single ones in place of the theme's
-	Profile colorprofile.Profile // how many colours the terminal has; default, and at least: sixteen
-	Mouse   bool                 // also where it was not chosen: clicks and the wheel are taken; the terminal's own selection needs shift then
-	FPS     int                  // most pictures a second; 0: as many as there are
+	NoColor bool                 // attributes such as bold and reverse remain; ignores Theme
+	Theme   styles.Theme         // default: the last choice, or styles.ThemeANSI
+	Colors  styles.Palette       // replaces single colours of the theme
+	Profile colorprofile.Profile // the terminal's number of colours; at least 16, the default
+	Mouse   bool                 // use the mouse even if it was not chosen; the terminal's own selection then needs shift
+	FPS     int                  // most snapshots shown per second; 0: all
 	In      io.Reader            // default: the terminal
 	Out     io.Writer            // default: standard output
 
-	Replay source.Recording // all that is shown is this, and there is no present; nil: there is
+	Replay source.Recording // show only this record; nil: live
 
-	Store    prefs.Store // nil: nothing is remembered
-	Clusters Clusters    // nil: there is one
-	// Clipboard puts text into the clipboard of this machine; nil: the terminal is
-	// asked to, which is right over SSH.
+	Store    prefs.Store // nil: remember nothing
+	Clusters Clusters    // nil: only one
+	// Clipboard writes to this machine's clipboard; nil: only to the terminal's, which is
+	// right over SSH.
 	Clipboard func(ctx context.Context, text string) error
-	// Resumed tells each time that the process goes on after something else stopped it: by then the
-	// terminal is as a shell left it. Nil: nothing tells.
+	// Resumed receives when the process continues after something else stopped it: the
+	// terminal is then in the state in which the shell left it. May be nil.
 	Resumed <-chan os.Signal
-	// Tell is told what became of the locks that were acquired on the screen, once the
-	// terminal is as it was; nil: nobody is.
+	// Tell is called with what happened to the locks that were acquired on the screen, after
+	// the terminal was restored. May be nil.
 	Tell func(action.Parting)
 }
 
 const (
-	// frameRate is how often what was drawn is sent: a key's answer must not wait
-	// for the next picture, and hardly for this.
+	// frameRate is how often frames are sent. It is high so that the response to a key does
+	// not wait.
 	frameRate = 120
-	// firstPace is the least time between two pictures until the first locks are there:
-	// whoever has just begun waits for them.
+	// firstPace is the least time between two snapshots until the first locks are shown.
 	firstPace = 10 * time.Millisecond
 )
 
-// Run shows the UI until the person quits or ctx ends, and leaves the terminal
-// as it found it; then it returns nil. It handles no signal: whoever calls it ends
-// ctx on one. Acts that are on their way are given a
-// moment to end, so that their outcome is recorded. Nothing is extended any more.
+// Run shows the UI until the user quits or ctx ends, restores the terminal, and returns
+// nil. It handles no signals: the caller ends ctx. Running actions get a moment to end, so
+// that their outcome is logged. Extensions stop.
 func Run(ctx context.Context, opt Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	m := newModel(ctx, opt, time.Now)
@@ -91,23 +89,22 @@ func Run(ctx context.Context, opt Options) error {
 	return err
 }
 
-// runProgram runs the program. Whatever panics meanwhile, in whichever goroutine: the terminal is as it was before the text
-// of that is written.
+// runProgram runs the program. If any goroutine panics, the terminal is restored before the
+// panic is printed.
 func runProgram(p *tea.Program) (err error) {
 	defer crash.Before(func() { _ = p.ReleaseTerminal() })()
 	crash.Safe(func() { _, err = p.Run() })()
 	return err
 }
 
-// goodbye is how long Run waits for acts whose context it has ended.
+// goodbye is how long Run waits for actions after it ended their context.
 const goodbye = 3 * time.Second
 
-// newProgram makes the program around a model. The terminal is not asked for
-// its colours: the environment tells how many there are, and an answer
-// that never comes must not hold up the first screen. Signals end the context, and that quits the program: the
-// toolkit's own handler waits for a place in the queue that nobody reads any more by then, and the program for the
-// handler. The context is not given to the toolkit, which then kills the program and closes the terminal while another
-// goroutine still reads it.
+// newProgram makes the program for a model. It does not query the terminal for its
+// colours: the environment tells their number, and a missing answer would delay the first
+// screen. Signals end the context, which quits the program; Bubble Tea's own handler can
+// deadlock, because it sends to a queue that nobody reads at the end. Bubble Tea does not
+// get the context, because it would close the terminal while another goroutine reads it.
 func newProgram(m *model, opt Options, more ...tea.ProgramOption) *tea.Program {
 	p := tea.NewProgram(safeModel{m}, append(programOptions(opt), more...)...)
 	context.AfterFunc(m.Ctx, crash.Safe(func() {
@@ -125,7 +122,7 @@ func programOptions(opt Options) []tea.ProgramOption {
 	}
 	opts := []tea.ProgramOption{
 		tea.WithoutSignalHandler(),
-		tea.WithoutCatchPanics(), // the toolkit writes the text of some to the screen that it is about to leave
+		tea.WithoutCatchPanics(), // Bubble Tea prints some panics on the alternate screen, which then disappears
 		tea.WithFPS(frameRate),
 		tea.WithColorProfile(profile),
 	}

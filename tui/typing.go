@@ -24,7 +24,7 @@ func (m *model) paste(s string) {
 	}
 }
 
-// edited is called after the editor's text has changed.
+// edited is called when the text field has changed.
 func (m *model) edited() {
 	switch m.mode() {
 	case page.ModeFilter:
@@ -37,7 +37,7 @@ func (m *model) edited() {
 	}
 }
 
-// editor is the line that takes letters now; nil where none does.
+// editor returns the text field that receives letters now; nil if none.
 func (m *model) editor() *input.Line {
 	switch m.mode() {
 	case page.ModeFilter:
@@ -66,11 +66,11 @@ func (m *model) openFilter() tea.Cmd {
 	return nil
 }
 
-// valuesMsg are the values that a filter of locks may ask for.
+// valuesMsg has the values that a filter of locks may name.
 type valuesMsg struct{ values page.Values }
 
-// learn looks for the values that a filter may ask for, once for each line that is typed, when it
-// has a field; of many rows aside.
+// learn collects the values that a filter may name, once per filter, when it has a field; in
+// the background if there are many rows.
 func (m *model) learn() tea.Cmd {
 	if mode := m.mode(); mode != page.ModeFilter && mode != page.ModeCommand {
 		m.learnt = false
@@ -87,7 +87,7 @@ func (m *model) learn() tea.Cmd {
 	return func() tea.Msg { return valuesMsg{look()} }
 }
 
-// know takes in values that were looked for aside.
+// know records values that were collected in the background.
 func (m *model) know(msg valuesMsg) {
 	m.Locks.Know(msg.values)
 	if m.Filtering && m.completes.At < 0 {
@@ -98,7 +98,7 @@ func (m *model) know(msg valuesMsg) {
 	}
 }
 
-// completeFilter puts the next of what the filter may become into its line.
+// completeFilter shows the next completion of the filter.
 func (m *model) completeFilter(d int) {
 	f := m.Page.(page.Filtered)
 	m.completes.Complete(f.FilterLine(), f.FilterOffers, d)
@@ -109,7 +109,7 @@ func (m *model) keepFilter() tea.Cmd { m.Filtering = false; return nil }
 
 func (m *model) clearFilter() tea.Cmd { m.ClearFilter(m.Now()); return nil }
 
-// filterPage is the page whose rows a command filters: that which is shown, or the locks.
+// filterPage returns the page that a command filters: the shown page, or the locks.
 func (m *model) filterPage() page.Filtered {
 	if f, ok := m.Page.(page.Filtered); ok {
 		return f
@@ -130,7 +130,7 @@ func (m *model) filterBy(text string) tea.Cmd {
 	return nil
 }
 
-// offers are whole lines that the command may become.
+// offers returns completed command lines.
 func (m *model) offers(line string) []string { return command.Offers(m.commands(), line) }
 
 func (m *model) openLine() tea.Cmd {
@@ -140,7 +140,7 @@ func (m *model) openLine() tea.Cmd {
 
 func (m *model) closeLine() tea.Cmd { m.line = nil; return nil }
 
-// doLine does what was typed, and keeps it.
+// doLine runs the typed command, and adds it to the history.
 func (m *model) doLine() tea.Cmd {
 	line := strings.TrimSpace(m.line.String())
 	m.line = nil
@@ -156,7 +156,7 @@ func (m *model) doLine() tea.Cmd {
 	return tea.Batch(save, c.Do(rest))
 }
 
-// prompt draws a line behind its sign, what it may become, and what is painted for its end.
+// prompt draws a line after its sign, its completions, and a painted end.
 func (m *model) prompt(left string, line *input.Line, c *input.Completion, offers func(string) []string, right string) string {
 	st, w := m.St, m.W
 	c.Ask(line, offers)
@@ -184,5 +184,5 @@ func (m *model) prompt(left string, line *input.Line, c *input.Completion, offer
 	return text
 }
 
-// mostOffered is how many offers are shown at most.
+// mostOffered is the greatest number of completions shown.
 const mostOffered = 12

@@ -90,12 +90,12 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 	const own = "redlockctl:*"
 	switch role {
 	case Observer: // package monitor
-		return grants{read: patterns, commands: []string{
+		return fenceReader(cfg).and(grants{read: patterns, commands: []string{
 			"ping", "time", "info", "config|get", "client|tracking", "client|list", "pubsub|channels",
 			"scan", "eval_ro", "evalsha_ro", "type", "pttl", "strlen", "getrange",
 			"hlen", "llen", "scard", "zcard", "xlen", "memory|usage", "hkeys", "zrange",
 			"multi", "exec", // where scripts are not to be had
-		}}
+		}})
 	case Monitor: // who --monitor
 		return grants{read: patterns, commands: []string{
 			"ping", "info", "pttl", "getrange", "client|id", "client|list", "client|kill", "monitor",
@@ -123,10 +123,20 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 				g.commands = append(g.commands, "acl|getuser", "acl|setuser", "acl|cat", "acl|dryrun")
 			case restartguard.MethodNone:
 			default:
-				g.commands = append(g.commands, "config|get", "config|set")
+				g.commands = append(g.commands, "config|get", "config|set", "eval")
 			}
 		}
 		return g
+	}
+	return grants{}
+}
+
+// fenceReader may ask whether the lock clients' user is fenced, where that is how nodes are fenced.
+func fenceReader(cfg *config.Config) grants {
+	for _, n := range cfg.Nodes {
+		if n.Fence.Kind == restartguard.MethodACL {
+			return grants{commands: []string{"acl|dryrun", "acl|whoami", "acl|users"}}
+		}
 	}
 	return grants{}
 }

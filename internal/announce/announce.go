@@ -40,6 +40,19 @@ var bootNames = [...]string{"unknown", "fenced", "unfenced"}
 // String returns the word in the announcement.
 func (b Boot) String() string { return bootNames[b] }
 
+// Fence is what a guard knows of the fence of a node.
+type Fence uint8
+
+const (
+	FenceUnknown  Fence = iota
+	FenceNone           // it is down
+	FenceUp             // it is up
+	FenceCordoned       // it is an operator's
+	FenceLeaks          // it is up, and a write got through, see Leak
+)
+
+var fenceNames = [...]string{"unknown", "none", "up", "cordoned", "leaks"}
+
 // Use is what a guard knows of the use of its cluster.
 type Use uint8
 
@@ -62,13 +75,16 @@ type Guard struct {
 	// Exposed is the longest time that the node may have served after an unfenced start;
 	// 0: not known. Only with BootUnfenced.
 	Exposed time.Duration
+	Fence   Fence
+	// Leak is why the fence does not hold; of FenceLeaks.
+	Leak safetext.Text
+	Use  Use
 	// MayVote is from when the node may vote, by the clock of the node that carries the
 	// announcement, in whole milliseconds; zero: the guard knows of no loss.
 	MayVote time.Time
 	// Cordoned: the guard keeps the node cordoned, over any crash. Drained: it takes the node for
 	// one that has nothing to lose.
 	Cordoned, Drained bool
-	Use               Use
 	// Absurd: the announced D was longer than MostDelay, and Delay is MostDelay.
 	Absurd bool
 }
@@ -90,6 +106,15 @@ func (g Guard) Channel() string {
 	if g.Boot == BootUnfenced && g.Exposed > 0 {
 		f.Set("exposed", strconv.FormatInt(ceilMs(g.Exposed), 10))
 	}
+	if g.Fence != FenceUnknown {
+		f.Set("fence", fenceNames[g.Fence])
+	}
+	if g.Fence == FenceLeaks {
+		f.Set("leak", cut(g.Leak.Raw()))
+	}
+	if g.Use != UseUnknown {
+		f.Set("use", useNames[g.Use])
+	}
 	if !g.MayVote.IsZero() {
 		f.Set("vote", strconv.FormatInt(g.MayVote.UnixMilli(), 10))
 	}
@@ -97,9 +122,6 @@ func (g Guard) Channel() string {
 		if is {
 			f.Set(name, "1")
 		}
-	}
-	if g.Use != UseUnknown {
-		f.Set("use", useNames[g.Use])
 	}
 	return Prefix + version + ":" + f.Encode()
 }
@@ -143,6 +165,12 @@ func Decode(channel string) (Guard, bool) {
 	}
 	if g.Boot == BootUnfenced {
 		g.Exposed, _ = number(f.Get("exposed"))
+	}
+	if b := slices.Index(fenceNames[:], f.Get("fence")); b > 0 {
+		g.Fence = Fence(b)
+	}
+	if g.Fence == FenceLeaks {
+		g.Leak = safetext.New(cut(f.Get("leak")))
 	}
 	if at, err := strconv.ParseInt(f.Get("vote"), 10, 64); err == nil && at > 0 {
 		g.MayVote = time.UnixMilli(at)

@@ -282,6 +282,9 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 				announce.BootFenced.String(): "verified", announce.BootUnfenced.String(): "not verified",
 			}[boot], "unknown")
 		}
+		if n.Leak != "" {
+			one.BootFence = "does not hold"
+		}
 		if w, ok := waits[n.Name]; ok {
 			one.RejoinMs, one.Cause = new(w.left.Milliseconds()), w.cause
 		}

@@ -62,8 +62,8 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 	return cmd
 }
 
-// acquire takes locks and prints their grants; to keep them it extends them until ctx
-// ends. Several are extended until all are there.
+// acquire takes locks and prints their grants. With keep it extends them until ctx ends.
+// Of several locks, those already taken are extended until all are taken.
 func (a *commandLine) acquire(ctx context.Context, op *operator.Operator, names []string, ttl time.Duration, opt operator.AcquireOptions, keep bool) (err error) {
 	order := redlock.InOrder(names)
 	last := order[len(order)-1]

@@ -30,7 +30,7 @@ type verifyJSON struct {
 	audit.Report
 }
 
-// errNotIntact is returned when the audit log is not what was written.
+// errNotIntact is returned when the chain of the audit log is broken.
 var errNotIntact = errors.New("the audit log is not intact")
 
 // auditFilter chooses lines of the log.
@@ -42,7 +42,7 @@ type auditFilter struct {
 	cluster  string
 	tokenSHA string
 	terms    filter.Filter[*audit.Entry]
-	now      time.Time // ages are counted to here
+	now      time.Time // ages are relative to it
 }
 
 func (f auditFilter) match(e audit.Entry) bool {

@@ -1,10 +1,10 @@
-// Package cli is the command line: the console, the demo, and one command for
-// each thing that an operator looks at or does. One file per command.
+// Package cli is the command line: the console, the demo and the commands, one file per
+// command.
 //
-// What is asked for goes to standard output, as a plain table or, with
-// --output json, as one document of the schema [printer.Schema]. What went wrong goes
-// to standard error as a line that begins with "redlockctl: ", and into the
-// exit code (see [exit.Code]). Escape codes are written to terminals only.
+// Results go to standard output, as a plain table or, with --output json, as a document
+// of the schema [printer.Schema]. Errors go to standard error as lines that begin with
+// "redlockctl: ", and decide the exit code (see [exit.Code]). Escape codes are written to
+// terminals only.
 package cli
 
 import (
@@ -29,9 +29,9 @@ import (
 	"redlockctl/internal/crash"
 )
 
-// Main runs the command line with the arguments after the program's name, and
-// returns the exit code. The first SIGINT or SIGTERM ends what runs in good
-// order; a second one ends the process at once.
+// Main runs the command line with the arguments after the program's name, and returns the
+// exit code. The first SIGINT or SIGTERM ends the command in good order; a second one
+// ends the process at once.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -42,8 +42,8 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		signal.Stop(signals)
 		end(exit.Interruption{By: s})
 	})
-	// go-redis would write lines of its own to standard error, into the middle of
-	// the screen; each failure is an error of a command, or a state of a node.
+	// go-redis would log to standard error, into the middle of the screen. Each failure is
+	// already the error of a command or the state of a node.
 	redis.SetLogger(noLog{})
 	a := newCommandLine(&printer.Printer{
 		In: in, Out: out, Err: errOut, Getenv: os.Getenv,
@@ -63,8 +63,8 @@ func (a *commandLine) main(ctx context.Context, args []string) exit.Code {
 
 	var err error
 	if a.styledHelp(args) {
-		// fang asks the terminal for its background colour, and waits for the
-		// answer. That is worth it for a page to read, never for an act or an error.
+		// fang asks the terminal for its background colour and waits for the answer. That is
+		// acceptable for a help page, not for an action or an error.
 		err = fang.Execute(ctx, root, fang.WithoutVersion(), fang.WithoutManpage(),
 			fang.WithErrorHandler(func(io.Writer, fang.Styles, error) {}))
 	} else {
@@ -94,8 +94,7 @@ func (a *commandLine) main(ctx context.Context, args []string) exit.Code {
 	return exit.Of(err)
 }
 
-// styledHelp reports whether this run is for a page of help on a terminal: what fang is
-// for.
+// styledHelp reports whether this run shows a help page on a terminal, which fang styles.
 func (a *commandLine) styledHelp(args []string) bool {
 	if !a.OutTTY || a.Getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
 		return false
@@ -221,8 +220,8 @@ func (a *commandLine) addCommands(root *cobra.Command) {
 	)
 }
 
-// strict makes cobra's own commands and flags be there already, and the commands
-// refuse what is none of their names.
+// strict adds cobra's own commands and flags now, and makes all commands refuse unknown
+// names.
 func strict(root *cobra.Command) {
 	root.InitDefaultVersionFlag()
 	root.InitDefaultCompletionCmd()

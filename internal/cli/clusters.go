@@ -22,8 +22,7 @@ type clustersJSON struct {
 	Clusters []view.ClusterRowDoc `json:"clusters"`
 }
 
-// fleetTime is how long all clusters are looked at without --timeout: many of them
-// must not wait for one.
+// fleetTime is the default --timeout for all clusters, so that one does not delay many.
 const fleetTime = 3 * time.Second
 
 func (a *commandLine) clustersStatusCommand() *cobra.Command {
@@ -77,7 +76,7 @@ func (a *commandLine) fleet(ctx context.Context, f *app.Fleet, again *live, as *
 	return a.repeat(ctx, again.every, func() error { return a.showClusters(f.Rows(), as) })
 }
 
-// showClusters prints the clusters, and what is missing on standard error.
+// showClusters prints the clusters; standard error gets what is missing.
 func (a *commandLine) showClusters(rows []view.ClusterRow, as *flags.Listing) error {
 	sortedRows, err := flags.Sorted(as, view.ClusterColumns(), view.Rows(rows))
 	if err != nil {

@@ -19,17 +19,16 @@ import (
 type commandLine struct {
 	*printer.Printer
 	*progress.Teller
-	args []string // behind the name of the program
+	args []string // after the program's name
 
 	configPaths []string
-	named       config.Flags // the nodes, where they are named without a file
+	named       config.Flags // the nodes, if flags name them
 	askPassword bool
 	password    string // as it was typed
 	cluster     string
 	readOnly    bool
 
-	// began is set when a command's own code starts: an error before that is one
-	// of usage, whatever cobra calls it.
+	// began is set when a command's own code starts: an earlier error is a usage error.
 	began bool
 	what  string // the command: "acquire", "node cordon"; "console" without one
 }
@@ -38,7 +37,7 @@ func newCommandLine(p *printer.Printer) *commandLine {
 	return &commandLine{Printer: p, Teller: progress.New(p)}
 }
 
-// noLog drops what a library would log.
+// noLog is a logger for go-redis that drops everything.
 type noLog struct{}
 
 func (noLog) Printf(context.Context, string, ...any) {}
@@ -48,7 +47,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(f.Fd())
 }
 
-// run wraps the code of a command: from here on an error is not one of usage.
+// run wraps the code of a command: its errors are not usage errors.
 func (a *commandLine) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.began = true
@@ -67,9 +66,8 @@ func (a *commandLine) tableOnly(instead string) error {
 	return nil
 }
 
-// mayAct is the early refusal of a read-only run, before anything is asked or
-// contacted. The one that counts is in [operator.Operator], where commands are
-// sent.
+// mayAct refuses a read-only run early, before any question or connection. The check
+// that counts is in [operator.Operator], where commands are sent.
 func mayAct(cfg *config.Config) error {
 	if cfg.Cluster.ReadOnly {
 		return operator.ErrReadOnly
@@ -77,8 +75,8 @@ func mayAct(cfg *config.Config) error {
 	return nil
 }
 
-// mayActAnywhere is [mayAct] for what is done without a configuration: what the
-// command line and the environment say.
+// mayActAnywhere is [mayAct] without a configuration: it checks the command line and the
+// environment.
 func (a *commandLine) mayActAnywhere() error {
 	switch strings.ToLower(a.Getenv("REDLOCKCTL_READ_ONLY")) {
 	case "", "0", "false", "no":

@@ -17,10 +17,10 @@ import (
 	"redlockctl/monitor/glob"
 )
 
-// completeTime bounds how long a person waits for names after pressing tab.
+// completeTime bounds how long tab completion takes.
 const completeTime = time.Second
 
-// mostCompleted bounds how many names are offered.
+// mostCompleted bounds the number of completions.
 const mostCompleted = 500
 
 func (a *commandLine) completeClusters(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -31,9 +31,8 @@ func (a *commandLine) completeClusters(*cobra.Command, []string, string) ([]cobr
 	return set.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeLocks offers the locks that are there now, with what they are, but for those that
-// are named already. It says nothing about what goes wrong: a shell that completes is no
-// place for that.
+// completeLocks completes the names of present locks, with their state, except those that
+// are already on the line. It reports no errors: they would disturb the shell.
 func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp
 	cfg, err := a.load()
@@ -54,8 +53,8 @@ func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun str
 	}), none
 }
 
-// completeFilter offers the fields of a filter of locks and their values to the shell. Nodes are
-// those of the configuration; locks are looked at only where their owner or library is asked for.
+// completeFilter completes the fields and values of a lock filter. Names of nodes come from
+// the configuration; locks are read only to complete an owner or a library.
 func (a *commandLine) completeFilter(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx := cmd.Context()
 	if ctx == nil {
@@ -107,16 +106,16 @@ func (a *commandLine) completePastFilter(_ *cobra.Command, _ []string, begun str
 	}))
 }
 
-// filterWords are filters as a shell is offered them: without those that it would read
-// otherwise, and with no blank behind them, since more may follow.
+// filterWords returns filters for shell completion: without those that need quoting, and
+// without a space after them, because more may follow.
 func filterWords(offers []string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	offers = slices.DeleteFunc(offers, func(o string) bool { return strings.ContainsAny(o, "\t\n'`$;&(){}[]#") })
 	return offers[:min(len(offers), mostCompleted)], cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// lockNames are the locks whose names begin so. Those that a shell cannot take in
-// as one word that is shown as it is are left out: nobody completes them blindly.
-// Those that begin with - are offered behind -- alone, before which they are flags.
+// lockNames returns the names of locks with a prefix, without those that a shell would
+// have to quote or that are not shown unchanged. A name that begins with - is offered
+// only after --, because otherwise it would be a flag.
 func lockNames(s *monitor.Snapshot, begun string, dashed bool) []cobra.Completion {
 	var names []cobra.Completion
 	for l := range s.Locks.From(begun) {
@@ -127,7 +126,7 @@ func lockNames(s *monitor.Snapshot, begun string, dashed bool) []cobra.Completio
 		if strings.HasPrefix(name, "-") && !dashed {
 			continue
 		}
-		// Without what shows itself otherwise, or ends a word or a line.
+		// Skip names that are shown escaped or need quoting.
 		if !safetext.New(name).Clean() || strings.ContainsAny(name, " \t\n\"'`$;&|<>(){}[]*?!#~") {
 			continue
 		}
@@ -140,8 +139,8 @@ func lockNames(s *monitor.Snapshot, begun string, dashed bool) []cobra.Completio
 	return names
 }
 
-// completeNodes offers the configured nodes to the shell, but for those that are named
-// already; none is contacted.
+// completeNodes completes the names of configured nodes, except those that are already on
+// the line. It contacts none of them.
 func (a *commandLine) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	cfg, err := a.load()
 	if err != nil {
@@ -150,7 +149,8 @@ func (a *commandLine) completeNodes(_ *cobra.Command, args []string, _ string) (
 	return slices.DeleteFunc(app.NodeNames(cfg), func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
 }
 
-// firstArgument is a completion for the first argument alone; behind it the shell does as it is told.
+// firstArgument completes only the first argument; after it, the shell uses the given
+// directive.
 func firstArgument(complete cobra.CompletionFunc, behind cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

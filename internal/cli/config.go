@@ -31,8 +31,8 @@ type configJSON struct {
 	StateDir     safetext.Text    `json:"guard_state_dir"`
 	Nodes        []configNodeJSON `json:"nodes"`
 	Warnings     []safetext.Text  `json:"warnings,omitempty"`
-	// Clusters are all of them, where there are several; the fields above are those
-	// of the one that is chosen, or of the first.
+	// Clusters lists all clusters if there are several; the fields above are those of the
+	// chosen one, or of the first.
 	Clusters []configJSON `json:"clusters,omitempty"`
 }
 
@@ -42,7 +42,7 @@ type configNodeJSON struct {
 	Fence string        `json:"fence"`
 }
 
-// badConfigJSON is the document of config check on one that cannot be used.
+// badConfigJSON is the document of config check on an invalid configuration.
 type badConfigJSON struct {
 	Valid    bool             `json:"valid"` // false
 	Problems []config.Problem `json:"problems"`
@@ -69,7 +69,7 @@ there are several. No node is contacted. Exit code 2 when it cannot be used.`,
 				err = usable(set)
 			}
 			if err == nil {
-				// Without a default none need be chosen here; one that is named must be there.
+				// A cluster need not be chosen here, but a named one must exist.
 				if name, _ := a.wanted(set); name != "" {
 					if _, cerr := set.Choose(name); cerr != nil {
 						err = app.ConfigError{Err: cerr}
@@ -93,7 +93,7 @@ there are several. No node is contacted. Exit code 2 when it cannot be used.`,
 	}
 }
 
-// usable finds out if the nodes of each cluster can be made.
+// usable reports what is wrong with the nodes of a cluster; nil if nothing is.
 func usable(set *config.Set) error {
 	for _, cfg := range set.Clusters {
 		if _, err := cfg.Masters(); err != nil {

@@ -24,15 +24,15 @@ type aclJSON struct {
 }
 
 type aclRoleJSON struct {
-	Role  string          `json:"role"` // several, with + between them, where they were asked for as one user
+	Role  string          `json:"role"` // roles joined by + if they are for one user
 	User  safetext.Text   `json:"user"`
-	Rules []safetext.Text `json:"rules"` // as of ACL SETUSER
+	Rules []safetext.Text `json:"rules"` // arguments of ACL SETUSER
 	Line  safetext.Text   `json:"line"`  // for an ACL file, or for redis.conf
-	// SetUser is the command for a server that runs.
+	// SetUser is the command for a running server.
 	SetUser safetext.Text `json:"setuser"`
 }
 
-// aclGuide is what to do with the lines, by the set-up of the servers.
+// aclGuide explains what to do with the lines.
 const aclGuide = `Nothing was contacted. The lines name no default user: in each of these set-ups it stays as it is.
 Which set-up a server has says: redis-cli CONFIG GET aclfile
 
@@ -55,7 +55,7 @@ const (
 	aclNoSave = " >> users.acl   (no ACL SAVE: with fence = \"acl\" it would store the rights of a node that serves)"
 )
 
-// aclAgain is the command as it was given, but for --setuser.
+// aclAgain returns the given command line without --setuser.
 func aclAgain(cmd *cobra.Command) string {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -152,7 +152,7 @@ func (o aclOptions) check() error {
 	return nil
 }
 
-// configACL prints the rights; again is the command as it was given.
+// configACL prints the rights; again is the command line to repeat.
 func (a *commandLine) configACL(o aclOptions, again string) error {
 	if err := o.check(); err != nil {
 		return exit.Usage(err)

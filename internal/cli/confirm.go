@@ -13,9 +13,8 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// confirm asks a person to type the name of what a dangerous act is about,
-// after what it will do has been printed. Without a person at a terminal it
-// refuses, and says how to confirm beforehand.
+// confirm prints what a dangerous action will do and asks to type the name of its target.
+// Without a terminal it refuses and says how to confirm in advance.
 func (a *commandLine) confirm(ctx context.Context, name string, effect func(io.Writer) error) error {
 	if !a.InTTY || !a.ErrTTY {
 		return fmt.Errorf("%w: add --yes to do it without being asked", exit.ErrNotConfirmed)
@@ -30,15 +29,15 @@ func (a *commandLine) confirm(ctx context.Context, name string, effect func(io.W
 		fmt.Fprintln(a.Err)
 		return fmt.Errorf("%w: %w", exit.ErrNotConfirmed, err)
 	}
-	// A name with characters that nobody can type is typed as it is shown.
+	// A name with characters that cannot be typed may be typed as it is shown.
 	if typed != name && typed != shown {
 		return fmt.Errorf("%w: %q is not the name", exit.ErrNotConfirmed, typed)
 	}
 	return nil
 }
 
-// readLine reads one line, or gives up when ctx ends. A read of a terminal
-// cannot be interrupted; the goroutine ends with the process.
+// readLine reads one line until ctx ends. A read from a terminal cannot be interrupted;
+// its goroutine ends with the process.
 func readLine(ctx context.Context, r io.Reader) (string, error) {
 	type result struct {
 		line string

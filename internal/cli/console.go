@@ -11,9 +11,8 @@ import (
 	"redlockctl/tui"
 )
 
-// console is the program without a command: the screen on the configured masters; with
-// plain the same as lines for a screen reader; or, where there is no terminal, how things
-// stand.
+// console is the program without a command: the screen on the configured masters, with
+// plain as lines for a screen reader, or, without a terminal, the status as text.
 func (a *commandLine) console(ctx context.Context, guard app.GuardMode, where listening, plain bool) error {
 	cfg, err := a.load()
 	if err != nil {

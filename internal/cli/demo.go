@@ -27,7 +27,7 @@ type demoOptions struct {
 	plain bool
 }
 
-// Bounds of the demo's max TTL: it is there to be watched.
+// Bounds of the demo's max TTL, so that locks end while somebody watches.
 const (
 	demoMinTTL = time.Second
 	demoMaxTTL = 10 * time.Second
@@ -120,8 +120,7 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 	opt := tui.Options{Cluster: d.Session.Screen()}
 	opt.Passing = true
 	opt.Tour = o.Nodes > 1 && !o.NoGuard && !a.readOnly
-	// The heap is small: collecting it a quarter as often costs some MiB and saves a
-	// percent of a core.
+	// The heap is small: collecting it less often costs a few MiB and saves 1 % of a core.
 	debug.SetGCPercent(400)
 	opt.FPS = 5
 	opt.Lab, opt.NoColor = d.Lab(), a.NoColor || a.Getenv("NO_COLOR") != ""
@@ -145,7 +144,7 @@ func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions)
 		}
 	}
 	follow(ctx, func() bool { return false })
-	// Between two locks the table would be empty: wait a moment for one.
+	// Between two locks the table would be empty: wait for a lock.
 	if o.Clients > 0 && last.Cluster.Serving >= last.Cluster.Quorum {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.SettleTime)
 		defer cancel()

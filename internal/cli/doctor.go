@@ -37,11 +37,11 @@ type spreadJSON struct {
 	AllowancePPM float64       `json:"allowance_ppm"`
 }
 
-// The result of doctor in a word, by the most severe finding. With --columns it is a table with a row for each finding.
+// doctorResults maps the most severe finding to the result of doctor.
 var doctorResults = [...]string{monitor.SeverityInfo: "clean", monitor.SeverityWarning: "warnings", monitor.SeverityDanger: "dangers"}
 
-// leastDoctor is the least time in which a lock that is only passing is told
-// from one that is stuck.
+// leastDoctor is the least time that is needed to distinguish a stuck lock from a short
+// one.
 const leastDoctor = time.Second
 
 func (a *commandLine) doctorCommand() *cobra.Command {

@@ -13,13 +13,13 @@ import (
 // eventPrinter prints each event once, as a line with the time of day.
 type eventPrinter struct {
 	out     io.Writer
-	weighty bool      // no everyday one
+	weighty bool      // skip routine events
 	seq     uint64    // of the last event seen
-	sample  time.Time // of the last everyday one that was printed
+	sample  time.Time // time of the last routine event that was printed
 }
 
-// print prints what is new among events. Of the everyday ones a lock taken each
-// second is enough to see that the clients live.
+// print prints new events. One routine event per second is enough to see that the clients
+// work.
 func (p *eventPrinter) print(events []monitor.Event) {
 	for _, e := range events {
 		if e.Seq <= p.seq {

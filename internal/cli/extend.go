@@ -53,7 +53,7 @@ Exit code 5 if the token no longer has a quorum: the lock is lost.`,
 				if lock == nil {
 					return a.failed(args[0], err)
 				}
-				// An outcome that could not be logged is one all the same.
+				// Print the outcome even if it could not be logged.
 				if err := errors.Join(err, a.printGrant(ctx, "extended", op, lock)); err != nil || !keep {
 					return err
 				}

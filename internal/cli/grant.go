@@ -68,12 +68,11 @@ func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.O
 	return a.Unwritten()
 }
 
-// keptJSON is the document with which a lock ends that was kept: printed after
-// that of its grant.
+// keptJSON is the document about the end of a kept lock, printed after its grantJSON.
 type keptJSON struct {
 	Name       safetext.Text  `json:"name"`
 	NameBase64 string         `json:"name_base64,omitempty"`
-	State      string         `json:"state"` // released, held (it runs out by itself) or lost
+	State      string         `json:"state"` // released, held (it will expire) or lost
 	KeptMs     int64          `json:"kept_ms"`
 	ValidMs    int64          `json:"valid_ms"` // what is left of it
 	By         safetext.Text  `json:"by"`
@@ -81,14 +80,14 @@ type keptJSON struct {
 	Error      *safetext.Text `json:"error,omitempty"`
 }
 
-// retryFor lets attempts go on for as long as a wait takes, however many they are.
+// retryFor allows any number of attempts within the time wait.
 func retryFor(s *app.Spec, wait time.Duration) {
 	if wait > 0 {
 		s.Redlock.Retries = redlock.UntilContextEnds
 	}
 }
 
-// trying says that a lock is being acquired, and for how long still.
+// trying shows that a lock is being acquired, and the time that is left.
 func (a *commandLine) trying(wait time.Duration) (done func()) {
 	if wait > 0 {
 		return a.ProgressFor("trying to get the lock", wait)
@@ -96,8 +95,7 @@ func (a *commandLine) trying(wait time.Duration) (done func()) {
 	return a.Progress("trying to get the lock")
 }
 
-// keepOptions tell when a copy of a lock that is kept was put back, on nodes that have
-// restarted.
+// keepOptions reports when a copy of a kept lock was restored on a restarted node.
 func (a *commandLine) keepOptions(name string) redlock.KeepOptions {
 	return redlock.KeepOptions{Repaired: func(nodes []string) {
 		a.Note("\"%s\": its copy was put back on %s", safetext.Escape(name), safetext.Printable(strings.Join(nodes, ", ")))
@@ -106,7 +104,7 @@ func (a *commandLine) keepOptions(name string) redlock.KeepOptions {
 
 const keepForUsage = "with --keep: for how long (0: until interrupted)"
 
-// keepsFor is an error where --for is not for this command line.
+// keepsFor checks that --for is used with --keep.
 func keepsFor(keep bool, span time.Duration) error {
 	if span > 0 && !keep {
 		return exit.Usagef("--for says how long --keep extends the lock: give both")
@@ -114,8 +112,8 @@ func keepsFor(keep bool, span time.Duration) error {
 	return nil
 }
 
-// keep waits while a lock is extended, until ctx ends or the lock is lost, and tells
-// each change on standard error. It does not stop at Ctrl-Z: nothing would extend the lock.
+// keep waits until ctx ends or the kept lock is lost, and reports each change on standard
+// error. Ctrl-Z does not suspend it: nothing would extend the lock.
 func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 	name, is := k.Resource(), k.Terms()
 	kept := view.KeptText(safetext.Escape(is.By), is.Since, is.End, safetext.Escape(is.Reason), time.Now())
@@ -125,7 +123,7 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 	})()
 	state, err := k.Hold(ctx, func(s redlock.KeeperState, why error) {
 		if s == redlock.Lost {
-			return // which is how it ends
+			return // the normal end
 		}
 		told := fmt.Sprintf("\"%s\" is %s, valid for %s", safetext.Escape(name), s, view.Left(time.Until(k.Until())))
 		if why != nil {
@@ -158,7 +156,7 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 	return errors.Join(err, perr)
 }
 
-// describe says per node what came of an act, in groups: "ok: n1 n2, down: n3".
+// describe reports an action's result per node, in groups: "ok: n1 n2, down: n3".
 func describe(results []redlock.NodeResult) string {
 	var order []string
 	names := map[string][]string{}

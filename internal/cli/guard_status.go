@@ -106,7 +106,7 @@ func fenceHistory(cfg *config.Config, last int) ([]audit.Entry, error) {
 		return nil, nil
 	}
 	return audit.Latest(cfg.Audit.Path, last, func(e audit.Entry) bool {
-		// Intents are followed by what came of them.
+		// Intents are followed by their outcome.
 		return e.Cluster == cfg.Cluster.Name && strings.HasPrefix(e.Act, "node ") && e.Phase != audit.Intent
 	})
 }
@@ -144,7 +144,8 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g view.Gu
 	fmt.Fprintln(w)
 }
 
-// printHistory prints what became of fences; ask: when nodes rejoin is known elsewhere.
+// printHistory prints the history of fences. ask says that another guard knows when nodes
+// rejoin.
 func (a *commandLine) printHistory(ask bool, history []audit.Entry) error {
 	if ask {
 		fmt.Fprintln(a.Out, "\nWhen they rejoin is known to the guard: run this command on its host, as its user, or\nask it by --url http://HOST:PORT, if it runs with --listen.")
@@ -156,7 +157,7 @@ func (a *commandLine) printHistory(ask bool, history []audit.Entry) error {
 	return a.listAudit([]string{"time", "actor", "target", "act", "phase", "reason", "detail"}, history)
 }
 
-// asking are the flags by which the guard that listens at an address is asked.
+// asking has the flags for asking a guard that serves /status.
 type asking struct{ url, ca, passwordFile string }
 
 func (k *asking) add(cmd *cobra.Command) {
@@ -180,7 +181,7 @@ func (k *asking) access(getenv func(string) string) (access metrics.Access, err 
 	return access, nil
 }
 
-// ask asks the guard that listens at the address of --url; nil: there is none.
+// ask asks the guard at --url; nil without --url.
 func (a *commandLine) ask(ctx context.Context, cfg *config.Config, k asking) (*metrics.Told, error) {
 	if k.url == "" {
 		if k.ca+k.passwordFile != "" {

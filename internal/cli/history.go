@@ -28,10 +28,10 @@ type historyJSON struct {
 	Cluster safetext.Text `json:"cluster"`
 	Since   time.Time     `json:"since"`
 	Until   time.Time     `json:"until"`
-	// First and Last are what the record covers at all.
+	// First and Last are the bounds of the whole record.
 	First time.Time `json:"recorded_since"`
 	Last  time.Time `json:"recorded_until"`
-	// LocksRecorded: somebody recorded locks at some moment of that time.
+	// LocksRecorded: locks were recorded at some moment of the span.
 	LocksRecorded bool                `json:"locks_recorded"`
 	Grants        []view.GrantDoc     `json:"grants,omitempty"` // of the lock that was named
 	Events        []view.PastEventDoc `json:"events"`
@@ -179,7 +179,7 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 	return a.tellHistory(doc, lock, f.Hint(), o)
 }
 
-// historyOf collects what happened, oldest first; of the events those that a filter chooses.
+// historyOf collects the history, oldest first, with the events that match a filter.
 func historyOf(r *record.Reader, lock, node string, in record.Span, f filter.Filter[*view.PastEventDoc], most int) (doc historyJSON, err error) {
 	doc = historyJSON{Cluster: safetext.New(r.Cluster.Name), Since: in.Since, Until: in.Until, First: r.Cluster.First, Last: r.Cluster.Last, Events: []view.PastEventDoc{}}
 	if lock != "" {
@@ -192,7 +192,7 @@ func historyOf(r *record.Reader, lock, node string, in record.Span, f filter.Fil
 	var events []record.Event
 	read := most
 	if !f.Empty() {
-		read = math.MaxInt32 // the latest that are chosen may stand far back
+		read = math.MaxInt32 // the latest match may be far back
 	}
 	if lock != "" {
 		events, err = r.Events("", lock, in, read)
@@ -205,8 +205,8 @@ func historyOf(r *record.Reader, lock, node string, in record.Span, f filter.Fil
 	return doc, err
 }
 
-// tellHistory prints the holders of a lock, and what happened, as tables; hint: what is to be said of the
-// filter where it chooses nothing.
+// tellHistory prints the holders of a lock and the events as tables. hint is printed if
+// the filter matches nothing.
 func (a *commandLine) tellHistory(doc historyJSON, lock, hint string, o historyOptions) error {
 	ctx := &view.Context{Glyphs: a.Glyphs(), Now: slices.MinFunc([]time.Time{doc.Until, doc.Last}, time.Time.Compare)}
 	columns := o.as
@@ -264,7 +264,7 @@ func (a *commandLine) tellGrants(ctx *view.Context, doc historyJSON, lock string
 	return nil
 }
 
-// unrecordedLocks says that nobody recorded locks in that time, and how they are recorded.
+// unrecordedLocks says that no locks were recorded in that time, and how to record them.
 func unrecordedLocks(doc historyJSON, o historyOptions) string {
 	return fmt.Sprintf("locks were not recorded from %s to %s: %s", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc), monitor.AdviceRecordLocks)
 }

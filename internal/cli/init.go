@@ -41,7 +41,7 @@ type initFlags struct {
 	yes, dryRun, diff, check bool
 }
 
-// defaultLook is long enough for what needs time to be told.
+// defaultLook is long enough for findings that need time to settle.
 const defaultLook = 5 * time.Second
 
 func (a *commandLine) initCommand() *cobra.Command {
@@ -118,7 +118,7 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 	if err != nil {
 		return err
 	}
-	_ = a.incomplete(facts.Snapshot) // it is said; the answers are a person's
+	_ = a.incomplete(facts.Snapshot) // reported above; the answers are what counts
 	if a.Output != "json" {
 		a.printFacts(facts)
 	}
@@ -166,14 +166,14 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 	return nil
 }
 
-// notInNames is what a folder's name does not take from a cluster's.
+// notInNames are the characters that are replaced in the name of a folder.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 func (f initFlags) folder(cluster string) adopt.Folder {
 	return adopt.Folder{Path: cmp.Or(f.out, "redlockctl-"+notInNames.ReplaceAllString(cluster, "-"))}
 }
 
-// initAnswers are the answers of flags, of the folder that is there, and of a person.
+// initAnswers collects the answers: from flags, from an existing folder, and by asking.
 func (a *commandLine) initAnswers(ctx context.Context, f initFlags, facts *adopt.Facts) (adopt.Answers, error) {
 	named := a.named
 	answers := adopt.Answers{
@@ -244,7 +244,8 @@ func (a *commandLine) initLimits(ctx context.Context, asks bool, maxTTL string, 
 	return nil
 }
 
-// folderConfig is what the folder was made with; nil: it is not there, or cannot be read.
+// folderConfig returns the configuration in the folder; nil if there is none or it is not
+// readable.
 func (a *commandLine) folderConfig(path string) *config.Config {
 	set, err := config.LoadWith([]string{filepath.Join(path, "config.toml")}, a.Getenv, config.Options{Secretless: true})
 	if err != nil {
@@ -253,7 +254,7 @@ func (a *commandLine) folderConfig(path string) *config.Config {
 	return set.Clusters[0]
 }
 
-// question asks for one line; an empty one is the default.
+// question asks for one line; an empty line means the default.
 func (a *commandLine) question(ctx context.Context, text, def string, to *string) error {
 	if def != "" {
 		text += " [" + safetext.Escape(def) + "]"
@@ -316,7 +317,7 @@ const mostPrefixes = 20
 type initJSON struct {
 	Servers  []initServerJSON `json:"servers"`
 	Prefixes []initPrefixJSON `json:"prefixes"`
-	// LongestTTLms is the longest remaining time that was seen of a lock.
+	// LongestTTLms is the longest TTL that was seen.
 	LongestTTLms int64             `json:"longest_ttl_ms"`
 	WatchedMs    int64             `json:"looked_for_ms"`
 	Findings     []view.FindingDoc `json:"findings"`

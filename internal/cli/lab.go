@@ -24,7 +24,7 @@ type labJSON struct {
 	Nodes  []labNodeJSON   `json:"nodes,omitempty"`
 	Faults []string        `json:"faults,omitempty"` // of lab up --bad
 	Ended  []safetext.Text `json:"ended,omitempty"`
-	// Recalled is the directory of a guard that remembers former servers at these
+	// Recalled is the state directory of a guard that remembers earlier servers at these
 	// addresses.
 	Recalled *safetext.Text `json:"guard_remembers,omitempty"`
 }
@@ -161,7 +161,7 @@ func (a *commandLine) printLab(cfg *config.Config, dir string, started []lab.Sta
 	return nil
 }
 
-// startedAs is what lab up made of a node, in a word or two.
+// startedAs says in a word or two what lab up did with a node.
 func startedAs(s lab.Started) string {
 	switch {
 	case s.Already:

@@ -31,7 +31,7 @@ func (a *commandLine) clusterNames() ([]string, error) {
 	return set.Names(), nil
 }
 
-// loadCluster loads the cluster with a name, or the one that is asked for.
+// loadCluster loads a cluster by name; without one, the cluster of the command line.
 func (a *commandLine) loadCluster(name string, opt config.Options) (*config.Config, error) {
 	set, _, err := a.loadAllBy(opt)
 	if err != nil {
@@ -48,8 +48,8 @@ func (a *commandLine) loadCluster(name string, opt config.Options) (*config.Conf
 	return cfg, nil
 }
 
-// loadAll finds and reads all clusters, and lays the global flags over each of
-// them; source is where the files were named.
+// loadAll reads all clusters and applies the global flags to each; source says what named
+// the files.
 func (a *commandLine) loadAll() (set *config.Set, source string, err error) {
 	return a.loadAllBy(config.Options{})
 }
@@ -80,8 +80,8 @@ func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source str
 	return set, source, nil
 }
 
-// wanted is the name of the cluster that is asked for, "" for the default, and
-// who asks.
+// wanted returns the name of the requested cluster, "" for the default, and what requested
+// it.
 func (a *commandLine) wanted(set *config.Set) (name, source string) {
 	switch env := a.Getenv("REDLOCKCTL_CLUSTER"); {
 	case a.cluster != "":

@@ -108,7 +108,7 @@ redlockctl locks job:1 --watch`,
 	return cmd
 }
 
-// listLocks prints the locks that a filter chooses; again: more such snapshots follow.
+// listLocks prints the locks that match a filter. again: more snapshots follow.
 func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *flags.Listing, again bool) error {
 	if err := f.Check(s.Nodes); err != nil {
 		return exit.Usage(err)
@@ -133,7 +133,7 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *flags
 		return err
 	}
 	if again {
-		return nil // the copies are marked, and once is enough to say why
+		return nil // the copies are marked; the reason was printed before
 	}
 	for _, n := range s.Nodes {
 		if !n.State.Readable() {
@@ -141,26 +141,26 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *flags
 		}
 	}
 	if view.Answering(s) < s.Cluster.Quorum {
-		return exit.Silently(redlock.ErrNoQuorum) // a lock may be there that nobody tells of
+		return exit.Silently(redlock.ErrNoQuorum) // there may be locks that no node reported
 	}
 	return nil
 }
 
-// locksEndJSON is the line behind the locks, where a reader has to know that there
-// are no more, or that some are missing.
+// locksEndJSON is the last line after the locks: it says that the list ends, or that
+// locks are missing.
 type locksEndJSON struct {
 	view.ClusterDoc
 	Count int `json:"count"` // of the lines before
 }
 
-// lockLineJSON is a lock on a line of its own.
+// lockLineJSON is a line with one lock.
 type lockLineJSON struct {
 	Cluster  safetext.Text `json:"cluster"`
 	Complete bool          `json:"complete"`
 	view.LockDoc
 }
 
-// printLocksJSON writes one document, a lock at a time: there may be very many.
+// printLocksJSON writes one document, lock by lock, because there may be very many.
 func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) error {
 	w := bufio.NewWriter(to)
 	var head bytes.Buffer
@@ -191,8 +191,8 @@ func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) er
 	return w.Flush()
 }
 
-// printLockLines writes one lock a line, and a line behind them where more such
-// snapshots follow or something is missing.
+// printLockLines writes a line per lock, and a [locksEndJSON] if more snapshots follow or
+// something is missing.
 func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, more bool) error {
 	w := bufio.NewWriter(to)
 	cluster := safetext.New(s.Cluster.Name)
@@ -212,11 +212,12 @@ func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, mo
 // lockPageJSON is the document of locks NAME.
 type lockPageJSON struct {
 	view.ClusterDoc
-	Lock     *view.LockDoc     `json:"lock,omitempty"` // left out: no node that answers has a copy
+	Lock     *view.LockDoc     `json:"lock,omitempty"` // nil: no answering node has a copy
 	Findings []view.FindingDoc `json:"findings"`       // that are about it
 }
 
-// unseen is the error of a lock that is not there, or of which nobody can say.
+// unseen returns the error for a lock without copies: it does not exist, or too few nodes
+// answer.
 func unseen(s *monitor.Snapshot, name string) error {
 	answer := view.Answering(s)
 	if !s.Complete {
@@ -229,8 +230,7 @@ func unseen(s *monitor.Snapshot, name string) error {
 	return operator.NotLocked(name, answer, s.Cluster.N)
 }
 
-// showLock prints one lock, and is an error where there is none; in a row of
-// snapshots it is none.
+// showLock prints one lock. A missing lock is an error, except in a series of snapshots.
 func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) error {
 	l := s.LockNamed(name)
 	about := slices.DeleteFunc(view.Rows(s.Findings), func(f *monitor.Finding) bool { return l == nil || f.Key != l.Key })
@@ -264,7 +264,7 @@ func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings [
 	ctx := a.ViewContext(s)
 	state := ctx.LockState(l.State)
 	copies, end := view.Copies(l)+" copies", view.LockEnd(ctx, l)
-	if strings.HasPrefix(end, state.Text) { // it says the state
+	if strings.HasPrefix(end, state.Text) { // it already says the state
 		fmt.Fprintf(a.Out, "%s: %s, %s\n", l.Key, a.Paint(end, state.Tone), copies)
 	} else {
 		fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", l.Key, a.Paint(state.Text, state.Tone), copies, end)
@@ -288,11 +288,11 @@ func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings [
 	a.printFindings(s, findings)
 }
 
-// mostHolders are as many holders as a lock's page has.
+// mostHolders is the number of holders that a lock's page shows.
 const mostHolders = 8
 
-// printHolders prints who held a lock in the last hour, where that is recorded here, and of
-// an orphaned one what became of who made it.
+// printHolders prints who held a lock in the last hour, if that is recorded here, and how
+// the grant of an orphaned lock ended.
 func (a *commandLine) printHolders(ctx *view.Context, l *monitor.Lock) {
 	r, err := a.openRecord("")
 	if err != nil {

@@ -19,16 +19,16 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// look is a snapshot of the cluster once all that is asked for has been read,
-// and what needs time to be told has been told; or, with a bound, what is known
-// when that is over. It says how far it is.
+// look returns a snapshot of the cluster when everything requested has been read and
+// findings that need time have settled, or what is known when the timeout expires. It
+// shows its progress.
 func (a *commandLine) look(ctx context.Context, cfg *config.Config, of app.Aim) (*monitor.Snapshot, error) {
 	of.Reading = a.Reading
 	return app.Look(ctx, cfg, of)
 }
 
-// incomplete says on standard error which nodes have not been read to the end, and
-// is the error for that; nil if all have been.
+// incomplete lists on standard error the nodes that were not read to the end, and returns
+// the error for that; nil if all were.
 func (a *commandLine) incomplete(s *monitor.Snapshot) error {
 	if s.Complete {
 		return nil
@@ -41,13 +41,13 @@ func (a *commandLine) incomplete(s *monitor.Snapshot) error {
 	return exit.Silently(exit.ErrIncomplete)
 }
 
-// Bounds of --watch: oftener than the monitor makes snapshots nothing is new.
+// Bounds of --watch: the monitor makes no snapshots more often.
 const (
 	defaultWatch = 2 * time.Second
 	leastWatch   = 100 * time.Millisecond
 )
 
-// live makes a command that shows one snapshot able to show them again and again.
+// live adds --watch and --timeout to a command that shows a snapshot.
 type live struct {
 	every time.Duration
 	set   func() bool
@@ -70,10 +70,10 @@ func (l *live) check() error {
 	return nil
 }
 
-// snapshots calls show with a snapshot of the cluster; with --watch again and again,
-// until ctx ends or nobody reads any more. On a terminal one table takes the
-// place of the other; elsewhere an empty line stands between two. A snapshot of
-// which something is missing says so, and is an error unless others follow.
+// snapshots calls show with a snapshot of the cluster; with --watch repeatedly, until ctx
+// ends or the reader is gone. On a terminal each table replaces the previous one;
+// elsewhere an empty line separates them. An incomplete snapshot says what is missing,
+// and is an error without --watch.
 func (a *commandLine) snapshots(ctx context.Context, cfg *config.Config, l *live, of app.Aim, show func(*monitor.Snapshot) error) error {
 	if err := l.check(); err != nil {
 		return err
@@ -98,8 +98,7 @@ func (a *commandLine) snapshots(ctx context.Context, cfg *config.Config, l *live
 	})
 }
 
-// repeat calls show now and after each interval, until ctx ends or nobody reads any
-// more.
+// repeat calls show now and after each interval, until ctx ends or the reader is gone.
 func (a *commandLine) repeat(ctx context.Context, every time.Duration, show func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -83,7 +83,7 @@ func everyCommand(cmd *cobra.Command) []*cobra.Command {
 
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage is the page of one command, in the macros of man(7).
+// manPage returns the manual page of a command, in the macros of man(7).
 var manPage = template.Must(template.New("").Funcs(template.FuncMap{
 	"page": pageName, "roff": roff, "paragraphs": roffText, "flags": roffFlags, "subs": flags.Subcommands, "upper": strings.ToUpper,
 	"version":     func() string { return build().Version },
@@ -156,7 +156,7 @@ func roffFlags(set *pflag.FlagSet) string {
 	return b.String()
 }
 
-// roffText is paragraphs: what is indented in them stays as it stands.
+// roffText formats paragraphs; indented lines are kept unchanged.
 func roffText(s string) string {
 	paragraphs := strings.Split(strings.Trim(s, "\n"), "\n\n")
 	for i, p := range paragraphs {
@@ -170,11 +170,11 @@ func roffText(s string) string {
 	return strings.Join(paragraphs, ".PP\n")
 }
 
-// roff is text whose lines mean nothing to roff.
+// roff escapes text for roff.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...", "“", `"`, "”", `"`).Replace(s)
 	return lineOfMacro.ReplaceAllString(s, `\&$0`)
 }
 
-// lineOfMacro is what begins a line that roff obeys.
+// lineOfMacro matches the beginning of a line that roff would interpret.
 var lineOfMacro = regexp.MustCompile(`(?m)^[.']`)

@@ -55,7 +55,7 @@ safe.`,
 	run: (*operator.Operator).RejoinNow,
 }
 
-// nodeAct is what cordon, uncordon and rejoin differ in.
+// nodeAct describes one of the commands cordon, uncordon and rejoin.
 type nodeAct struct {
 	verb, short, long string
 	done, did         string // for JSON and for people
@@ -101,12 +101,12 @@ Names are processed one at a time; a failure does not stop the rest.`,
 	return cmd
 }
 
-// actOnNode cordons a node or lets it serve, after a person has typed its name where
-// that is wanted.
+// actOnNode cordons a node or lets it serve, after its name was confirmed if that is
+// required.
 func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, op *operator.Operator, name, reason string, yes bool) outcome {
 	o := outcome{did: act.did, name: name}
 	if op.Already(ctx, name, act.cordon) {
-		// No act, and so nothing for the log.
+		// Nothing is done, so nothing is logged.
 		o.did, o.node = "already "+act.done+", nothing done:", &nodeActJSON{Node: safetext.New(name), Done: act.done, Already: true}
 		return o
 	}
@@ -151,7 +151,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	return o
 }
 
-// rejoinable adds to node rejoin --now, and the case of a cluster that never was in use.
+// rejoinable adds --now and --new-cluster to node rejoin.
 func (a *commandLine) rejoinable(cmd *cobra.Command) *cobra.Command {
 	var fresh, now bool
 	one, oneArgs := cmd.RunE, cmd.Args

@@ -60,7 +60,7 @@ redlockctl node wait n1 --before-start --nodes 127.0.0.1:6379 --max-ttl 30s && e
 	return cmd
 }
 
-// waitServing waits for nodes to serve, one after the other; timeout is for all of them.
+// waitServing waits for nodes to serve, one after the other; timeout is for all together.
 func (a *commandLine) waitServing(ctx context.Context, cfg *config.Config, names []string, timeout time.Duration) error {
 	bounded := ctx
 	if timeout > 0 {

@@ -29,7 +29,7 @@ type releaseJSON struct {
 	NameBase64 string           `json:"name_base64,omitempty"`
 	Gone       bool             `json:"gone"`
 	Nodes      []view.ResultDoc `json:"nodes"`
-	Tokens     []tokenJSON      `json:"tokens,omitempty"` // there were several, and all were removed
+	Tokens     []tokenJSON      `json:"tokens,omitempty"` // if several were removed
 	Keys       []keyJSON        `json:"keys,omitempty"`   // further ones of the same lock
 }
 
@@ -47,7 +47,7 @@ func tokenDocs(tokens []operator.TokenCopies) (docs []tokenJSON) {
 	return docs
 }
 
-// keyJSON is what became of a further key of a lock.
+// keyJSON is the result for a further key of a lock.
 type keyJSON struct {
 	Key       safetext.Text    `json:"key"`
 	KeyBase64 string           `json:"key_base64,omitempty"`
@@ -56,8 +56,8 @@ type keyJSON struct {
 	Nodes     []view.ResultDoc `json:"nodes,omitempty"`
 }
 
-// actsJSON is the document of an act on several locks: one of theirs for each, in
-// the order in which they were named.
+// actsJSON is the document of an action on several locks or nodes: a document for each, in
+// the order of the arguments.
 type actsJSON struct {
 	Act     string            `json:"act"`
 	Done    int               `json:"done"`
@@ -65,28 +65,27 @@ type actsJSON struct {
 	Results []json.RawMessage `json:"results"` // documents of kind release, node act or failure
 }
 
-// outcome is what became of taking one lock away, of releasing it, or of closing or
-// opening one node.
+// outcome is the result of an action on one lock or node.
 type outcome struct {
 	did, name string
 	results   []redlock.NodeResult
-	tokens    []operator.TokenCopies // that were there, if several were
+	tokens    []operator.TokenCopies // set if there were several
 	further   []operator.KeyOutcome
 	node      *nodeActJSON // of a node that was cordoned, uncordoned or let rejoin
 	err       error
 }
 
-// succeeded reports whether it was done, be it without a record.
+// succeeded reports whether the action was done, even if it could not be logged.
 func (o outcome) succeeded() bool { return o.err == nil || errors.Is(o.err, operator.ErrUnlogged) }
 
-// partly reports whether something was changed although it was not done: copies on nodes
-// that obeyed, or further keys.
+// partly reports whether a failed action changed something: copies on some nodes, or
+// further keys.
 func (o outcome) partly() bool {
 	return len(o.further) > 0 || slices.ContainsFunc(o.results, func(r redlock.NodeResult) bool { return r.Status == redlock.StatusOK })
 }
 
-// tell prints what became of one lock; of a failure by which nothing was changed
-// only the document, its sentence is the error that is returned.
+// tell prints the result for one lock. For a failure that changed nothing it prints only
+// the document; the returned error has the sentence.
 func (a *commandLine) tell(o outcome) error { return errors.Join(o.err, a.show(o)) }
 
 func (a *commandLine) show(o outcome) error {
@@ -194,8 +193,8 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 	}
 }
 
-// oneByOne does an act to each of several locks or nodes and tells of each by itself.
-// quiet says that nobody is asked meanwhile, so that there is room for a bar.
+// oneByOne runs an action on each lock or node and reports each result.
+// quiet says that no question is asked meanwhile, so a progress bar can be shown.
 func (a *commandLine) oneByOne(ctx context.Context, act string, names []string, quiet bool, do func(context.Context, string) outcome) error {
 	doc := actsJSON{Act: act, Results: []json.RawMessage{}}
 	step := func(int) {}
@@ -253,8 +252,8 @@ func (a *commandLine) tellOne(o outcome, doc *actsJSON) error {
 	return err
 }
 
-// act runs f with what an act needs: the configuration, with prepare's changes
-// to the spec, a client and the operator. A read-only run is refused first.
+// act runs f with the operator and the client of an action, made from the configuration
+// and changed by prepare. It refuses a read-only run first.
 func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(*config.Config, *operator.Operator) error) error {
 	cfg, err := a.load()
 	if err != nil {
@@ -280,8 +279,8 @@ func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(
 	return exit.Explained(f(cfg, op))
 }
 
-// failureJSON is the document of an act on a lock that failed. Error is
-// contended, no quorum, partly revoked, not held, expired, refused, denied, invalid or failed.
+// failureJSON is the document of a failed action on a lock. Error is contended, no quorum,
+// partly revoked, not held, expired, refused, denied, invalid or failed.
 type failureJSON struct {
 	Name       safetext.Text    `json:"name"`
 	NameBase64 string           `json:"name_base64,omitempty"`
@@ -298,24 +297,23 @@ type failureJSON struct {
 type nodeActJSON struct {
 	Node safetext.Text `json:"node"`
 	Done string        `json:"done"` // cordoned, uncordoned, drained, serving or serves
-	// Already: it was so before, and nothing was done.
+	// Already: nothing had to be done.
 	Already bool `json:"already,omitempty"`
-	// Of hold: a guard watches the node, and so remembers the hold; left out: not known.
+	// Of cordon: a guard watches the node and remembers the cordon; nil: not known.
 	GuardRunning *bool `json:"guard_running,omitempty"`
 	// Then, of uncordon, is when it serves, or what it waits for.
 	Then string `json:"then,omitempty"`
 }
 
-// failed is the error of an act on a lock; for --output json its document is
-// printed too, so that a script need not read sentences.
+// failed returns the error of an action on a lock. With --output json it also prints a
+// document, so that scripts need not parse sentences.
 func (a *commandLine) failed(name string, err error) error {
 	err = exit.Explained(err)
 	_, perr := a.Document("failure", failureDoc(name, nil, err))
 	return cmp.Or(perr, err)
 }
 
-// failureDoc is the document of a failure. Without results those that the error
-// carries are told.
+// failureDoc returns the document of a failure. Without results it has those in the error.
 func failureDoc(name string, results []redlock.NodeResult, err error) failureJSON {
 	err = exit.Explained(err)
 	e, carried := exit.Results(err)

@@ -24,7 +24,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// removalCommand is one of the two ways to take a lock from its holder.
+// removalCommand describes force-release or revoke.
 type removalCommand struct {
 	way                       operator.Way
 	did, short, long, example string
@@ -107,7 +107,7 @@ that of the failures, or 1 if they differ.`,
 	return cmd
 }
 
-// remover takes locks from their holders as one command line asks for it.
+// remover force-releases or revokes the locks of one command line.
 type remover struct {
 	*commandLine
 	removalCommand
@@ -133,7 +133,7 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 	}
 	removal := plan.Removal(t.reason)
 	removal.OnlyKeys = t.onlyKey
-	if err != nil { // whatever is there by now: each node compares anew
+	if err != nil { // each node compares the token again
 		removal.Tokens = tokens
 	} else if len(plan.Tokens) > 1 {
 		o.tokens = plan.Tokens
@@ -158,8 +158,8 @@ func (t *remover) lookAtAll(ctx context.Context, name string) (*monitor.Snapshot
 	return seen, err
 }
 
-// tellHolder says who holds the lock and whether that process has connections, where the
-// token tells who it is.
+// tellHolder says who holds the lock and whether that process has connections, if the
+// token identifies it.
 func (t *remover) tellHolder(ctx context.Context, w io.Writer, name string, plan operator.Plan) {
 	if len(plan.Tokens) != 1 {
 		return
@@ -173,7 +173,7 @@ func (t *remover) tellHolder(ctx context.Context, w io.Writer, name string, plan
 	}
 }
 
-// confirmRemoval shows the plan, or why there is none, and has the name typed.
+// confirmRemoval shows the plan, or why there is none, and asks to type the name.
 func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator.Plan, planErr error) error {
 	return t.confirm(ctx, name, func(w io.Writer) error {
 		if planErr != nil {

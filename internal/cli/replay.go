@@ -19,8 +19,8 @@ import (
 	"redlockctl/tui"
 )
 
-// replayJSON is the document of replay: what the record knows of a moment, as status, locks
-// and doctor tell it of now.
+// replayJSON is the document of replay: what status, locks and doctor say, at a moment of
+// the record.
 type replayJSON struct {
 	At time.Time `json:"at"`
 	By string    `json:"recorded_by,omitempty"` // left out: nobody recorded then

@@ -21,14 +21,13 @@ import (
 	"redlockctl/redlock"
 )
 
-// The exit codes of a command that could not be run, as shells have them.
+// The exit codes of shells for a command that could not be run.
 const (
 	exitNotExecutable exit.Code = 126
 	exitNotFound      exit.Code = 127
 )
 
-// notRun is why a command could not be run, with the exit code of a shell for
-// that.
+// notRun is the error of a command that could not be run, with a shell's exit code.
 type notRun struct {
 	error
 	code exit.Code
@@ -162,7 +161,7 @@ func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, arg
 	})
 }
 
-// executable finds out if the command can be run, before a lock is taken for it.
+// executable checks that the command can be run, before a lock is taken for it.
 func executable(name string) error {
 	_, err := exec.LookPath(name)
 	if err == nil {

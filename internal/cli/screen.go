@@ -20,8 +20,8 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// screen runs the terminal UI until the person quits, or a signal comes: SIGHUP
-// too, which a terminal that is closed sends.
+// screen runs the terminal UI until the user quits or a signal arrives, SIGHUP of a closed
+// terminal included.
 func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
@@ -35,7 +35,7 @@ func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
 	return err
 }
 
-// themed is opt with the colours of the configuration, which is checked by then.
+// themed returns opt with the colours of the configuration, which is valid.
 func themed(opt tui.Options, is config.TUI) tui.Options {
 	opt.Theme = styles.Theme(is.Theme)
 	for meaning, c := range map[string]*color.Color{"good": &opt.Colors.Good, "info": &opt.Colors.Info, "warn": &opt.Colors.Warn, "bad": &opt.Colors.Bad} {
@@ -44,8 +44,8 @@ func themed(opt tui.Options, is config.TUI) tui.Options {
 	return opt
 }
 
-// tellParting says which locks that were acquired on the screen were released on
-// quitting, and which outlive it.
+// tellParting lists the locks acquired on the screen: which were released at quitting, and
+// which remain.
 func (a *commandLine) tellParting(p action.Parting) {
 	for _, key := range p.Released {
 		a.Note("%s released", safetext.Escape(key.Raw()))
@@ -55,7 +55,7 @@ func (a *commandLine) tellParting(p action.Parting) {
 	}
 }
 
-// listening are the flags of where metrics are told.
+// listening has the flags of the metrics listener.
 type listening struct{ addr, webConfig string }
 
 func (l *listening) add(cmd *cobra.Command) {
@@ -63,7 +63,7 @@ func (l *listening) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.webConfig, "web-config", "", "with --listen: a file of TLS and passwords, in the form of Prometheus' exporter toolkit")
 }
 
-// listen begins to listen for those who ask for metrics; an empty address is none.
+// listen opens the metrics listener; nil if the address is empty.
 func (l *listening) listen() (*metrics.Metrics, error) {
 	if l.addr == "" && l.webConfig != "" {
 		return nil, exit.Usagef("--web-config is for --listen")

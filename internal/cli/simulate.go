@@ -25,10 +25,10 @@ import (
 	"redlockctl/internal/view"
 )
 
-// errViolation is returned when the simulator found what must not be.
+// errViolation is returned when the simulator found a violation.
 var errViolation = errors.New("a property does not hold")
 
-// schedules is a number that may be written as 200000, 200_000 or 1e6.
+// schedules is a flag for numbers such as 200000, 200_000 or 1e6.
 type schedules int64
 
 func (s *schedules) String() string { return strconv.FormatInt(int64(*s), 10) }
@@ -135,7 +135,7 @@ func (a *commandLine) simulate(ctx context.Context, o simulateOptions) error {
 				fmt.Fprintf(a.Err, "\r%d of %d schedules, %.0f a second ", played, cfg.Schedules, float64(played)/now.Sub(began).Seconds())
 			}
 		}
-		// The line is wiped with blanks, which any terminal knows.
+		// Spaces wipe the line on any terminal.
 		defer fmt.Fprintf(a.Err, "\r%60s\r", "")
 	}
 	r, err := sim.Run(ctx, cfg)
@@ -156,7 +156,7 @@ func (a *commandLine) simulate(ctx context.Context, o simulateOptions) error {
 	return err
 }
 
-// replay is the command that plays a schedule again.
+// replay returns the command that plays a schedule again.
 func replay(cfg sim.Config, seed uint64) string {
 	b := fmt.Sprintf("redlockctl simulate --seed %d --schedules 1", seed)
 	if cfg.WithoutGuard {

@@ -18,12 +18,12 @@ import (
 	"redlockctl/tui"
 )
 
-// plainHelp is what may be typed in front of the plain console.
+// plainHelp lists the commands of the plain console.
 const plainHelp = "status, nodes, locks [FILTER], findings, help, q (quit): each and enter"
 
-// plainConsole is the console for a screen reader: what changes is printed once, as a
-// sentence, and nothing that was printed moves. Everyday changes of locks are left out:
-// locks lists them.
+// plainConsole is the console for a screen reader: each change is printed once, as a
+// sentence, and printed text never moves. Routine changes of locks are left out; the
+// command locks lists them.
 func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error {
 	if mon, ok := shown.Source.(*observe.Monitor); ok {
 		if _, err := app.Settled(ctx, mon); err != nil {
@@ -59,8 +59,8 @@ func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error
 	return nil
 }
 
-// typedLines are the lines of standard input. Its end closes them where a person is at
-// the other one; else the console goes on until a signal.
+// typedLines returns the lines of standard input. The channel is closed at the end of a
+// terminal's input; otherwise the console runs until a signal.
 func (a *commandLine) typedLines(ctx context.Context) <-chan string {
 	lines := make(chan string)
 	crash.Go(func() {
@@ -85,9 +85,9 @@ type speaker struct {
 	shown   tui.Cluster
 	events  *eventPrinter
 	last    *monitor.Snapshot
-	verdict string // what was said last, without the times that run
-	// Since when something is being read, and when it was last said how far; zero: nothing
-	// is, and it was not.
+	verdict string // the last verdict printed, without its changing times
+	// When reading began, and when its progress was last printed; zero: not reading, not
+	// printed.
 	reading, told time.Time
 }
 
@@ -106,7 +106,7 @@ func (p *speaker) guard() (g view.Guard) {
 	return g
 }
 
-// take says what is new: events, and then the verdict if that is another one.
+// take prints what is new: events, and then the verdict if it changed.
 func (p *speaker) take(s *monitor.Snapshot) {
 	p.last = s
 	p.tellReading(app.SettleTime)
@@ -117,8 +117,8 @@ func (p *speaker) take(s *monitor.Snapshot) {
 	}
 }
 
-// verdictNow is what the verdict rests on. Its sentence has times that run, by which it
-// is not another one.
+// verdictNow returns the reasons of the verdict without the times in its sentence, which
+// change all the time.
 func (p *speaker) verdictNow() string {
 	c := &p.last.Cluster
 	b := &strings.Builder{}
@@ -141,8 +141,8 @@ func (p *speaker) tellVerdict() {
 	}
 }
 
-// tellReading says how far reading is, now and then while it lasts for longer than this,
-// and that all has been read: until then locks may be missing.
+// tellReading prints the progress of a long read now and then, and its end: until then
+// locks may be missing.
 func (p *speaker) tellReading(longer time.Duration) {
 	r, ok := p.last.Reading()
 	if !ok {
@@ -186,7 +186,7 @@ func (p *speaker) tellFindings() {
 	}
 }
 
-// tellLocks lists the locks that a filter chooses, and says before how many these are.
+// tellLocks prints the number of locks that match a filter, and lists them.
 func (p *speaker) tellLocks(f *monitor.Filter) {
 	found := matching(p.last, f.At(p.last.At))
 	if f.Empty() {
@@ -212,7 +212,7 @@ func (p *speaker) say(format string, args ...any) {
 	fmt.Fprintf(p.Out, "%s  %s\n", view.Clock(p.last.At), fmt.Sprintf(format, args...))
 }
 
-// command does what was typed; false: that is the end.
+// command runs a typed command; false: quit.
 func (p *speaker) command(line string) bool {
 	p.last = p.shown.Source.Snapshot()
 	word, rest, _ := strings.Cut(line, " ")

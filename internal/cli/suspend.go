@@ -8,7 +8,7 @@ import (
 	"redlockctl/internal/crash"
 )
 
-// unsuspended has Ctrl-Z tell something in place of stopping this process, until end is called.
+// unsuspended makes Ctrl-Z call tell instead of stopping this process, until end is called.
 func unsuspended(tell func()) (end func()) {
 	asked, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(asked, syscall.SIGTSTP)

@@ -26,7 +26,7 @@ func (a *commandLine) printLocks(s *monitor.Snapshot, locks []*monitor.Lock) {
 	_ = printer.List(a.Printer, nil, a.ViewContext(s), view.LockColumns(s.Nodes), locks, nil)
 }
 
-// matching are the locks that a filter chooses, sorted by key.
+// matching returns the locks that match a filter, sorted by key.
 func matching(s *monitor.Snapshot, f monitor.Filter) []*monitor.Lock {
 	var kept []*monitor.Lock
 	for l := range s.Locks.All() {
@@ -88,11 +88,12 @@ func (a *commandLine) printFindings(s *monitor.Snapshot, findings []*monitor.Fin
 	}
 }
 
-// wrapped breaks a text into lines that are copied without harm: no command is cut at a hyphen.
+// wrapped breaks a text into lines, but never a command at a hyphen, so that it can be
+// copied.
 func wrapped(s string) string { return strings.Join(styles.Wrap(s, 88, 0), "\n") }
 
-// unavailable is the error of a cluster without a quorum; what it would say is
-// on the screen already.
+// unavailable returns a silent error for a cluster without a quorum; the output says it
+// already.
 func unavailable(s *monitor.Snapshot) error {
 	if s.Cluster.Verdict == monitor.VerdictUnknown &&
 		slices.ContainsFunc(s.Nodes, func(n monitor.Node) bool { return n.State == monitor.NodeDenied }) {

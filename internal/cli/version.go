@@ -11,7 +11,7 @@ import (
 	"redlockctl/internal/cli/flags"
 )
 
-// version is that of a release, set when it is linked.
+// version is the version of a release, set by the linker.
 var version string
 
 // versionJSON is the document of version.

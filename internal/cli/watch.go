@@ -20,7 +20,7 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// watchStateJSON is the first line: how things stand when it begins.
+// watchStateJSON is the first line: the state at the beginning.
 type watchStateJSON struct {
 	At  time.Time `json:"at"`
 	Seq uint64    `json:"seq"` // of the last event before; 0: there was none
@@ -37,8 +37,8 @@ type watchNodeJSON struct {
 	Locks int           `json:"locks"`
 }
 
-// watchMissedJSON tells that the reader was too slow, or that too much happened
-// at once: so many events were never seen.
+// watchMissedJSON says how many events were lost because the reader was too slow or too
+// many came at once.
 type watchMissedJSON struct {
 	At    time.Time `json:"at"`
 	Count uint64    `json:"count"`
@@ -98,7 +98,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 			if err != nil {
 				return err
 			}
-			// A reader that has gone is the end of a pipe, no failure.
+			// A reader that is gone is the normal end of a pipe.
 			signal.Ignore(syscall.SIGPIPE)
 			defer signal.Reset(syscall.SIGPIPE)
 			if span > 0 {
@@ -153,18 +153,18 @@ func (a *commandLine) watch(ctx context.Context, mon *observe.Monitor, f monitor
 	return w.err
 }
 
-// watcher writes the events of snapshots, each once. Its writes may block; the
-// monitor does not wait for it.
+// watcher writes each event of the snapshots once. Its writes may block; the monitor does
+// not wait for it.
 type watcher struct {
 	out     io.Writer
 	json    bool
-	csv     *view.CSVWriter[*monitor.Event] // nil: it is not csv that is wanted
+	csv     *view.CSVWriter[*monitor.Event] // nil without -o csv
 	columns []view.Column[*monitor.Event]
 	ctx     *view.Context
 	filter  monitor.Filter
 	last    *monitor.Snapshot
 	seq     uint64
-	err     error // of the last write: nobody reads any more
+	err     error // of the last write: the reader is gone
 }
 
 func (w *watcher) begin(s *monitor.Snapshot) {
@@ -188,7 +188,7 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 	w.line("state", watchStateJSON{s.At, w.seq, view.DocOfCluster(s), nodes, view.LockCounts(s), view.DocsOfFindings(view.Rows(s.Findings), s.At)})
 }
 
-// take writes events that are new with s, after those that nobody kept.
+// take writes the new events of s, and before them how many were lost.
 func (w *watcher) take(s *monitor.Snapshot, events []monitor.Event, missed uint64) {
 	before := w.last
 	w.last = s
@@ -207,8 +207,8 @@ func (w *watcher) take(s *monitor.Snapshot, events []monitor.Event, missed uint6
 	}
 }
 
-// wants reports whether the filter chooses the event's lock, as it is, as it was just
-// before, or, if it was not seen at all, by its name.
+// wants reports whether the filter matches the event's lock as it is, as it was just
+// before, or, if it was never seen, by its name.
 func (w *watcher) wants(e monitor.Event, before, s *monitor.Snapshot) bool {
 	if e.Key.Empty() || w.filter.Empty() {
 		return true

@@ -27,14 +27,14 @@ type whoJSON struct {
 	Copies  int           `json:"copies"`
 	Nodes   int           `json:"nodes"`
 	Token   safetext.Text `json:"token,omitzero"`
-	// State and HeldUntil are those of a lock without a majority on which a client relies all
-	// the same, or may.
+	// State and HeldUntil are set for a lock without a majority on which a client relies, or
+	// may rely.
 	State     string        `json:"state,omitempty"`
 	HeldUntil *time.Time    `json:"held_until,omitempty"`
 	Method    who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
 	Owner     safetext.Text `json:"owner,omitzero"`
-	// Application is the connections that belong together: by name, by user and
-	// address, by address.
+	// Application names connections that belong together: by name, by user and address, or by
+	// address.
 	Application string           `json:"application,omitempty"`
 	P           float64          `json:"p,omitempty"`
 	Events      int              `json:"events"`
@@ -50,7 +50,7 @@ type whoJSON struct {
 type whoConnJSON struct {
 	who.NodeConn
 	AgeMS  int64 `json:"age_ms"`
-	GoneMS int64 `json:"gone_ms,omitempty"` // closed so long ago; left out: open
+	GoneMS int64 `json:"gone_ms,omitempty"` // time since it was closed; 0: open
 }
 
 type candidateJSON struct {
@@ -150,8 +150,8 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 	return a.printWho(cfg.Cluster.Name, found, relied, at)
 }
 
-// printWho prints an answer; it is an error if nobody can answer, or nobody holds it. relied is the
-// lock of which a client without a majority may rely on it.
+// printWho prints an answer. It is an error if nobody holds the lock or nobody can tell.
+// relied is the lock if a client may rely on it without a majority.
 func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) error {
 	if a.Output == "json" {
 		doc := whoDoc(cluster, w)

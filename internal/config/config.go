@@ -472,6 +472,9 @@ func (c *Config) Masters() ([]*redlock.Node, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: node %q: %w", c.Path, n.Line, n.Name, err)
 		}
+		if n.Fence.Kind == restartguard.MethodACL {
+			m = m.FencedBy(n.Fence.User)
+		}
 		if c.ConnName != "" {
 			m = m.Named(c.ConnName)
 		}

@@ -41,6 +41,24 @@ type Server struct {
 	clock  *clockSetting   // nil: it has that of the machine
 }
 
+// asksForDebug reports whether a server has the option without which it refuses DEBUG: since 7.0.
+func asksForDebug(bin string) bool {
+	debugMu.Lock()
+	defer debugMu.Unlock()
+	asks, known := debug[bin]
+	if !known {
+		version, _ := exec.Command(bin, "--version").Output()
+		asks = !strings.Contains(string(version), "v=6.")
+		debug[bin] = asks
+	}
+	return asks
+}
+
+var (
+	debugMu sync.Mutex
+	debug   = map[string]bool{}
+)
+
 // BootFence are the arguments that let a server start fenced.
 var BootFence = []string{"--min-replicas-to-write", strconv.Itoa(2147483647), "--min-replicas-max-lag", "10"}
 
@@ -115,7 +133,10 @@ func (s *Server) Start(args ...string) error {
 	_, port, _ := net.SplitHostPort(s.addr)
 	pidfile := filepath.Join(s.dir, "redis.pid")
 	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--pidfile", pidfile,
-		"--dir", s.dir, "--logfile", s.log(), "--enable-debug-command", "yes"}
+		"--dir", s.dir, "--logfile", s.log()}
+	if asksForDebug(s.bin) {
+		base = append(base, "--enable-debug-command", "yes")
+	}
 	cmd := exec.Command(s.bin, append(append(base, s.args...), args...)...)
 	if len(s.env) > 0 {
 		cmd.Env = append(cmd.Environ(), s.env...)

@@ -10,8 +10,7 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// AuditDoc is one line of the audit log. Seq is left out for a line from before there
-// was a chain.
+// AuditDoc is one line of the audit log. Seq is 0 for a line without a hash.
 type AuditDoc struct {
 	Line int    `json:"line"`
 	Seq  uint64 `json:"seq,omitempty"`
@@ -74,22 +73,22 @@ func AuditColumns() []Column[audit.Entry] {
 			},
 		},
 		on(text("REASON", "why, in the words of the person who did it", "reason", func(e audit.Entry) string { return e.Reason }, 60), 6, 8, 40),
-		on(text("DETAIL", "what came of it", "detail", func(e audit.Entry) string { return e.Detail }, 100), 7, 10, 200),
+		on(text("DETAIL", "the outcome", "detail", func(e audit.Entry) string { return e.Detail }, 100), 7, 10, 200),
 		wide(text("ID", "the same for an intent and its outcome", "id", func(e audit.Entry) string { return e.ID }, 0)),
 		wide(text("TOKEN SHA-256", "the hash of the token; never the token", "token_sha256", func(e audit.Entry) string { return e.TokenSHA }, 0)),
 	}
 }
 
-// AuditLog is the audit log as it was read last.
+// AuditLog is the audit log at the last read.
 type AuditLog struct {
 	Path    string
-	Entries []audit.Entry // the latest of them, the oldest first
-	Older   int           // how many more there are
+	Entries []audit.Entry // the latest ones, the oldest first
+	Older   int           // number of older entries
 	Report  audit.Report
-	Err     error // it cannot be read: the rest is from before
+	Err     error // why it cannot be read now; Entries are older then
 }
 
-// Integrity says whether the log is what was written.
+// Integrity says whether the chain of the log is intact.
 func (l *AuditLog) Integrity(c *Context) Cell {
 	switch r := &l.Report; {
 	case errors.Is(l.Err, fs.ErrNotExist):
@@ -114,8 +113,8 @@ func (l *AuditLog) Integrity(c *Context) Cell {
 	return Cell{c.On, "intact: " + Plural(l.Report.Links, "line") + " in the chain", Good}
 }
 
-// Acts are the entries of the log, the newest first, an act once: an intent whose outcome
-// is there is left out, unless it is not what was written.
+// Acts returns the entries of the log, the newest first, one per action: an intent is left
+// out if its outcome is there, unless the intent was tampered with.
 func (l *AuditLog) Acts() []audit.Entry {
 	told := map[string]bool{}
 	var acts []audit.Entry
@@ -130,7 +129,7 @@ func (l *AuditLog) Acts() []audit.Entry {
 	return acts
 }
 
-// AuditFacts are one entry in full. The beginning of its act is told with its outcome.
+// AuditFacts returns all about one entry. An outcome also shows its intent.
 func (l *AuditLog) AuditFacts(c *Context, e *audit.Entry) []Fact {
 	facts := []Fact{
 		{Label: "Who", Text: c.Whole(e.Actor)},

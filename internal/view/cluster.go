@@ -10,15 +10,15 @@ import (
 	"redlockctl/monitor"
 )
 
-// ClusterRow is one of several clusters, as it was seen last.
+// ClusterRow is one of several clusters, as last seen.
 type ClusterRow struct {
 	Name  string
-	Snap  *monitor.Snapshot // nil: it cannot be looked at
+	Snap  *monitor.Snapshot // nil: not available
 	Err   string            // why not
 	Delay time.Duration     // D by this configuration
 }
 
-// guards are the guards that are seen; known: nobody else is there.
+// guards returns the guards that are seen. If known, there are no others.
 func (r *ClusterRow) guards() (all []announce.Guard, known bool) {
 	if r.Snap == nil {
 		return nil, false
@@ -26,7 +26,7 @@ func (r *ClusterRow) guards() (all []announce.Guard, known bool) {
 	return r.Snap.Guards()
 }
 
-// delay is the D that counts: the greatest of the guards that are seen.
+// delay returns the effective D: the greatest of the guards that are seen.
 func (r *ClusterRow) delay() (d time.Duration) {
 	all, _ := r.guards()
 	for _, g := range all {
@@ -35,7 +35,7 @@ func (r *ClusterRow) delay() (d time.Duration) {
 	return d
 }
 
-// worst is the most severe finding; nil: there is none.
+// worst returns the most severe finding; nil if there is none.
 func (r *ClusterRow) worst() *monitor.Finding {
 	if r.Snap == nil || len(r.Snap.Findings) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (r *ClusterRow) locks() int {
 	return r.Snap.Locks.Len()
 }
 
-// serving is how many more nodes serve than a quorum needs.
+// serving returns how many more nodes serve than a quorum needs.
 func (r *ClusterRow) serving() int {
 	if r.Snap == nil {
 		return -1 << 10
@@ -76,14 +76,14 @@ type ClusterRowDoc struct {
 	Locks        int             `json:"locks"`
 	Findings     int             `json:"findings"`
 	WorstFinding *FindingDoc     `json:"worst_finding,omitempty"`
-	Guards       []safetext.Text `json:"guards"` // by host, or by id where the host is not told
+	Guards       []safetext.Text `json:"guards"` // host, or id if the host is unknown
 	GuardsKnown  bool            `json:"guards_known"`
 	DelayMs      *int64          `json:"delay_ms,omitempty"`  // the greatest D of the guards that are seen
 	Configured   int64           `json:"configured_delay_ms"` // D by this configuration
 	Error        *safetext.Text  `json:"error,omitempty"`
 }
 
-// DocOfClusterRow is a cluster among several.
+// DocOfClusterRow returns the document of one of several clusters.
 func DocOfClusterRow(r *ClusterRow) ClusterRowDoc {
 	doc := ClusterRowDoc{
 		ClusterDoc: ClusterDoc{Cluster: safetext.New(r.Name), Verdict: r.verdict().String()},
@@ -171,8 +171,7 @@ func ClusterColumns() []Column[*ClusterRow] {
 	}}
 }
 
-// verdictUrgency is how soon somebody should look at a cluster with a verdict: what is not
-// known comes before what is safe.
+// verdictUrgency orders verdicts by urgency: not known comes before safe.
 func verdictUrgency(v monitor.Verdict) int {
 	if v == monitor.VerdictUnknown {
 		return 2*int(monitor.VerdictSafe) + 1

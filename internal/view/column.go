@@ -99,7 +99,7 @@ func WordOf(said string, words []string) (string, error) {
 	return "", fmt.Errorf("no column %q (have: %s)", said, strings.Join(words, ", "))
 }
 
-// Choose are the columns of these words, in their order.
+// Choose returns the columns of these words, in their order.
 func Choose[T any](all []Column[T], said []string) (chosen []Column[T], err error) {
 	for _, s := range said {
 		w, err := WordOf(s, Words(all))
@@ -116,7 +116,7 @@ func Choose[T any](all []Column[T], said []string) (chosen []Column[T], err erro
 	return chosen, nil
 }
 
-// sortWord is how the column is named to sort by it: one of a group by its own name.
+// sortWord is the word to sort by the column: for one of a group its own name.
 func (c *Column[T]) sortWord() string {
 	if c.Group != "" {
 		return strings.ReplaceAll(strings.ToLower(c.Name), " ", "-")
@@ -124,19 +124,19 @@ func (c *Column[T]) sortWord() string {
 	return c.Word()
 }
 
-// Head is what is known of a column without its rows.
+// Head describes a column without its rows.
 type Head struct {
-	Word   string // by which it is chosen
-	Sort   string // by which it is sorted by; empty: it is not
-	First  string // what comes first then, in words; empty: the name says it
-	Last   string // what comes first the other way round
-	Folded bool   // on the screen only where it is asked for
-	Own    bool   // it has an order of its own, and is no part of a group
+	Word   string // chooses it
+	Sort   string // sorts by it; empty: not sortable
+	First  string // what comes first, in words; empty: the name says it
+	Last   string // what comes first in the other direction
+	Folded bool   // on the screen only if it is chosen
+	Own    bool   // sortable by itself, not as part of a group
 }
 
 func (c *Column[T]) sorts() bool { return c.Compare != nil || c.Key != nil }
 
-// Heads are the heads of columns.
+// Heads returns the heads of columns.
 func Heads[T any](all []Column[T]) []Head {
 	heads := make([]Head, len(all))
 	for i := range all {
@@ -149,7 +149,7 @@ func Heads[T any](all []Column[T]) []Head {
 	return heads
 }
 
-// SortWords are the columns that rows can be sorted by.
+// SortWords returns the words that rows can be sorted by.
 func SortWords[T any](all []Column[T]) (words []string) {
 	for _, h := range Heads(all) {
 		if h.Sort != "" {
@@ -169,8 +169,8 @@ func ParseSort(words []string, said string) (word string, reversed bool, err err
 	return word, way == "desc", err
 }
 
-// Sort is how rows are sorted by what is said: COLUMN or COLUMN:desc. Rows that are
-// equal stay as they were. Where key is not nil, compare compares the rows' keys.
+// Sort returns the order for COLUMN or COLUMN:desc. The sort is stable. If key is not nil,
+// compare compares the rows' keys.
 func Sort[T any](all []Column[T], said string) (compare func(a, b T) int, key func(T) int64, err error) {
 	w, reversed, err := ParseSort(SortWords(all), said)
 	if err != nil {
@@ -200,12 +200,12 @@ func compareBy[T any, K cmp.Ordered](key func(T) K) func(a, b T) int {
 	return func(a, b T) int { return cmp.Compare(key(a), key(b)) }
 }
 
-// textOf is a cell of text from anywhere, or the glyph for none.
+// textOf returns a cell of untrusted text, or the glyph for none.
 func textOf[T any](of func(T) string) func(*Context, T) Cell {
 	return func(c *Context, row T) Cell { return c.orNone(c.Whole(of(row))) }
 }
 
-// countOf is a cell of a number, or the glyph for none.
+// countOf returns a cell of a number, or the glyph for none.
 func countOf[T any](of func(T) int) func(*Context, T) Cell {
 	return func(c *Context, row T) Cell {
 		if of(row) == 0 {
@@ -245,18 +245,18 @@ func byText[T any](key func(T) string) func(a, b T) int {
 // Table is rows of cells under their columns, as the command line prints it.
 type Table struct {
 	Head  []string
-	Right []bool // columns that are set to the right
+	Right []bool // right-aligned columns
 	rows  [][]Cell
-	each  iter.Seq[[]Cell] // where there may be very many: they are made again each time
+	each  iter.Seq[[]Cell] // for very many rows: made again at each iteration
 }
 
-// NewTable is an empty table.
+// NewTable returns an empty table.
 func NewTable(head ...string) *Table { return &Table{Head: head} }
 
 // Add adds a row.
 func (t *Table) Add(cells ...Cell) { t.rows = append(t.rows, cells) }
 
-// Rows are the rows; each is good until the next.
+// Rows iterates over the rows; each is valid until the next.
 func (t *Table) Rows() iter.Seq[[]Cell] {
 	if t.each != nil {
 		return t.each
@@ -299,7 +299,7 @@ func Tabulate[T any](ctx *Context, columns []Column[T], rows []T, wide bool) *Ta
 	return t
 }
 
-// Line is a row of a table without an end: each column has its width beforehand.
+// Line formats a row of an endless table: the widths of the columns are fixed.
 func Line[T any](ctx *Context, columns []Column[T], row T) string {
 	var b strings.Builder
 	for i := range columns {
@@ -312,8 +312,8 @@ func Line[T any](ctx *Context, columns []Column[T], row T) string {
 	return b.String()
 }
 
-// OnScreen are the columns of these words, in their own order. Those without a rank find room
-// before what is of little weight where somebody asked for just these columns, else last.
+// OnScreen returns the columns of these words, in their own order. A column without a rank
+// comes before unimportant columns if it was chosen explicitly, otherwise last.
 func OnScreen[T any](all []Column[T], words []string, asked bool) (chosen []Column[T]) {
 	for _, c := range all {
 		if !slices.Contains(words, c.Word()) {
@@ -330,15 +330,14 @@ func OnScreen[T any](all []Column[T], words []string, asked bool) (chosen []Colu
 	return chosen
 }
 
-// Gap is how many blanks stand between two columns.
+// Gap is the number of spaces between two columns.
 const Gap = 2
 
-// lastOfWeight is the rank of the last column that is worth more than width for others.
+// lastOfWeight is the rank of the last column that gets room before others get wider.
 const lastOfWeight = 8
 
-// Fit are the widths of columns on a screen of w cells; 0: there is no room. Columns
-// find room by their rank, those of a group together, and what is left makes those
-// growColumns that can, the narrowest first.
+// Fit returns the widths of columns on a screen of w cells; 0: no room. Columns get room
+// by rank, those of a group together; growColumns distributes the rest.
 func Fit[T any](columns []Column[T], w int) []int {
 	widths := make([]int, len(columns))
 	order := make([]int, 0, len(columns))
@@ -375,8 +374,8 @@ func Fit[T any](columns []Column[T], w int) []int {
 	return widths
 }
 
-// growColumns makes columns wider that are there, the narrowest first, each up to its most,
-// and returns the room that is left.
+// growColumns widens columns, the narrowest first, each up to its greatest width, and
+// returns the room that is left.
 func growColumns(widths []int, room int, most func(int) int) int {
 	for ; room > 0; room-- {
 		least := -1
@@ -393,7 +392,7 @@ func growColumns(widths []int, room int, most func(int) int) int {
 	return room
 }
 
-// GapBefore is how many blanks stand before a column: fewer within a group.
+// GapBefore returns the number of spaces before a column: fewer within a group.
 func GapBefore[T any](columns []Column[T], i int) int {
 	if i > 0 && columns[i].Group != "" && columns[i-1].Group == columns[i].Group {
 		return 1

@@ -13,9 +13,9 @@ import (
 )
 
 // CSV writes rows as comma-separated values: for each column the fields of the JSON
-// document that it stands for, which head the columns. doc makes the document of a
-// row. Text is escaped as in a table; where a spreadsheet would take it for a formula,
-// its first character is spelt out.
+// document with the same content, with their names as headings. doc makes the document of
+// a row. Text is escaped as in a table, and its first character too if a spreadsheet would
+// take it for a formula.
 func CSV[T any](to io.Writer, columns []Column[T], rows []T, doc func(T) any) error {
 	w := NewCSV(to, columns, doc)
 	for _, r := range rows {
@@ -24,7 +24,7 @@ func CSV[T any](to io.Writer, columns []Column[T], rows []T, doc func(T) any) er
 	return w.Flush()
 }
 
-// CSVWriter is [CSV] of rows that come one by one.
+// CSVWriter writes [CSV] row by row.
 type CSVWriter[T any] struct {
 	w              *csv.Writer
 	fields, record []string
@@ -32,14 +32,14 @@ type CSVWriter[T any] struct {
 	doc            func(T) any
 }
 
-// NewCSV begins with the heads of the columns.
+// NewCSV writes the headings.
 func NewCSV[T any](to io.Writer, columns []Column[T], doc func(T) any) *CSVWriter[T] {
 	c := &CSVWriter[T]{w: csv.NewWriter(to), known: fieldPlaces{}, doc: doc}
 	for _, col := range columns {
 		c.fields = append(c.fields, col.Fields...)
 	}
 	c.record = make([]string, len(c.fields))
-	_ = c.w.Write(c.fields) // Flush tells
+	_ = c.w.Write(c.fields) // Flush returns the error
 	return c
 }
 
@@ -49,16 +49,16 @@ func (c *CSVWriter[T]) Add(row T) {
 	for i, f := range c.fields {
 		c.record[i] = c.known.field(v, f)
 	}
-	_ = c.w.Write(c.record) // Flush tells
+	_ = c.w.Write(c.record) // Flush returns the error
 }
 
-// Flush writes what was added, and says what failed.
+// Flush writes what was added, and returns the first error.
 func (c *CSVWriter[T]) Flush() error {
 	c.w.Flush()
 	return c.w.Error()
 }
 
-// fieldPlaces are where structs have the fields of these names in JSON.
+// fieldPlaces caches where structs have the fields with these JSON names.
 type fieldPlaces map[fieldPlace][]int
 
 type fieldPlace struct {
@@ -66,8 +66,8 @@ type fieldPlace struct {
 	name string
 }
 
-// field is a field of a document, by the names that it has in JSON: "nodes.0.state";
-// empty for one that is left out, or not there.
+// field returns a field of a document by its JSON path, such as "nodes.0.state"; empty if
+// it is left out or missing.
 func (p fieldPlaces) field(v reflect.Value, path string) string {
 	for path != "" && v.IsValid() {
 		var name string
@@ -91,8 +91,8 @@ func (p fieldPlaces) field(v reflect.Value, path string) string {
 	return scalarText(v)
 }
 
-// index is where a struct has a field. One that it has not is a mistake in the
-// declaration of a column, which tests find.
+// index returns where a struct has a field. A missing field is an error in the declaration
+// of a column, which tests find.
 func (p fieldPlaces) index(t reflect.Type, name string) []int {
 	if i, ok := p[fieldPlace{t, name}]; ok {
 		return i

@@ -69,6 +69,7 @@ type NodeDoc struct {
 	DriftPPM           *float64        `json:"drift_ppm,omitempty"`
 	DriftBoundPPM      *float64        `json:"drift_bound_ppm,omitempty"`
 	MinReplicasToWrite *int64          `json:"min_replicas_to_write,omitempty"`
+	FenceLeak          *safetext.Text  `json:"fence_leak,omitempty"`
 	Persistent         bool            `json:"persistent"`
 	MaxmemoryPolicy    *safetext.Text  `json:"maxmemory_policy,omitempty"`
 	Replicas           int             `json:"replicas"`
@@ -83,7 +84,7 @@ func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
 		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Error: safetext.Optional(n.Err.Raw()),
 		RunID: safetext.Optional(n.RunID), Version: safetext.Optional(n.Version), Role: safetext.Optional(n.Role), UptimeMs: n.Uptime.Milliseconds(),
 		Locks: n.Locks, RTTus: n.RTT.Microseconds(), Persistent: n.Persistent, MaxmemoryPolicy: safetext.Optional(n.Eviction),
-		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes),
+		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes), FenceLeak: safetext.Optional(n.Leak),
 	}
 	if !n.Since.IsZero() {
 		doc.StateForMs = new(max(0, now.Sub(n.Since).Milliseconds()))
@@ -117,10 +118,10 @@ type LockDoc struct {
 	Quorum       int            `json:"quorum"`
 	Tokens       int            `json:"tokens"`
 	Nobody       bool           `json:"nobody,omitempty"` // none of the tokens can have a quorum
-	Lost         int            `json:"lost,omitempty"`   // votes of the holder that were lost and whose TTL still runs
+	Lost         int            `json:"lost,omitempty"`   // lost votes of the holder that would still be unexpired
 	EndsMs       *int64         `json:"majority_ends_ms,omitempty"`
-	HeldUntil    *time.Time     `json:"held_until,omitempty"` // until when a client may rely on it
-	Margin       *int           `json:"margin,omitempty"`     // more nodes that may be lost while it can be extended
+	HeldUntil    *time.Time     `json:"held_until,omitempty"` // a client may rely on it until then
+	Margin       *int           `json:"margin,omitempty"`     // how many more copies may be lost while it can be extended
 	Access       *accessDoc     `json:"can_get_in,omitempty"` // who else
 	Earlier      *earlierDoc    `json:"earlier,omitempty"`
 	SeenForMs    *int64         `json:"seen_for_ms,omitempty"` // this holder
@@ -136,14 +137,14 @@ type accessDoc struct {
 	Restarts *int       `json:"restarts,omitempty"` // of nodes not verified to start fenced, after which another client gets in before
 }
 
-// earlierDoc is a client that may rely on a lock beside its holder.
+// earlierDoc is another client that may also rely on the lock.
 type earlierDoc struct {
 	Token       safetext.Text `json:"token"`
 	TokenBase64 string        `json:"token_base64,omitempty"`
-	Until       *time.Time    `json:"until,omitempty"` // left out: without end
+	Until       *time.Time    `json:"until,omitempty"` // nil: no TTL
 }
 
-// jsonTime is a time that JSON can say, rounded down to milliseconds; nil for any other.
+// jsonTime rounds a time down to milliseconds; nil if JSON cannot represent it.
 func jsonTime(t time.Time) *time.Time {
 	if t.IsZero() || t.Year() > 9999 {
 		return nil
@@ -151,8 +152,8 @@ func jsonTime(t time.Time) *time.Time {
 	return new(t.Truncate(time.Millisecond))
 }
 
-// docAccess adds until when a client may rely on a lock, who else can get in, and who may rely on
-// it too.
+// docAccess adds until when a client may rely on a lock, who else can get in, and which
+// other clients may rely on it.
 func (d *LockDoc) docAccess(l *monitor.Lock, s *monitor.Snapshot) {
 	if e := l.Earlier; e != nil {
 		d.Earlier = &earlierDoc{e.Token, e.Token.Base64(), jsonTime(e.Until)}
@@ -181,9 +182,9 @@ func (d *LockDoc) docAccess(l *monitor.Lock, s *monitor.Snapshot) {
 	}
 }
 
-// formDoc is what the form of a lock tells; nothing where nobody knows it.
+// formDoc returns what the form of a lock tells; empty if the form is unknown.
 type formDoc struct {
-	Library     string          `json:"library,omitempty"` // several names where they cannot be told apart
+	Library     string          `json:"library,omitempty"` // several names if they cannot be distinguished
 	Owner       *safetext.Text  `json:"owner,omitempty"`
 	OwnerBase64 string          `json:"owner_base64,omitempty"`
 	OwnerMethod who.Method      `json:"owner_method,omitempty"` // how the owner is known: "told" by the token
@@ -195,7 +196,7 @@ type formDoc struct {
 	TakingAway  string          `json:"taking_away,omitempty"`
 	Refused     string          `json:"refused,omitempty"`
 	Keys        []safetext.Text `json:"keys,omitempty"`        // of a lock that is several keys
-	KeysBase64  []string        `json:"keys_base64,omitempty"` // all of them, if one is no UTF-8
+	KeysBase64  []string        `json:"keys_base64,omitempty"` // all keys, if one is not UTF-8
 }
 
 func docOfForm(l *monitor.Lock) formDoc {
@@ -227,7 +228,7 @@ type CopyDoc struct {
 	Token       *safetext.Text `json:"token,omitempty"`
 	TokenBase64 string         `json:"token_base64,omitempty"`
 	Length      int64          `json:"length,omitempty"`
-	TTLms       *int64         `json:"ttl_ms,omitempty"` // absent where the copy has none
+	TTLms       *int64         `json:"ttl_ms,omitempty"` // nil: no TTL
 	NoTTL       bool           `json:"no_ttl,omitempty"`
 	LostAt      *time.Time     `json:"lost_at,omitempty"`
 	LostBy      string         `json:"lost_by,omitempty"` // restart, data wiped, deleted, clock step
@@ -277,7 +278,7 @@ type FindingDoc struct {
 	Key         *safetext.Text `json:"key,omitempty"`
 	KeyBase64   string         `json:"key_base64,omitempty"`
 	Count       int            `json:"count,omitempty"`
-	SinceMs     int64          `json:"since_ms"` // how long ago it was first seen
+	SinceMs     int64          `json:"since_ms"` // time since it was first seen
 	Title       string         `json:"title"`
 	Evidence    safetext.Text  `json:"evidence"`
 	Consequence string         `json:"consequence"`
@@ -298,7 +299,7 @@ func DocsOfFindings(found []*monitor.Finding, now time.Time) []FindingDoc {
 	return Docs(found, func(f *monitor.Finding) FindingDoc { return DocOfFinding(*f, now) })
 }
 
-// LockCounts are how many locks there are, by state and in all.
+// LockCounts counts the locks by state, and in total.
 func LockCounts(s *monitor.Snapshot) map[string]int {
 	counts := map[string]int{"total": s.Locks.Len()}
 	for st := range monitor.LockStates() {
@@ -309,12 +310,12 @@ func LockCounts(s *monitor.Snapshot) map[string]int {
 	return counts
 }
 
-// MSUntil is the time from now until t, not negative; nil for a zero t.
+// MSUntil returns the time from now until t, not negative; nil for a zero t.
 func MSUntil(t, now time.Time) *int64 {
 	if t.IsZero() {
 		return nil
 	}
-	if farAway(t, now) { // which may be more than a Duration has
+	if farAway(t, now) { // t.Sub could overflow
 		return new(t.UnixMilli() - now.UnixMilli())
 	}
 	return new(max(0, t.Sub(now).Milliseconds()))
@@ -327,9 +328,8 @@ func libraryOf(l *monitor.Lock) string {
 	return l.Form.Library
 }
 
-// Deadline is when a lock ends by its value; zero where that is not what ends it. A
-// value that looks like a time means that only where there is no TTL: else it may as
-// well say when the lock was made.
+// Deadline returns when a lock ends by its value; zero if it ends by its TTL. Without a
+// TTL a time in the value is the end; with one it may also be the time of creation.
 func Deadline(l *monitor.Lock) time.Time {
 	if l.Form != nil && !l.Form.Deadline.IsZero() {
 		for _, one := range l.Copies.All() {
@@ -348,7 +348,7 @@ func ownerOf(l *monitor.Lock) string {
 	return l.Form.Owner.Raw()
 }
 
-// Rows are the addresses of all elements, as columns of pointers take them.
+// Rows returns pointers to all elements.
 func Rows[T any](all []T) []*T {
 	rows := make([]*T, len(all))
 	for i := range all {
@@ -357,7 +357,7 @@ func Rows[T any](all []T) []*T {
 	return rows
 }
 
-// Docs are the documents of rows.
+// Docs returns the documents of rows.
 func Docs[T, D any](rows []T, doc func(T) D) []D {
 	docs := make([]D, len(rows))
 	for i, r := range rows {
@@ -366,7 +366,7 @@ func Docs[T, D any](rows []T, doc func(T) D) []D {
 	return docs
 }
 
-// ResultDoc is one node's part in an act.
+// ResultDoc is the result of an action on one node.
 type ResultDoc struct {
 	Node        safetext.Text  `json:"node"`
 	Status      string         `json:"status"`
@@ -378,7 +378,7 @@ type ResultDoc struct {
 	Error       *safetext.Text `json:"error,omitempty"`
 }
 
-// DocsOfResults are what an act did on each node.
+// DocsOfResults returns the result of an action on each node.
 func DocsOfResults(results []redlock.NodeResult, now time.Time) []ResultDoc {
 	docs := make([]ResultDoc, 0, len(results))
 	for _, r := range results {

@@ -9,7 +9,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// EventDoc is something that happened, as it happens.
+// EventDoc is an event.
 type EventDoc struct {
 	Kind      string         `json:"kind"`
 	At        time.Time      `json:"at"`
@@ -19,7 +19,7 @@ type EventDoc struct {
 	Key       *safetext.Text `json:"key,omitempty"`
 	KeyBase64 string         `json:"key_base64,omitempty"`
 	Text      safetext.Text  `json:"text"`
-	// Part says that another event, such as the restart of a node, tells it too.
+	// Part: another event, such as the restart of a node, includes this one.
 	Part bool `json:"part,omitempty"`
 	// Of a restart, or a wipe of a node's data: how many locks lost a copy, how many of them
 	// have a bare majority now, how many lost their majority and until when the last of these
@@ -34,7 +34,8 @@ type EventDoc struct {
 	Rejoins      *time.Time      `json:"rejoins,omitempty"`
 }
 
-// loadedDoc counts the copies that a node loaded from its disk, by what is known of their tokens.
+// loadedDoc counts the copies that a node loaded from disk, by what is known about their
+// tokens.
 type loadedDoc struct {
 	Held     int `json:"held"`
 	LeftOver int `json:"left_over"`
@@ -60,18 +61,18 @@ func DocOfEvent(e *monitor.Event) EventDoc {
 	return doc
 }
 
-// tokenInEvent is how many cells a token has in the sentence of an event on the screen: its
-// beginning and its end, which may tell the owner, are enough there.
+// tokenInEvent is the width of a token in the sentence of an event on the screen. Its
+// beginning and its end, which may name the owner, are enough.
 const tokenInEvent = 22
 
-// aboutInEvent is how many cells a name has in front of the sentence of an event.
+// aboutInEvent is the width of a name before the sentence of an event.
 const aboutInEvent = 24
 
-// mostOfEvent is how many cells the sentence of an event has on the screen at most.
+// mostOfEvent is the greatest width of the sentence of an event on the screen.
 const mostOfEvent = 400
 
-// EventText is the sentence of an event on the screen; named says in front of it what it is about
-// where the sentence does not.
+// EventText returns the sentence of an event on the screen. With named it begins with the
+// lock or node if the sentence does not name it.
 func EventText(g *Glyphs, e *monitor.Event, named bool) Cell {
 	said := e.Text.Raw()
 	if token := e.Token.Raw(); token != "" {
@@ -84,11 +85,11 @@ func EventText(g *Glyphs, e *monitor.Event, named bool) Cell {
 	return cell
 }
 
-// EventAbout is the lock or node of an event, as it is, whose sentence does not name
-// it; empty where it does.
+// EventAbout returns the lock or node of an event, unescaped, if the sentence does not
+// name it; otherwise it is empty.
 func EventAbout(e *monitor.Event) string {
 	switch {
-	case e.Kind == "operator": // an act names its target
+	case e.Kind == "operator": // an action names its target
 		return ""
 	case !e.Key.Empty() && !strings.HasPrefix(e.Text.Raw(), e.Key.Raw()+" "):
 		return e.Key.Raw()
@@ -98,8 +99,7 @@ func EventAbout(e *monitor.Event) string {
 	return ""
 }
 
-// EventColumns are the columns of events. They come one by one, so each has its width
-// beforehand.
+// EventColumns are the columns of events. Events come one by one, so the widths are fixed.
 func EventColumns() []Column[*monitor.Event] {
 	return []Column[*monitor.Event]{{
 		Name: "TIME", Help: "time, by this machine's clock", Compare: func(a, b *monitor.Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Seq, b.Seq)) }, First: "oldest first", Last: "newest first", Fields: []string{"at"}, Rank: 1, Width: 8,

@@ -2,7 +2,7 @@ package view
 
 import "redlockctl/monitor"
 
-// FindingTitle is a finding in a line, with its node, its lock or how many it concerns.
+// FindingTitle returns a finding in a line, with its node, its lock or its count.
 func FindingTitle(c *Context, f *monitor.Finding) string {
 	text := c.Whole(f.Title)
 	if f.Node != "" {
@@ -17,7 +17,7 @@ func FindingTitle(c *Context, f *monitor.Finding) string {
 	return text
 }
 
-// FindingFacts are what was seen, why it matters and what to do.
+// FindingFacts returns what was seen, why it matters and what to do.
 func FindingFacts(c *Context, f *monitor.Finding) []Fact {
 	facts := []Fact{{Label: "Seen", Text: c.Whole(f.Evidence.Raw())}}
 	if !f.Key.Empty() {

@@ -2,7 +2,7 @@ package view
 
 import "strings"
 
-// Glyphs are the characters beyond letters and digits that stand in cells and facts.
+// Glyphs are the symbols in cells and facts.
 type Glyphs struct {
 	ASCII    bool
 	Sep      string
@@ -12,11 +12,11 @@ type Glyphs struct {
 	PM       string
 	Endless  string   // a time that never ends
 	Full     string   // a cell of a bar
-	empty    string   // one that is not full
+	empty    string   // an empty cell of a bar
 	spark    []string // lowest to highest
 	Here     string   // a place in a bar
 	Points   string   // at something to its left
-	Edge     string   // where a part of a band begins
+	Edge     string   // the beginning of a part of a band
 	Rewind   string   // the past is shown
 	Play     string   // and goes on
 
@@ -41,8 +41,8 @@ var (
 	}
 )
 
-// Plain are the glyphs of tables that programs may read too: what is missing is a
-// hyphen, and a number's minus is one.
+// Plain returns the glyphs of tables that programs may read: a missing value is a hyphen,
+// and so is a minus sign.
 func Plain(ascii bool) *Glyphs {
 	g := Unicode
 	if ascii {
@@ -52,10 +52,10 @@ func Plain(ascii bool) *Glyphs {
 	return &g
 }
 
-// onlyASCII replaces the few characters of our own sentences that ASCII lacks.
+// onlyASCII replaces the non-ASCII characters of the program's own sentences.
 var onlyASCII = strings.NewReplacer("…", "..", "≥", ">=", "×", "x", "–", "-", "−", "-", "→", "->", "·", "|", "±", "+-", "∞", "inf", "◇", "Y")
 
-// Our is a sentence of the program itself.
+// Our renders a sentence of the program itself.
 func (g *Glyphs) Our(s string) string {
 	if g.ASCII {
 		return onlyASCII.Replace(s)

@@ -10,11 +10,11 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Guard is what is known of fences beyond a snapshot: by a guard in this process, or
-// by what one has told or written down.
+// Guard is what is known about fences besides a snapshot: from a guard in this process,
+// from its announcements, its /status or its memory on disk.
 type Guard struct {
-	Here   bool   // it runs in this process
-	ID     string // of the one in this process
+	Here   bool   // a guard runs in this process
+	ID     string // of the guard in this process
 	Status map[string]restartguard.NodeStatus
 	List   []restartguard.NodeStatus // the same, in the nodes' order
 	Delay  time.Duration             // D; zero: not known
@@ -23,8 +23,8 @@ type Guard struct {
 	Others     []announce.Guard // those that are seen, without the one in this process
 }
 
-// NewGuard is what a guard knows of nodes; id is that of one in this process, else
-// empty.
+// NewGuard returns what a guard knows about nodes; id is empty if it runs in another
+// process.
 func NewGuard(id string, list []restartguard.NodeStatus) Guard {
 	g := Guard{Here: id != "", ID: id, List: list, Status: make(map[string]restartguard.NodeStatus, len(list))}
 	for _, s := range list {
@@ -33,8 +33,8 @@ func NewGuard(id string, list []restartguard.NodeStatus) Guard {
 	return g
 }
 
-// See takes in which guards announce themselves. The greatest D counts; that of this
-// program where its own guard runs, or none is seen.
+// See records the guards that announce themselves. The greatest D counts; this program's
+// own D counts if its guard runs, or if no guard is seen.
 func (g *Guard) See(s *monitor.Snapshot) {
 	all, _ := s.Guards()
 	g.Delay, g.Others = 0, nil
@@ -49,7 +49,7 @@ func (g *Guard) See(s *monitor.Snapshot) {
 	}
 }
 
-// Protectors are the guards that watch, in a few words; empty: none is seen.
+// Protectors names the guards that watch, in a few words; empty if none is seen.
 func (g *Guard) Protectors() string {
 	elsewhere := g.Elsewhere()
 	switch {
@@ -61,7 +61,7 @@ func (g *Guard) Protectors() string {
 	return "guard here and " + elsewhere
 }
 
-// Elsewhere are the guards in other programs; empty: none is seen.
+// Elsewhere names the guards in other processes; empty if none is seen.
 func (g *Guard) Elsewhere() string {
 	var names []string
 	for _, one := range g.Others {
@@ -80,7 +80,7 @@ func guardName(g announce.Guard) string {
 	return "guard@" + Unicode.Escape(g.Host.Raw(), 20)
 }
 
-// Waiting are the nodes that only the guard in this process lets rejoin.
+// Waiting returns the nodes that only the guard in this process lets rejoin.
 func (g *Guard) Waiting(s *monitor.Snapshot) (names []string) {
 	if !g.Here {
 		return nil
@@ -95,7 +95,7 @@ func (g *Guard) Waiting(s *monitor.Snapshot) (names []string) {
 	return names
 }
 
-// Countdown is the time until the node rejoins, where that is known.
+// Countdown returns the time until the node rejoins, if that is known.
 func (g *Guard) Countdown(n *monitor.Node, now time.Time) (time.Duration, bool) {
 	s, ok := g.Status[n.Name]
 	if !ok || s.Phase != restartguard.PhaseFenced || s.Until.IsZero() || n.State != monitor.NodeFenced {
@@ -104,16 +104,16 @@ func (g *Guard) Countdown(n *monitor.Node, now time.Time) (time.Duration, bool) 
 	return max(0, s.Until.Sub(now)), true
 }
 
-// NotBefore is the moment before which no guard elsewhere lets a node rejoin that it keeps out after a
-// restart: D after the server can have started at the earliest. The guard counts from its own first look at
-// it, which is not known here, so that it may be later.
+// NotBefore returns the earliest moment at which a guard elsewhere may let a restarted
+// node rejoin: D after the earliest possible start of the server. The guard counts from
+// the moment when it saw the server, which is not known here, so it may be later.
 func (g *Guard) NotBefore(n *monitor.Node, now time.Time) (time.Time, bool) {
 	at := n.StartedAfter.Add(g.Delay)
 	known := n.State == monitor.NodeFenced && len(n.Guards) > 0 && g.Delay > 0 && !n.StartedAfter.IsZero()
 	return at, known && at.After(now)
 }
 
-// BootFence is how a node started last: verified, not verified or unknown.
+// BootFence says how a node last started: verified, not verified or unknown.
 func (g *Guard) BootFence(n *monitor.Node) string {
 	if s, ok := g.Status[n.Name]; ok && s.Known {
 		if s.Verified {

@@ -37,6 +37,8 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 			return Cell{Text: "cordoned by an operator: U uncordons it", Tone: Warn}
 		}
 		return Cell{Text: "cordoned by an operator: node uncordon ends that", Tone: Warn}
+	case n.Leak != "":
+		return Cell{Text: "its fence does not hold: " + c.Whole(n.Leak), Tone: Bad}
 	case g.Here && ok && s.Phase == restartguard.PhaseFenced && s.Err == "":
 		return Cell{Text: "fenced by the guard", Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseExposed:
@@ -85,7 +87,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 // fenceSlack is how much longer than D a guard may take to let a node rejoin.
 const fenceSlack = 5 * time.Second
 
-// GuardMore is what else a guard knows of a node that is out.
+// GuardMore returns what else a guard knows about a node that does not serve.
 func GuardMore(c *Context, n *monitor.Node) string {
 	s := c.Guard.Status[n.Name]
 	var more []string
@@ -101,7 +103,7 @@ func GuardMore(c *Context, n *monitor.Node) string {
 	return strings.Join(more, ", ")
 }
 
-// barCells is how long the bar of a countdown is.
+// barCells is the width of the bar of a countdown.
 const barCells = 12
 
 func countdownText(c *Context, s restartguard.NodeStatus) string {
@@ -127,8 +129,7 @@ func notBefore(at, now time.Time) string {
 	return "not before " + Clock(at) + " (" + Remaining(at.Sub(now)) + ")"
 }
 
-// lastClause is the end of an error, which says what went wrong; what is before it
-// says where, and that is known.
+// lastClause returns the last clause of an error, which says what went wrong.
 func lastClause(s string) string {
 	if i := strings.LastIndex(s, ": "); i >= 0 && i+2 < len(s) {
 		return s[i+2:]
@@ -136,14 +137,14 @@ func lastClause(s string) string {
 	return s
 }
 
-// GuardDoc is one node as a guard knows it. What was remembered of another
-// incarnation, or of another server, is left out.
+// GuardDoc is what a guard knows about a node, without what it remembers of an earlier
+// incarnation or another server.
 type GuardDoc struct {
 	Name         safetext.Text `json:"name"`
 	Addr         safetext.Text `json:"addr"`
-	State        string        `json:"state"` // as it is seen now
+	State        string        `json:"state"` // as seen now
 	Method       string        `json:"method"`
-	Known        bool          `json:"known"`      // the guard has met this incarnation of it
+	Known        bool          `json:"known"`      // the guard has seen this incarnation
 	BootFence    string        `json:"boot_fence"` // verified, not verified, or unknown
 	Incarnations int           `json:"incarnations,omitempty"`
 	Cordoned     bool          `json:"cordoned,omitempty"`
@@ -151,7 +152,7 @@ type GuardDoc struct {
 	Cause        string        `json:"-"` // why it waits
 }
 
-// GuardColumns are the columns of what a guard knows of nodes; stopped: none runs.
+// GuardColumns are the columns of what a guard knows about nodes; stopped: no guard runs.
 func GuardColumns(stopped bool) []Column[GuardDoc] {
 	return []Column[GuardDoc]{{
 		Name: "NODE", Help: "name in the configuration", Fields: []string{"name"}, Compare: compareBy(func(n GuardDoc) string { return n.Name.Raw() }),
@@ -168,7 +169,7 @@ func GuardColumns(stopped bool) []Column[GuardDoc] {
 		Name: "REJOINS IN", Help: "time until the guard lets it rejoin", Compare: byRejoin, Fields: []string{"rejoin_ms"},
 		Cell: func(c *Context, n GuardDoc) Cell { return c.orNone(n.Rejoins(stopped)) },
 	}, {
-		Name: "BOOT FENCE", Help: "whether its last start was fenced, as far as a guard saw: verified, not verified, unknown", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
+		Name: "BOOT FENCE", Help: "whether its last start was fenced, as far as a guard saw: verified, not verified, unknown; does not hold: writes get through", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
 		Cell: textOf(func(n GuardDoc) string { return n.BootFence }),
 	}, {
 		Name: "INCARNATIONS", Help: "how many incarnations the guard has seen", Fields: []string{"incarnations"}, Compare: compareBy(func(n GuardDoc) int { return n.Incarnations }), Right: true,
@@ -178,7 +179,7 @@ func GuardColumns(stopped bool) []Column[GuardDoc] {
 	}}
 }
 
-// Rejoins says when a node rejoins; empty for one that is in.
+// Rejoins says when a node rejoins; empty if it serves.
 func (n GuardDoc) Rejoins(stopped bool) string {
 	switch {
 	case n.RejoinMs != nil:
@@ -193,7 +194,7 @@ func (n GuardDoc) Rejoins(stopped bool) string {
 	return "not known here"
 }
 
-// byRejoin compares by when nodes rejoin; those of which it is not known come last.
+// byRejoin compares nodes by when they rejoin, unknown times last.
 func byRejoin(a, b GuardDoc) int {
 	switch {
 	case a.RejoinMs == nil && b.RejoinMs == nil:
@@ -206,8 +207,7 @@ func byRejoin(a, b GuardDoc) int {
 	return cmp.Compare(*a.RejoinMs, *b.RejoinMs)
 }
 
-// GuardsDoc is what a guard on this machine has written down, beside what is
-// seen of the nodes now.
+// GuardsDoc is the memory of a guard on this machine, and the present state of the nodes.
 type GuardsDoc struct {
 	DelayMs  int64         `json:"delay_ms"`
 	StateDir safetext.Text `json:"state_dir"`
@@ -219,7 +219,7 @@ type GuardsDoc struct {
 	Outlook *safetext.Text `json:"outlook,omitempty"`
 }
 
-// Guard is the same for those who show nodes.
+// Guard returns the same as a [Guard].
 func (g GuardsDoc) Guard(s *monitor.Snapshot) Guard {
 	var list []restartguard.NodeStatus
 	for i, one := range g.Nodes {
@@ -243,15 +243,15 @@ func (g GuardsDoc) Elsewhere(n GuardDoc) bool {
 	return n.RejoinMs == nil && !n.Cordoned && n.State == monitor.NodeFenced.String() && (g.Running == nil || *g.Running)
 }
 
-// OutlookDoc is what a guard that is known waits for: the node that rejoins first, and when
-// there is a quorum again.
+// OutlookDoc is what a guard waits for: which node rejoins first, and when there is a
+// quorum again.
 type OutlookDoc struct {
 	FirstNode    *safetext.Text `json:"first_rejoin_node,omitempty"`
 	FirstMs      *int64         `json:"first_rejoin_ms,omitempty"`
 	QuorumBackMs *int64         `json:"quorum_back_ms,omitempty"`
 }
 
-// DocOfOutlook is an outlook at a moment.
+// DocOfOutlook returns an outlook at a moment.
 func DocOfOutlook(o restartguard.Outlook, now time.Time) (doc OutlookDoc) {
 	if o.First != "" {
 		doc.FirstNode, doc.FirstMs = safetext.Optional(o.First), MSUntil(o.FirstAt, now)
@@ -260,7 +260,7 @@ func DocOfOutlook(o restartguard.Outlook, now time.Time) (doc OutlookDoc) {
 	return doc
 }
 
-// GuardsSeenDoc are the guards that run, as far as it can be told from here.
+// GuardsSeenDoc lists the guards that are known to run.
 type GuardsSeenDoc struct {
 	Running     *bool          `json:"guard_running,omitempty"` // left out: not known
 	GuardsKnown bool           `json:"guards_known"`

@@ -9,20 +9,21 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Headline is one line of the state of a cluster: a verdict, and why, the worst first.
+// Headline is one line about the state of a cluster: a verdict and its reasons, the worst
+// first.
 type Headline struct {
 	Verdict Cell
 	Parts   []HeadlinePart
 }
 
-// HeadlinePart is a reason in a headline, in full and where there is little room.
-// Why is said besides where there is room for all.
+// HeadlinePart is a reason in a headline, in full and brief. Why is added if everything
+// fits.
 type HeadlinePart struct{ Text, Brief, Why string }
 
 func partOf(text string) HeadlinePart { return HeadlinePart{Text: text, Brief: text} }
 
-// Headlines are the state of a cluster, the worst first: what may give one lock to two
-// clients, then what the nodes say. The screen and status print them.
+// Headlines returns the state of a cluster, the worst first: what may give one lock to two
+// clients, then the state of the nodes. The screen and status print them.
 func Headlines(c *Context) []Headline {
 	cl := &c.Snap.Cluster
 	nodes := nodesHeadline(c)
@@ -39,8 +40,8 @@ func Headlines(c *Context) []Headline {
 	return []Headline{danger, nodes}
 }
 
-// dangerHeadline is the first danger, and how many more there are. What is said of
-// the nodes alone is in their line.
+// dangerHeadline returns the first danger, and the number of others. Dangers that concern
+// only nodes are in the line about nodes.
 func dangerHeadline(c *Context) (Headline, bool) {
 	dangers := slices.DeleteFunc(slices.Clone(c.Snap.Findings), func(f monitor.Finding) bool {
 		return f.Severity != monitor.SeverityDanger || f.ID == "no-quorum"
@@ -56,7 +57,7 @@ func dangerHeadline(c *Context) (Headline, bool) {
 	return h, true
 }
 
-// nodesHeadline is what the nodes say, whatever becomes of single locks.
+// nodesHeadline returns the state of the nodes, whatever the state of single locks.
 func nodesHeadline(c *Context) Headline {
 	cl := &c.Snap.Cluster
 	verdict := cl.Verdict
@@ -105,7 +106,7 @@ func nodesHeadline(c *Context) Headline {
 	return h
 }
 
-// nothingText says that nothing can be locked, and until when, where that is known.
+// nothingText says that nothing can be locked, and until when, if that is known.
 func nothingText(c *Context) string {
 	text := "nothing can be locked"
 	o := restartguard.OutlookOf(c.Guard.List, c.Snap.Cluster.N, c.Snap.Cluster.Quorum)
@@ -115,7 +116,7 @@ func nothingText(c *Context) string {
 	return text
 }
 
-// Losses says how many more nodes may fail: the one sentence for that.
+// Losses says how many more nodes may fail.
 func Losses(cl *monitor.Cluster) string {
 	switch n := cl.CanLose + 1; {
 	case n <= 0:
@@ -152,8 +153,8 @@ func absentNodes(c *Context) (parts []HeadlinePart) {
 	return parts
 }
 
-// Line is the parts in at most w cells: brief where they do not fit, and then without
-// the last. The first is there in any case.
+// Line returns the parts in at most w cells: brief ones if they do not fit, then without
+// the last ones. The first part is always there.
 func (h Headline) Line(g *Glyphs, w int) string {
 	join := func(of func(HeadlinePart) string, n int) string {
 		texts := make([]string, n)
@@ -175,7 +176,7 @@ func (h Headline) Line(g *Glyphs, w int) string {
 	return g.Cut(join(brief, min(1, len(h.Parts))), w)
 }
 
-// Text is all of the parts.
+// Text returns all parts.
 func (h Headline) Text() string {
 	texts := make([]string, len(h.Parts))
 	for i := range texts {

@@ -8,23 +8,23 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// GrantDoc is one holder's time with a lock, out of a record.
+// GrantDoc is a recorded grant: one holder's time with a lock.
 type GrantDoc struct {
 	Lock       safetext.Text  `json:"lock"`
 	TokenSHA   string         `json:"token_sha256"` // its first 16 digits
 	Owner      *safetext.Text `json:"owner,omitempty"`
 	Library    string         `json:"library,omitempty"`
 	Began      time.Time      `json:"began"`
-	Partly     bool           `json:"partly,omitempty"` // it was there before it was recorded
+	Partly     bool           `json:"partly,omitempty"` // it began before the record
 	Until      time.Time      `json:"until,omitzero"`   // left out: no TTL
 	Extensions int            `json:"extensions"`
 	Extended   time.Time      `json:"last_extended,omitzero"`
 	Ended      time.Time      `json:"ended,omitzero"` // left out: not seen to end
 	How        string         `json:"how,omitempty"`
-	Overlaps   bool           `json:"overlaps,omitempty"` // with the grant before it
+	Overlaps   bool           `json:"overlaps,omitempty"` // with the previous grant
 }
 
-// PastEventDoc is something that happened, out of a record: an event, a change of state.
+// PastEventDoc is a recorded event or change of state.
 type PastEventDoc struct {
 	At   time.Time      `json:"at"`
 	Kind string         `json:"event"`
@@ -33,7 +33,7 @@ type PastEventDoc struct {
 	Text safetext.Text  `json:"text"`
 }
 
-// Stamp is a moment of any day, with its zone.
+// Stamp formats a moment with its date and zone.
 func Stamp(t time.Time, utc bool) string {
 	if t.IsZero() {
 		return ""
@@ -44,7 +44,7 @@ func Stamp(t time.Time, utc bool) string {
 	return t.Local().Format("2006-01-02 15:04:05.000-07:00")
 }
 
-// held is for how long a grant was there, until now if it is still.
+// held returns how long a grant lasted, or has lasted until now.
 func (g *GrantDoc) held(now time.Time) time.Duration {
 	if !g.Ended.IsZero() {
 		now = g.Ended
@@ -52,7 +52,7 @@ func (g *GrantDoc) held(now time.Time) time.Duration {
 	return max(0, now.Sub(g.Began))
 }
 
-// Who is the holder: as its token tells, or else the beginning of its token's SHA-256.
+// Who returns the owner that the token names, or the beginning of the token's SHA-256.
 func (g *GrantDoc) Who() string {
 	return cmp.Or(rawOf(g.Owner), g.TokenSHA[:min(6, len(g.TokenSHA))])
 }
@@ -122,7 +122,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 	}}
 }
 
-// rawOf is a text that may be left out.
+// rawOf returns an optional text.
 func rawOf(t *safetext.Text) string {
 	if t == nil {
 		return ""
@@ -130,7 +130,7 @@ func rawOf(t *safetext.Text) string {
 	return t.Raw()
 }
 
-// PastEventColumns are the columns of what happened.
+// PastEventColumns are the columns of recorded events.
 func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 	said := func(c *Context, t *safetext.Text) Cell {
 		if t == nil {
@@ -159,11 +159,11 @@ func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 // Band is the holders of a lock over a time, oldest first.
 type Band struct {
 	From, To time.Time
-	Recorded time.Time // since when; zero: all of it is recorded
+	Recorded time.Time // the beginning of the record; zero: all of it is recorded
 	Grants   []GrantDoc
 }
 
-// BandLength is a time that holds these grants until now, and no more than what is recorded.
+// BandLength returns a span that contains these grants until now, within the record.
 func BandLength(grants []GrantDoc, recorded, now time.Time) time.Duration {
 	length := min(time.Hour, now.Sub(recorded))
 	for _, d := range []time.Duration{time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour} {
@@ -174,8 +174,8 @@ func BandLength(grants []GrantDoc, recorded, now time.Time) time.Duration {
 	return time.Hour
 }
 
-// Line is the band in w cells: a part for each holder, as long as it held; where there is
-// room, with its name and for how long. Holders that overlap are marked.
+// Line draws the band in w cells: a part for each holder, as long as it held, with its name
+// and duration if they fit. Overlapping holders are marked.
 func (b *Band) Line(c *Context, w int) (parts []Cell) {
 	length := b.To.Sub(b.From)
 	if length <= 0 || w < 8 {
@@ -234,7 +234,7 @@ func padded(s string, w int) string {
 	return s
 }
 
-// Lines is the band in words, the latest holders first, at most n.
+// Lines returns the band in words, at most n holders, the latest first.
 func (b *Band) Lines(c *Context, n int) (facts []Fact) {
 	for i := len(b.Grants) - 1; i >= 0 && len(facts) < n; i-- {
 		g := &b.Grants[i]

@@ -97,7 +97,7 @@ func lockName(c *Context, l *monitor.Lock) Cell {
 	return cell
 }
 
-// Copies is k/N, with the copies of other tokens apart: 2+1/5.
+// Copies returns k/N, with the copies of other tokens after a +: 2+1/5.
 func Copies(l *monitor.Lock) string {
 	present := 0
 	for _, one := range l.Copies.All() {
@@ -152,7 +152,7 @@ func copyCell(c *Context, l *monitor.Lock, i int) Cell {
 	return cell
 }
 
-// lockChart is the copies of a lock in a cell each.
+// lockChart draws each copy of a lock in one cell.
 func lockChart(c *Context, l *monitor.Lock) Cell {
 	var longest time.Time
 	own := func(one monitor.Copy) bool {
@@ -179,15 +179,15 @@ func lockChart(c *Context, l *monitor.Lock) Cell {
 			b.WriteByte('?')
 		case one.Expires.IsZero() || longest.Sub(one.Expires) <= time.Second:
 			b.WriteString(c.spark[top])
-		default: // its height changes with the seconds
+		default: // the height shows the remaining time
 			b.WriteString(c.spark[c.seconds(one.Expires)*top/max(1, c.seconds(longest))])
 		}
 	}
 	return Cell{Text: b.String(), Tone: c.LockState(l.State).Tone}
 }
 
-// copyEnd sorts by the time left of the copies on a node: first those that end soonest, last
-// what is not there.
+// copyEnd sorts by the remaining time of the copies on a node, the shortest first and
+// missing copies last.
 func copyEnd(node int) func(*monitor.Lock) int64 {
 	return func(l *monitor.Lock) int64 {
 		if node >= l.Copies.Len() {
@@ -204,7 +204,7 @@ func copyEnd(node int) func(*monitor.Lock) int64 {
 	}
 }
 
-// lockEnd sorts by when a lock expires, those that never do last.
+// lockEnd sorts by expiry, locks that never expire last.
 func lockEnd(l *monitor.Lock) int64 {
 	end, forever := l.End()
 	if forever {
@@ -241,7 +241,7 @@ func lockMargin(c *Context, l *monitor.Lock) Cell {
 	return cell
 }
 
-// access is who else can get a lock before its holder's end.
+// access returns who else can get a lock before its holder's end.
 func (c *Context) access(l *monitor.Lock) monitor.Access {
 	return c.Snap.Access(l)
 }
@@ -268,7 +268,8 @@ func lockAccess(c *Context, l *monitor.Lock) Cell {
 	return Cell{Text: "not before " + c.brief(end)}
 }
 
-// brief is a time of day; on the screen its seconds alone where it is less than a minute away.
+// brief formats a time of day; on the screen only its seconds if it is less than a minute
+// away.
 func (c *Context) brief(t time.Time) string {
 	if soon := t.Add(-time.Minute); !c.Short {
 		return endClock(t, c.Now)
@@ -279,8 +280,8 @@ func (c *Context) brief(t time.Time) string {
 	return t.Format(":05")
 }
 
-// owner is who holds a lock and how that is known; empty where nobody knows. What may be
-// wrong is marked right behind the name where little room is left for the rest.
+// owner returns who holds a lock and how that is known; empty if unknown. With little room
+// an uncertain answer is marked directly after the name.
 func (c *Context) owner(l *monitor.Lock) string {
 	var w *who.Answer
 	if c.Known != nil {
@@ -304,7 +305,7 @@ func (c *Context) owner(l *monitor.Lock) string {
 
 func lockOwner(c *Context, l *monitor.Lock) Cell {
 	switch {
-	case l.State == monitor.LockRevoked: // its token is that of the revocation
+	case l.State == monitor.LockRevoked: // the token is the tombstone's
 		return c.orNone("")
 	case c.NoHolder:
 		return LockHolder(c, l)
@@ -314,7 +315,7 @@ func lockOwner(c *Context, l *monitor.Lock) Cell {
 	return c.orNone(c.owner(l))
 }
 
-// lockLibrary is who made a lock, and what its form tells that other columns do not.
+// lockLibrary returns the library that made a lock, and what its form tells besides.
 func lockLibrary(c *Context, l *monitor.Lock) Cell {
 	text := c.Whole(libraryOf(l))
 	add := func(s string) {
@@ -363,8 +364,7 @@ func lockKeys(c *Context, l *monitor.Lock, between string) string {
 	return strings.Join(names, between)
 }
 
-// Token renders a token; its beginning and end tell it apart from others well
-// enough for a person where there is little room.
+// Token renders a token, shortened to its beginning and end if there is little room.
 func (c *Context) Token(t safetext.Text) string {
 	switch {
 	case t.Empty():
@@ -375,7 +375,7 @@ func (c *Context) Token(t safetext.Text) string {
 	return c.Whole(t.Raw())
 }
 
-// LockHolder is who holds a lock: its owner, or else its token.
+// LockHolder returns who holds a lock: its owner, or its token.
 func LockHolder(c *Context, l *monitor.Lock) Cell {
 	if text := c.owner(l); text != "" {
 		return c.holder(l, text)

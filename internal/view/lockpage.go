@@ -14,7 +14,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// LockEnd is when a lock ends.
+// LockEnd says when a lock ends.
 func LockEnd(c *Context, l *monitor.Lock) string {
 	switch end := l.HeldUntil(); {
 	case !end.IsZero() && farAway(end, c.Now):
@@ -36,7 +36,7 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 	return "no majority"
 }
 
-// reliedText is until when a client may rely on a lock without a majority.
+// reliedText says until when a client may rely on a lock without a majority.
 func reliedText(c *Context, l *monitor.Lock) string {
 	until := untilText(c, l)
 	if l.MayBeHeld() {
@@ -52,8 +52,8 @@ func untilText(c *Context, l *monitor.Lock) string {
 	return "without end"
 }
 
-// MarginFacts are who else can get a lock before its holder's end, and while how many losses the
-// holder can extend it; none where nobody relies on it.
+// MarginFacts returns who else can get a lock before its holder's end, and how many copies
+// it may lose and still be extended; none if nobody relies on the lock.
 func MarginFacts(c *Context, l *monitor.Lock) []Fact {
 	if !l.ReliedOn() {
 		return nil
@@ -73,7 +73,7 @@ func MarginFacts(c *Context, l *monitor.Lock) []Fact {
 	return append(facts, Fact{Text: "can be extended while at most " + Plural(a.Spare, "more node is", "more nodes are") + " lost"})
 }
 
-// silentCopies are the nodes that do not answer and may have a copy of a lock's holder.
+// silentCopies returns the nodes that do not answer and may have a copy of the holder.
 func silentCopies(c *Context, l *monitor.Lock) (names []string) {
 	for i := range min(len(c.Snap.Nodes), l.Copies.Len()) {
 		n, one := &c.Snap.Nodes[i], l.Copies.At(i)
@@ -112,7 +112,7 @@ func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
 	return least, None
 }
 
-// unsureText is why it is not known whether another client can get a lock.
+// unsureText says why it is not known whether another client can get a lock.
 func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
 	var parts, silent []string
 	for _, i := range a.Unsure {
@@ -139,8 +139,8 @@ func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
 	return strings.Join(parts, ", ")
 }
 
-// leftOver reports whether copy i of a lock is of a token that has copies on nodes that refuse
-// writes alone: nobody can extend it, nor complete a majority with it.
+// leftOver reports whether copy i has a token whose copies are all on nodes that refuse
+// writes: nobody can extend it or complete a majority with it.
 func leftOver(c *Context, l *monitor.Lock, i int) bool {
 	one := l.Copies.At(i)
 	if one.State != monitor.CopyPresent || one.Token.Empty() || one.Token == l.Holder && l.ReliedOn() {
@@ -159,7 +159,7 @@ func refusesWrites(s monitor.NodeState) bool {
 	return s == monitor.NodeFenced || s == monitor.NodeCordoned
 }
 
-// leftOverFacts are the copies that nobody can use any more, and when they go.
+// leftOverFacts lists the copies that nobody can use any more, and when they expire.
 func leftOverFacts(c *Context, l *monitor.Lock) (facts []Fact) {
 	for i, one := range l.Copies.All() {
 		if i >= len(c.Snap.Nodes) || !leftOver(c, l, i) {
@@ -178,7 +178,7 @@ func leftOverFacts(c *Context, l *monitor.Lock) (facts []Fact) {
 	return facts
 }
 
-// earlierFacts are who may rely on a lock beside its holder.
+// earlierFacts lists other clients that may also rely on the lock.
 func earlierFacts(c *Context, l *monitor.Lock) []Fact {
 	e := l.Earlier
 	if e == nil {
@@ -195,7 +195,7 @@ func earlierFacts(c *Context, l *monitor.Lock) []Fact {
 	return []Fact{{"Earlier", by + " may rely on it" + until + " too", Bad}}
 }
 
-// LockFacts are what is known of a lock, beside its copies.
+// LockFacts returns what is known about a lock besides its copies.
 func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	var facts []Fact
 	if Needs(l.State) > 0 || l.State == monitor.LockPartial {
@@ -266,8 +266,8 @@ func tokensText(c *Context, l *monitor.Lock) string {
 	return strconv.Itoa(l.Tokens) + ": " + strings.Join(tokens, "; ")
 }
 
-// KeptText says who keeps a lock, since when and for how long still; a zero end: until
-// somebody releases it. by and reason are safe to show.
+// KeptText says who keeps a lock, since when and until when; a zero end: until it is
+// released. by and reason are safe to show.
 func KeptText(by string, since, end time.Time, reason string, now time.Time) string {
 	text := "by " + by + " since " + Clock(since) + " (" + Age(max(0, now.Sub(since))) + ")"
 	if end.IsZero() {
@@ -281,18 +281,18 @@ func KeptText(by string, since, end time.Time, reason string, now time.Time) str
 	return text
 }
 
-// CopyBar is what is left of a copy on one node.
+// CopyBar is the remaining time of a copy on one node.
 type CopyBar struct {
 	Node  string
 	State Cell // of the node
-	Left  Cell // the time left, in words
-	Bar   Cell // and as a bar, on an axis that all nodes share
-	Held  bool // there is a copy, as far as is known
-	Note  Cell // where there is more to say
+	Left  Cell // the remaining time, in words
+	Bar   Cell // the remaining time, on an axis that all nodes share
+	Held  bool // there probably is a copy
+	Note  Cell // may be empty
 }
 
-// LockBars are the copies of a lock on an axis of w cells, which is this long; without bars where there
-// is no axis.
+// LockBars returns the copies of a lock as bars on an axis of w cells and this length;
+// without bars if there is no axis.
 func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar {
 	cells := func(end time.Time) int {
 		if axis <= 0 {
@@ -332,7 +332,7 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 				full = cells(one.Expires)
 			}
 			bar.Bar = Cell{Text: strings.Repeat(c.Full, full), Tone: c.LockState(l.State).Tone}
-			if full > ends { // a copy that outlives the majority shows where that ends
+			if full > ends { // a copy that outlives the majority marks the majority's end
 				bar.Bar.Text = strings.Repeat(c.Full, ends) + c.Here + strings.Repeat(c.Full, full-ends-1)
 			}
 			switch {
@@ -378,7 +378,7 @@ func lostText(c *Context, n *monitor.Node, one monitor.Copy) string {
 	return text
 }
 
-// UnknownCopy is what can be said of a copy on a node that does not tell.
+// UnknownCopy describes the copy on a node that does not answer.
 func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
 	if n.State.Answers() && one.State == monitor.CopyUnknown {
 		return "not recorded: a copy may have been there"
@@ -395,7 +395,7 @@ func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
 		if most <= 0 || n.Since.IsZero() {
 			return "a copy may be there"
 		}
-		end = n.Since.Add(most) // of a copy set just before we lost sight of the node
+		end = n.Since.Add(most) // of a copy that was set just before the node went silent
 	}
 	if farAway(end, c.Now) {
 		return "a copy there, if any, never expires"
@@ -406,8 +406,8 @@ func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
 	return "a copy there, if any, expires by " + Clock(end) + ", unless it is extended"
 }
 
-// Axis is a length of time that holds what is left of all copies, and whose half is
-// good to read; zero: none of them expires, as far as is known.
+// Axis returns a round span that contains the remaining time of all copies; zero if no
+// copy is known to expire.
 func Axis(c *Context, l *monitor.Lock) time.Duration {
 	var d time.Duration
 	expires := false
@@ -432,7 +432,7 @@ func Axis(c *Context, l *monitor.Lock) time.Duration {
 	return axis
 }
 
-// AxisLabels writes now, the half and the end of an axis of w cells.
+// AxisLabels labels the start, the middle and the end of an axis of w cells.
 func AxisLabels(d time.Duration, w int) string {
 	label := func(d time.Duration) string {
 		if d%time.Second == 0 && d >= 100*time.Second || d >= time.Hour {
@@ -446,19 +446,19 @@ func AxisLabels(d time.Duration, w int) string {
 	return s + strings.Repeat(" ", max(0, w-len(s)-len(end))) + end
 }
 
-// LeftBehind reports whether a lock is a minority of copies that nobody completes.
+// LeftBehind reports whether a lock is orphaned.
 func LeftBehind(c *Context, l *monitor.Lock) bool {
 	switch l.State {
 	case monitor.LockOrphaned:
 		return true
-	case monitor.LockOverTTL, monitor.LockNoTTL: // which are told before it
+	case monitor.LockOverTTL, monitor.LockNoTTL: // these states are shown instead of orphaned
 		return l.Held >= 0 && !l.ReliedOn()
 	}
 	return false
 }
 
-// MakerFacts are what a record knows of who left a lock behind: until when its token held the
-// lock, if it ever did, and when it was last heard of. None of another lock.
+// MakerFacts returns what a record knows about who left an orphaned lock: until when its
+// token held the lock, if ever, and when it was last seen. None for other locks.
 func MakerFacts(c *Context, l *monitor.Lock, grants []GrantDoc) []Fact {
 	if !LeftBehind(c, l) {
 		return nil
@@ -485,7 +485,7 @@ func MakerFacts(c *Context, l *monitor.Lock, grants []GrantDoc) []Fact {
 	return nil
 }
 
-// heard says when the holder was last heard of.
+// heard says when the holder was last seen.
 func (g *GrantDoc) heard(now time.Time) string {
 	if g.Extensions == 0 || g.Extended.IsZero() {
 		return "it was not seen to extend it"

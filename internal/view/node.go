@@ -70,8 +70,8 @@ func NodeColumns() []Column[*monitor.Node] {
 			return c.Signed(n.Drift.PPM, 0) + " ppm"
 		}),
 	}, {
-		Name: "FENCE", Help: "`none`, `fenced` (by its boot fence or a guard), `cordoned` (by an operator), or how many replicas a write needs", Compare: compareBy(func(n *monitor.Node) int64 { return n.MinReplicasToWrite }),
-		Fields: []string{"min_replicas_to_write"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fenceCell(n) },
+		Name: "FENCE", Help: "`none`, `fenced` (by its boot fence or a guard), `does not hold` (writes get through it), `cordoned` (by an operator), or how many replicas a write needs", Compare: compareBy(func(n *monitor.Node) int64 { return n.MinReplicasToWrite }),
+		Fields: []string{"min_replicas_to_write", "fence_leak"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fenceCell(n) },
 	}, {
 		Name: "RESTARTS", Help: "restarts that this process has seen; `-` if it has only just started, like a command without `--watch`",
 		Compare: compareBy(func(n *monitor.Node) int { return n.Restarts }), Right: true,
@@ -118,8 +118,8 @@ func NodeColumns() []Column[*monitor.Node] {
 	}}
 }
 
-// answerCell is a cell of what a node said last; none for one that does not answer now,
-// or for an empty text.
+// answerCell returns a cell with the last answer of a node; the glyph for none if the text
+// is empty or the node does not answer now.
 func answerCell(text func(*Context, *monitor.Node) string) func(*Context, *monitor.Node) Cell {
 	return func(c *Context, n *monitor.Node) Cell {
 		if !n.State.Answers() {
@@ -129,7 +129,7 @@ func answerCell(text func(*Context, *monitor.Node) string) func(*Context, *monit
 	}
 }
 
-// ofServer is what the server said of itself, if it ever did.
+// ofServer returns a fact about the server, if it was ever read.
 func ofServer(text func(*monitor.Node) string) func(*Context, *monitor.Node) string {
 	return func(_ *Context, n *monitor.Node) string {
 		if n.RunID == "" {
@@ -149,7 +149,7 @@ func nodeLocks(c *Context, n *monitor.Node) string {
 	return ""
 }
 
-// Offset is an offset of a clock with its bound.
+// Offset formats the offset of a clock with its bound.
 func (g *Glyphs) Offset(e monitor.Estimate) string {
 	if e.Offset.Abs() >= 10*time.Second {
 		return g.Signed(e.Offset.Seconds(), 1) + " s"
@@ -159,6 +159,12 @@ func (g *Glyphs) Offset(e monitor.Estimate) string {
 
 func fenceCell(n *monitor.Node) Cell {
 	switch {
+	case n.Leak != "":
+		return Cell{Text: "does not hold", Tone: Bad}
+	case n.State == monitor.NodeCordoned:
+		return Cell{Text: "cordoned", Tone: Warn}
+	case n.State == monitor.NodeFenced && n.MinReplicasToWrite == restartguard.FenceNone:
+		return Cell{Text: "fenced", Tone: Warn} // by its lock clients' user
 	case n.RunID == "" || n.MinReplicasToWrite < 0:
 		return Cell{Text: "?", Tone: Warn}
 	case n.MinReplicasToWrite == restartguard.FenceNone:
@@ -171,8 +177,8 @@ func fenceCell(n *monitor.Node) Cell {
 	return Cell{Text: "needs " + Plural(int(n.MinReplicasToWrite), "replica"), Tone: Warn}
 }
 
-// NodeSince is for how long a node has been in its state; empty where that began
-// before the look.
+// NodeSince says how long a node has been in its state; empty if that began before this
+// program started to watch.
 func NodeSince(c *Context, n *monitor.Node) string {
 	if c.Began {
 		return ""
@@ -180,7 +186,7 @@ func NodeSince(c *Context, n *monitor.Node) string {
 	return c.since(n.Since)
 }
 
-// NodeFacts are what is known of a node, beside what is about time.
+// NodeFacts returns what is known about a node, except clocks.
 func NodeFacts(c *Context, n *monitor.Node) []Fact {
 	guard := GuardCell(c, n)
 	facts := []Fact{{"Error", c.Whole(n.Err.Raw()), Bad}, {"Guard", guard.Text, guard.Tone}}

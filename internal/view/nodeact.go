@@ -27,7 +27,7 @@ func MayServe(n *monitor.Node, now time.Time) string {
 	return ""
 }
 
-// CordonFacts are what it means that a node is cordoned.
+// CordonFacts says what cordoning a node means.
 func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	serving := c.Serving
 	if n != nil && n.State == monitor.NodeServing {
@@ -40,7 +40,7 @@ func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	return []Fact{{Label: "Effect", Text: "it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended"}, then}
 }
 
-// RejoinFacts are what it means that a node votes again before its guard lets it.
+// RejoinFacts says what it means if a node serves before its guard lets it rejoin.
 func RejoinFacts(g *Guard, node string, now time.Time) []Fact {
 	effect := Fact{Label: "Effect", Text: "it accepts writes and votes at once"}
 	s, ok := g.Status[node]

@@ -7,8 +7,8 @@ import (
 	"redlockctl/monitor"
 )
 
-// ReadingText says how far reading is, with numbers and without a picture: "reading 43,000
-// of ~500,000 keys on 5 nodes". Few of several nodes are named.
+// ReadingText returns the progress of a read in words: "reading 43,000 of ~500,000 keys on
+// 5 nodes". At most a few nodes are named.
 func ReadingText(g *Glyphs, r monitor.Reading, s *monitor.Snapshot) string {
 	where := " on " + Plural(len(r.Nodes), "node")
 	if len(r.Nodes) < len(s.Nodes) && len(r.Nodes) <= mostReading {
@@ -21,7 +21,7 @@ func ReadingText(g *Glyphs, r monitor.Reading, s *monitor.Snapshot) string {
 	return readingKeys(r) + where
 }
 
-// mostReading is how many nodes that are being read are named.
+// mostReading is how many nodes are named.
 const mostReading = 2
 
 func readingKeys(r monitor.Reading) string {
@@ -31,11 +31,11 @@ func readingKeys(r monitor.Reading) string {
 	return fmt.Sprintf("reading %s of ~%s keys", Count(int(r.Read)), Count(int(r.Of)))
 }
 
-// readingBar is how many cells the bar of a read has.
+// readingBar is the width of the bar.
 const readingBar = 12
 
-// ReadingLine is the same with a bar, in w cells: where that is too much without the nodes,
-// and then without the bar.
+// ReadingLine returns [ReadingText] with a bar in w cells. If that does not fit, the nodes
+// are left out, and then the bar.
 func ReadingLine(g *Glyphs, r monitor.Reading, s *monitor.Snapshot, w int) string {
 	bar := ""
 	if r.Of > 0 {

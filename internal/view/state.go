@@ -87,7 +87,7 @@ func (g *Glyphs) LockState(s monitor.LockState) Cell {
 	return c
 }
 
-// States says what the states of locks mean.
+// States explains the states of locks.
 var States = map[monitor.LockState]string{
 	monitor.LockHeld:         "a majority of copies, and at least one of them to lose",
 	monitor.LockExpiring:     "held; ends within a second",
@@ -103,8 +103,8 @@ var States = map[monitor.LockState]string{
 	monitor.LockNoTTL:        "a copy without a TTL: it never expires",
 }
 
-// Needs is how much a state needs a person. States that come and go by themselves
-// many times a second are one, so that rows stand still.
+// Needs returns how urgently a state needs a person. States that change many times a
+// second by themselves have one value, so that rows do not move.
 func Needs(s monitor.LockState) int {
 	switch s {
 	case monitor.LockHeld, monitor.LockExpiring, monitor.LockPartial:
@@ -113,7 +113,7 @@ func Needs(s monitor.LockState) int {
 	return int(s)
 }
 
-// Level is how much an event wants to be read. An everyday one has no sign.
+// Level returns the sign of an event's importance. A routine event has none.
 func (g *Glyphs) Level(l monitor.Level) Cell {
 	switch l {
 	case monitor.LevelNotice:
@@ -124,7 +124,7 @@ func (g *Glyphs) Level(l monitor.Level) Cell {
 	return Cell{" ", l.String(), Dim}
 }
 
-// Answering is how many nodes tell what is on them.
+// Answering returns how many nodes answer reads.
 func Answering(s *monitor.Snapshot) (n int) {
 	for i := range s.Nodes {
 		if s.Nodes[i].State.Readable() {
@@ -150,8 +150,7 @@ func NoLocks(s *monitor.Snapshot) string {
 	}
 }
 
-// LocksText is the number of locks, and how many are in which state, the most
-// urgent first.
+// LocksText returns the number of locks, and of each state, the most urgent first.
 func LocksText(s *monitor.Snapshot) string {
 	by := s.Counts
 	var parts []string

@@ -12,9 +12,8 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// Width is how many cells s takes; escape sequences take none. Most of a frame
-// is ASCII, colours and our own glyphs, which are counted without a look at
-// grapheme clusters.
+// Width returns how many cells s takes; escape sequences take none. ASCII, colours and our
+// own glyphs, most of a frame, are counted without segmenting grapheme clusters.
 func Width(s string) int {
 	n := 0
 	for i := 0; i < len(s); {
@@ -43,8 +42,7 @@ func Width(s string) int {
 	return n
 }
 
-// OneCell reports whether r is one of our glyphs: each takes one cell and joins with
-// nothing.
+// OneCell reports whether r is one of our glyphs, which take one cell and never combine.
 func OneCell(r rune) bool {
 	if r >= 0x2500 && r <= 0x259f { // rules and blocks
 		return true
@@ -56,7 +54,7 @@ func OneCell(r rune) bool {
 	return false
 }
 
-// Cut makes s at most w cells wide, with an ellipsis where something went.
+// Cut shortens s to at most w cells, with an ellipsis.
 func (g *Glyphs) Cut(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -68,7 +66,7 @@ func (g *Glyphs) Cut(s string, w int) string {
 	return ansi.Truncate(s, w, tail)
 }
 
-// Clauses is s without its last clauses, as far as it is wider than w: "billing, alive, told"
+// Clauses drops the last clauses of s until it fits into w cells: "billing, alive, told"
 // becomes "billing, alive".
 func Clauses(s string, w int) string {
 	for Width(s) > w {
@@ -81,8 +79,8 @@ func Clauses(s string, w int) string {
 	return s
 }
 
-// Middle makes a plain s at most w cells wide by leaving out its middle: names
-// that begin alike tend to differ at their end.
+// Middle shortens a plain s to at most w cells by cutting its middle: names with the same
+// beginning often differ at the end.
 func (g *Glyphs) Middle(s string, w int) string {
 	s = ends(s, w)
 	if Width(s) <= w {
@@ -97,8 +95,8 @@ func (g *Glyphs) Middle(s string, w int) string {
 	return ansi.Truncate(s, head, "") + g.Ellipsis + CutLeft(s, tail)
 }
 
-// ends leaves out of a long s what cannot be seen in w cells: each character takes a
-// cell or more once it is escaped, and up to four bytes.
+// ends drops the middle of a long s that cannot be visible in w cells: an escaped
+// character takes at least one cell, and at most four bytes.
 func ends(s string, w int) string {
 	most := utf8.UTFMax * (max(0, w) + 2)
 	if len(s) <= 2*most {
@@ -112,8 +110,7 @@ func ends(s string, w int) string {
 	return s[:head] + s[tail:]
 }
 
-// CutLeft keeps the last w cells of a plain s; one less where a wide character
-// stands across the cut.
+// CutLeft keeps the last w cells of a plain s, one less if a wide character is on the cut.
 func CutLeft(s string, w int) string {
 	n := Width(s)
 	for drop := n - w; drop > 0 && Width(s) > max(0, w); drop++ {
@@ -136,8 +133,8 @@ func (g *Glyphs) Escape(raw string, w int) string {
 	return g.Middle(g.Name(ends(raw, w)), w)
 }
 
-// Name renders an untrusted name. Blanks at its ends are spelt out, or two
-// names could look the same.
+// Name renders an untrusted name. Spaces at its ends are escaped: without that, two names
+// could look the same.
 func (g *Glyphs) Name(raw string) string {
 	if raw == "" {
 		return "(empty)"
@@ -156,8 +153,7 @@ func (g *Glyphs) Name(raw string) string {
 	return strings.Repeat(`\x20`, lead) + body + strings.Repeat(`\x20`, trail)
 }
 
-// Sentence is escape for a text that is read from its beginning, such as an
-// event: its end is cut instead of its middle.
+// Sentence is Escape for a sentence, such as an event: it cuts the end, not the middle.
 func (g *Glyphs) Sentence(raw string, w int) string {
 	if w <= 0 {
 		return ""
@@ -171,12 +167,11 @@ func (g *Glyphs) Sentence(raw string, w int) string {
 	return g.Cut(g.settle(safetext.Escape(raw)), w)
 }
 
-// longestWhole is how many bytes of a text are rendered where it is shown in
-// full: more than any honest one has, and no more than a frame may take for it.
+// longestWhole is how many bytes of a text are rendered in full: more than any honest
+// text has, and few enough for a frame.
 const longestWhole = 4 << 10
 
-// Whole renders untrusted text in full, but for the end of one that is longer
-// than anybody reads.
+// Whole renders untrusted text in full, up to a length that nobody reads.
 func (g *Glyphs) Whole(raw string) string {
 	if len(raw) > longestWhole {
 		return g.settle(safetext.Escape(raw[:longestWhole])) + g.Ellipsis
@@ -184,10 +179,9 @@ func (g *Glyphs) Whole(raw string) string {
 	return g.settle(safetext.Escape(raw))
 }
 
-// settle makes text that was escaped take the same cells on every terminal:
-// clusters of several characters (flags, skin tones, Hangul in parts), about
-// whose width terminals disagree, are spelt out. In ASCII mode so is everything
-// beyond ASCII.
+// settle makes escaped text take the same width on every terminal: it escapes clusters of
+// several characters (flags, skin tones, Hangul in parts), because terminals disagree
+// about their width. In ASCII mode it escapes everything beyond ASCII.
 func (g *Glyphs) settle(s string) string {
 	plain := true
 	for i := 0; i < len(s) && plain; i++ {
@@ -198,11 +192,11 @@ func (g *Glyphs) settle(s string) string {
 	}
 	var b strings.Builder
 	var state byte
-	last := " " // whatever stands before it
+	last := " " // the text before it does not matter
 	for len(s) > 0 {
 		cluster, w, n, next := ansi.GraphemeWidth.DecodeSequenceInString(s, state, nil)
 		state = next
-		if n <= 0 { // cannot be: never loop on it
+		if n <= 0 { // impossible; do not loop for ever
 			break
 		}
 		one := utf8.RuneCountInString(cluster) == 1
@@ -218,13 +212,13 @@ func (g *Glyphs) settle(s string) string {
 	return b.String()
 }
 
-// Bar draws share (0 to 1) of w cells as full.
+// Bar draws a bar of w cells, of which share (0 to 1) are full.
 func (g *Glyphs) Bar(share float64, w int) string {
 	full := int(math.Round(math.Max(0, math.Min(1, share)) * float64(w)))
 	return strings.Repeat(g.Full, full) + strings.Repeat(g.empty, w-full)
 }
 
-// Sparkline draws the latest w of the round trips, oldest first.
+// Sparkline draws the latest w round trips, oldest first.
 func (g *Glyphs) Sparkline(ds []time.Duration, w int) string {
 	if len(ds) == 0 {
 		return strings.Repeat(" ", max(0, w-Width(g.None))) + g.None
@@ -234,8 +228,7 @@ func (g *Glyphs) Sparkline(ds []time.Duration, w int) string {
 	for _, d := range ds {
 		low, high = min(low, d), max(high, d)
 	}
-	// A calm line is a low line: the scale never shows less than a doubling or a
-	// millisecond, so that noise does not look like trouble.
+	// The scale spans at least a factor of two and a millisecond, so that noise looks flat.
 	span := max(high-low, low, time.Millisecond)
 	var b strings.Builder
 	b.WriteString(strings.Repeat(" ", w-len(ds)))
@@ -246,7 +239,7 @@ func (g *Glyphs) Sparkline(ds []time.Duration, w int) string {
 	return b.String()
 }
 
-// Signed writes a number with its sign; what rounds to nothing has a plus.
+// Signed formats a number with its sign; zero has a plus.
 func (g *Glyphs) Signed(f float64, decimals int) string {
 	s := strconv.FormatFloat(math.Abs(f), 'f', decimals, 64)
 	if f < 0 && strings.Trim(s, "0.") != "" {
@@ -255,5 +248,5 @@ func (g *Glyphs) Signed(f float64, decimals int) string {
 	return "+" + s
 }
 
-// SignedMS is how far a clock is off.
+// SignedMS formats the offset of a clock.
 func (g *Glyphs) SignedMS(d time.Duration) string { return g.Signed(inMS(d), 1) + " ms" }

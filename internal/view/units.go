@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Remaining is a time until something ends, rounded down, in at most four cells: a
-// lock never looks longer than it is.
+// Remaining formats a remaining time in at most four cells, rounded down so that a lock
+// never seems to last longer than it does.
 func Remaining(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -28,13 +28,13 @@ func Remaining(d time.Duration) string {
 	}
 }
 
-// longAway is a time after which nobody waits for an end: more likely a mistake than a TTL.
+// longAway is a remaining time that is more likely a mistake than a TTL.
 const longAway = 10 * 365 * 24 * time.Hour
 
-// farAway reports whether an end is as good as none.
+// farAway reports whether an end is so late that it counts as never.
 func farAway(end, now time.Time) bool { return end.Sub(now) >= longAway }
 
-// endClock is when something ends, as a time of day.
+// endClock formats an end as a time of day.
 func endClock(end, now time.Time) string {
 	if farAway(end, now) {
 		return "never"
@@ -42,8 +42,8 @@ func endClock(end, now time.Time) string {
 	return Clock(end)
 }
 
-// Left is a time until something ends where there is room: rounded down to tenths
-// of a second below a minute, else as [Age].
+// Left formats a remaining time: rounded down to tenths of a second below a minute,
+// otherwise like [Age].
 func Left(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d >= longAway:
@@ -54,7 +54,7 @@ func Left(d time.Duration) string {
 	return Age(d)
 }
 
-// Age is a time since something, rounded down, in at most six cells.
+// Age formats an age in at most six cells, rounded down.
 func Age(d time.Duration) string {
 	d = max(d, 0)
 	s, m, h := int(d/time.Second), int(d/time.Minute), int(d/time.Hour)
@@ -74,7 +74,7 @@ func Age(d time.Duration) string {
 	}
 }
 
-// twoUnits is a number and a smaller one with two digits: 2h05m.
+// twoUnits formats two units, such as 2h05m.
 func twoUnits(n int, unit string, m int, small string) string {
 	s := strconv.Itoa(n) + unit
 	if m < 10 {
@@ -83,8 +83,7 @@ func twoUnits(n int, unit string, m int, small string) string {
 	return s + strconv.Itoa(m) + small
 }
 
-// Span is a length of time that somebody has set, such as a TTL or D, rounded to
-// the millisecond.
+// Span formats a configured duration, such as a TTL or D, rounded to the millisecond.
 func Span(d time.Duration) string {
 	s := d.Round(time.Millisecond).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -96,8 +95,8 @@ func Span(d time.Duration) string {
 	return s
 }
 
-// Milliseconds is a time that was measured, in ms with one decimal, with two where
-// that would be nothing, or in seconds where it is long.
+// Milliseconds formats a measured time: in ms with one decimal, or two if it is very
+// short, or in seconds if it is long.
 func Milliseconds(d time.Duration) string {
 	if d.Abs() >= time.Second {
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
@@ -111,14 +110,13 @@ func Milliseconds(d time.Duration) string {
 
 func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Clock is a time of this day.
+// Clock formats a time of day.
 func Clock(t time.Time) string { return t.Format("15:04:05") }
 
-// Moment is a time of any day, on this machine's clock.
+// Moment formats a date and time in the local zone.
 func Moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// momentSince is a time as short as it can be said now: with its date where that is not today's, with its
-// year where that is another one.
+// momentSince formats a time, with date or year only if needed.
 func momentSince(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	switch {
@@ -139,7 +137,7 @@ func Count(n int) string {
 	return s
 }
 
-// Plural is n and its noun; more than one has an s, unless many says otherwise.
+// Plural returns n and its noun; the plural adds an s unless many is given.
 func Plural(n int, one string, many ...string) string {
 	switch {
 	case n == 1:
@@ -150,12 +148,11 @@ func Plural(n int, one string, many ...string) string {
 	return Count(n) + " " + one + "s"
 }
 
-// momentForms are how a moment may be written, beside how long ago.
+// momentForms are the accepted forms of a moment besides "2h ago".
 var momentForms = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
 
-// ParseMoment reads a moment as a person writes it: "2h ago" or "2h", "03:12" (the last
-// one), "yesterday 03:12", "2026-01-31 15:04" and RFC 3339. Without a zone it is in that of
-// now.
+// ParseMoment parses a moment: "2h ago" or "2h", "03:12" (the last one), "yesterday
+// 03:12", "2026-01-31 15:04" and RFC 3339. Without a zone it is in the zone of now.
 func ParseMoment(text string, now time.Time) (time.Time, error) {
 	s := strings.TrimSpace(text)
 	if s == "now" {

@@ -1,7 +1,7 @@
-// Package view makes rows and facts out of what is known of a cluster: what the
-// console draws and the command line prints. It does no I/O and knows no style but a
-// [Tone]. The columns of each resource are declared once (see [Column]), and so are
-// the facts of each page, the units and the signs.
+// Package view turns what is known about a cluster into rows and facts, for the console
+// and the command line. It does no I/O; a [Tone] is its only style. The columns of each
+// resource (see [Column]), the facts of each page, the units and the symbols are declared
+// here, once.
 //
 // Text from a server is escaped here, once: a [Cell] and a [Fact] are safe to print.
 package view
@@ -15,7 +15,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// Context is all that cells and facts are made of, beside what they are about.
+// Context is what cells and facts need besides the row itself.
 type Context struct {
 	*Glyphs
 	Snap  *monitor.Snapshot
@@ -23,31 +23,30 @@ type Context struct {
 	Guard Guard
 	// Own reports whether a token was acquired in this console; nil: none was.
 	Own func(key, token string) bool
-	// Known is what was answered to the question who holds a token, nil if it was not
-	// asked; itself nil: nobody can ask.
+	// Known returns the last answer to who holds a token, nil if nobody asked; it is nil if
+	// nobody can ask.
 	Known func(token string) *who.Answer
-	// Short has long tokens cut in their middle.
+	// Short: cut long tokens in the middle.
 	Short bool
-	// NoHolder says that there is no room for the column HOLDER: OWNER has the token of a
-	// lock whose owner is not known.
+	// NoHolder: the column HOLDER has no room, so OWNER shows the token of a lock without a
+	// known owner.
 	NoHolder bool
-	// NoAbout says that there is no column ABOUT: the sentence of an event says what it is about.
+	// NoAbout: there is no column ABOUT, so the sentence of an event names its lock or node.
 	NoAbout bool
-	// Began says that the look has only just begun: what was there before it began
-	// is not known to be new.
+	// Began: this program has only just started to watch, so nothing is known to be new.
 	Began bool
-	// until is when a cell that was made since [Context.Fresh] changes by itself.
+	// until is the earliest time at which a cell made since [Context.Fresh] changes by itself.
 	until time.Time
 }
 
-// Fresh begins to watch for how long the cells that are made from now on stand.
+// Fresh starts to record when the cells made from now on change by themselves.
 func (c *Context) Fresh() { c.until = time.Time{} }
 
-// Until is when one of the cells made since [Context.Fresh] changes by itself, at
-// the earliest; zero: none does.
+// Until returns the earliest time at which a cell made since [Context.Fresh] changes by
+// itself; zero: none does.
 func (c *Context) Until() time.Time { return c.until }
 
-// changes takes note that a text changes at t.
+// changes records that a text changes at t.
 func (c *Context) changes(t time.Time) {
 	if c.until.IsZero() || t.Before(c.until) {
 		c.until = t
@@ -82,7 +81,7 @@ func (c *Context) age(since time.Time) string {
 	return Age(d)
 }
 
-// since is " since 22:14:03 (4m12s)"; empty for a moment that is not known.
+// since returns " since 22:14:03 (4m12s)"; empty for an unknown moment.
 func (c *Context) since(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -90,7 +89,7 @@ func (c *Context) since(t time.Time) string {
 	return " since " + Clock(t) + " (" + c.age(t) + ")"
 }
 
-// orNone is a text, or the glyph for none.
+// orNone returns a text, or the glyph for none.
 func (c *Context) orNone(text string) Cell {
 	if text == "" {
 		return Cell{Text: c.None, Tone: Dim}
@@ -98,16 +97,16 @@ func (c *Context) orNone(text string) Cell {
 	return Cell{Text: text}
 }
 
-// WhoMethod says how an answer is known: "inferred p 0.998".
+// WhoMethod returns how an answer is known: "inferred p 0.998".
 func WhoMethod(w *who.Answer) string {
 	if w.Method == who.Inferred {
-		return fmt.Sprintf("%s p %.3f", w.Method, math.Floor(w.P*1000)/1000) // never more than it is
+		return fmt.Sprintf("%s p %.3f", w.Method, math.Floor(w.P*1000)/1000) // never rounded up
 	}
 	return string(w.Method)
 }
 
-// Tone is how urgent a text is. It is shown as a colour where there are colours,
-// and never says what the text does not.
+// Tone is how urgent a text is. It becomes a colour if there are colours; the text alone
+// must say the same.
 type Tone uint8
 
 const (
@@ -122,12 +121,12 @@ const (
 
 // Cell is a part of a row that is safe to print.
 type Cell struct {
-	Sign string // a glyph before the text, where there is room for glyphs
+	Sign string // a glyph before the text, if there is room
 	Text string
 	Tone Tone
 }
 
-// Fact is a line of a page. One without a label goes on with the fact before.
+// Fact is a line of a page. Without a label it continues the previous fact.
 type Fact struct {
 	Label, Text string
 	Tone        Tone

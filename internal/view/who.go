@@ -13,7 +13,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// WhoHeadline is who holds a lock and how that is known, in one line.
+// WhoHeadline returns in one line who holds a lock and how that is known.
 func WhoHeadline(w *who.Answer) string {
 	times := Plural(w.Events, "change of the lock", "changes of the lock")
 	held := "held by "
@@ -39,7 +39,7 @@ func WhoHeadline(w *who.Answer) string {
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
 }
 
-// WhoRefused is why too few nodes can be watched to say who holds a lock; empty: enough can.
+// WhoRefused says why too few nodes can be watched to find the holder; empty if enough can.
 func WhoRefused(w *who.Answer) string {
 	can := w.N - len(w.Unusable)
 	if can >= redlock.Quorum(w.N) {
@@ -49,12 +49,11 @@ func WhoRefused(w *who.Answer) string {
 	return fmt.Sprintf("%d of %d nodes can be watched: %s: %s", can, w.N, safetext.Escape(first), w.Unusable[first])
 }
 
-// whoFresh is for how long an answer is as good as now.
+// whoFresh is how long an answer counts as current.
 const whoFresh = 2 * time.Second
 
-// WhoLiveness says whether the holder is there still, and what tells so; empty where
-// nothing does. later is for how long the answer has been known: of a holder that was alive it
-// says nothing about now.
+// WhoLiveness says whether the holder is alive, and how that is known; empty if unknown.
+// later is the age of the answer: an old "alive" says nothing about now.
 func WhoLiveness(w *who.Answer, later time.Duration) string {
 	if w.Liveness == who.Alive && later >= whoFresh {
 		return "when asked, " + Age(later) + " ago: " + WhoLiveness(w, 0)
@@ -97,10 +96,10 @@ func WhoLiveness(w *who.Answer, later time.Duration) string {
 	return strings.Join(parts, "; ")
 }
 
-// noneNamed reports whether the holder's connections bear its name, and none is there.
+// noneNamed reports whether the holder names its connections and none of them is open.
 func noneNamed(w *who.Answer) bool { return len(w.Conns) == 0 && w.Named }
 
-// WhoThere says in a few words whether the holder is there still; empty where nothing tells.
+// WhoThere says in a few words whether the holder is alive; empty if unknown.
 func WhoThere(w *who.Answer) string {
 	if w.Liveness == "" && noneNamed(w) {
 		return noneNamedText(w)
@@ -112,7 +111,7 @@ func noneNamedText(w *who.Answer) string {
 	return fmt.Sprintf("no connection bears its name on %d of %d nodes", w.N-len(w.Unusable), w.N)
 }
 
-// WhoConns are the connections of the holder as a table.
+// WhoConns returns the connections of the holder as a table.
 func WhoConns(w *who.Answer) *Table {
 	t := NewTable("NODE", "CLIENT", "NAME", "USER", "LIBRARY", "OPEN FOR", "FIND ITS PROCESS THERE")
 	for _, c := range w.Conns {
@@ -129,8 +128,8 @@ func WhoConns(w *who.Answer) *Table {
 	return t
 }
 
-// WhoFacts are an answer that was given a while ago, on the page of its lock. Of
-// many connections on a node the one used last is shown.
+// WhoFacts returns an earlier answer, for the page of its lock. If a node has several
+// connections of the holder, it shows the one used last.
 func WhoFacts(c *Context, w *who.Answer) []Fact {
 	later := max(0, c.Now.Sub(w.At))
 	facts := []Fact{{Label: "Held by", Text: strings.TrimPrefix(strings.TrimPrefix(WhoHeadline(w), "held by "), "its copies were made by ") + ", asked " + Age(later) + " ago"}}
@@ -166,8 +165,8 @@ func WhoFacts(c *Context, w *who.Answer) []Fact {
 	return facts
 }
 
-// WhoFind are the commands that find the holder's process, one for each of its hosts: each
-// is a line of its own, so that it can be copied whole.
+// WhoFind returns the commands that find the holder's process, one line per host, so that
+// each can be copied.
 func WhoFind(c *Context, w *who.Answer) (facts []Fact) {
 	label, hosts := "Find it", map[string]bool{}
 	for _, conn := range w.Conns {

@@ -27,6 +27,25 @@ func fenceOff(k known, n *monitor.Node, f *found) bool {
 		f.seen("min-replicas-max-lag 0 switches min-replicas-to-write off")
 }
 
+// fenceLeaks: writes get through the fence, now or after the next start.
+func fenceLeaks(k known, n *monitor.Node, f *found) bool {
+	f.Remedy = strings.ReplaceAll(f.Remedy, "NAME", n.Name)
+	if n.Role == "slave" {
+		f.Remedy = "Set replica-read-only yes, with CONFIG SET and in the server's file, and point the node at an independent master."
+	}
+	if n.Leak != "" {
+		return f.seen("%s", n.Leak)
+	}
+	f.Severity, f.Title = monitor.SeverityWarning, "its fence would not hold"
+	return n.ScriptsPass && n.State.Readable() && isGuarded(k, n) && f.seen("scripts write through min-replicas-to-write on version %s", n.Version)
+}
+
+// fenceBypass: users whom the fence by a user does not stop.
+func fenceBypass(k known, n *monitor.Node, f *found) bool {
+	return k.opt.Fences[n.Name] == fenceByUser && n.Facts.Writers != "" &&
+		f.seen("may write locks beside the lock clients' user: %s", n.Facts.Writers)
+}
+
 func bootFence(k known, n *monitor.Node, f *found) bool {
 	if k.opt.Fences[n.Name] == fenceByUser {
 		f.Remedy = userRemedy

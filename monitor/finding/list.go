@@ -44,6 +44,13 @@ func allChecks() []check {
 		do:    "Set min-replicas-max-lag 10, also in the boot fence (redlockctl node boot-fence NAME prints it).",
 		more:  "min-replicas-max-lag 0 switches min-replicas-to-write off.",
 	}, {
+		id: "fence-leaks", part: aboutMemory, severity: monitor.SeverityDanger, after: certain, before: settles, find: each(fenceLeaks),
+		title: "its fence does not hold",
+		why:   "Clients still get votes through the fence. After a crash this node can vote a second time.",
+		do:    "Upgrade the server (Redis 6.0.17, 6.2.7 or 7.0), or set fence = \"none\" and start it late: ExecStartPre=redlockctl node wait NAME --before-start.",
+		more: "Reported if a write of a guard got through the fence, if the server's version lets scripts write through it, or if the node is a writable replica. " +
+			"Warning while such a server serves: its fence would not hold after a crash. [What each server's fence stops](fences.md).",
+	}, {
 		id: "boot-fence", part: aboutMemory, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(bootFence),
 		title: "no boot fence",
 		why:   "Such a node can vote a second time between its start and the guard's fence. A few milliseconds are enough for a waiting client.",
@@ -63,7 +70,13 @@ func allChecks() []check {
 		title: "no password is needed",
 		why:   "Anybody who reaches this server can take, extend and delete every lock, and can remove its fence.",
 		do:    `Set a password for the default user (CONFIG SET requirepass; with an ACL file, a line "user default on >PASSWORD …"), or disable that user: ACL SETUSER default off. Then create one user for each role: redlockctl config acl.`,
-		more:  "Servers on this host are not reported. A firewall in between cannot be seen from here.",
+		more:  "Danger, also on this host, with fence = \"acl\": the default user gets around such a fence. Other servers on this host are not reported. A firewall in between cannot be seen from here.",
+	}, {
+		id: "fence-bypass", part: aboutMemory, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(fenceBypass),
+		title: "its fence does not stop every user",
+		why:   "The fence takes the right to write from one user, fence_user. A lock client that logs in as another one gets votes from a fenced node.",
+		do:    "Let all lock clients log in as fence_user, and take the right to write locks from the others: ACL SETUSER NAME -@write, in the ACL file too.",
+		more:  "Only with fence = \"acl\". The administrator (default) and this program's own user are not reported: redlockctl asks the server for the fence with each vote.",
 	}, {
 		id: "guard-delays", part: aboutMemory, severity: monitor.SeverityDanger, after: agreed, before: settles, find: once(guardDelays),
 		title: "guards have different delays",

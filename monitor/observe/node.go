@@ -35,6 +35,8 @@ type sight struct {
 	configError   string
 	configMissing bool
 	guards        *guardsSight             // nil where this probe did not ask
+	fence         *userFenceSight          // of a node that is fenced by a user; nil where it is not, or this probe did not ask
+	writers       *string                  // users who get around the fence by a user; nil where this probe did not ask
 	open          *bool                    // whether it obeys without a password; nil where this probe did not ask
 	notes         map[string]monitor.Limit // by topic; the empty one takes a note back
 }
@@ -66,9 +68,14 @@ type watch struct {
 	// From INFO: min-replicas-to-write is in force; the server reads its data;
 	// what it is instead of a master.
 	inForce bool
-	ops     int64 // commands a second, ours among them
-	loading bool
-	foreign string
+	// byUser is the fence of a node that is fenced by a user; nil: it is fenced by
+	// min-replicas-to-write. writable: as a replica it accepts writes.
+	byUser   *userFenceSight
+	unfenced bool // its fence is "none"
+	writable bool
+	ops      int64 // commands a second, ours among them
+	loading  bool
+	foreign  string
 	// wipesTold is how many wipes of its data the node has told of since its counters were
 	// last read.
 	wipesTold int64
@@ -112,9 +119,16 @@ func (w *watch) answered(s sight) (restarted bool) {
 	if s.guards != nil {
 		w.Guards, w.GuardsKnown, w.GuardsDenied = s.guards.all, s.guards.known, !s.guards.known
 	}
+	if s.fence != nil {
+		w.byUser = s.fence
+	}
+	if s.writers != nil {
+		w.Facts.Writers = *s.writers
+	}
 	if s.open != nil {
 		w.Facts.Open = *s.open
 	}
+	w.Leak, w.ScriptsPass = w.leak(), w.passesScripts()
 	w.base, w.Err = w.assess()
 	if restarted {
 		noteBirth(&w.Facts, w.base, w.Uptime, s.received)
@@ -273,6 +287,7 @@ func (w *watch) keysMost() int64 {
 func (w *watch) readConfig(config map[string]string) {
 	w.MinReplicasToWrite = monitor.Integer(config, "min-replicas-to-write", -1)
 	w.maxLag = monitor.Integer(config, "min-replicas-max-lag", -1)
+	w.writable = config["replica-read-only"] == "no"
 	w.Facts.ReadConfig(config)
 	if v, ok := config["maxmemory-policy"]; ok {
 		w.Eviction = safetext.Escape(v)
@@ -297,10 +312,22 @@ func (w *watch) readConfig(config map[string]string) {
 // assess is the state that the last sights amount to.
 func (w *watch) assess() (monitor.NodeState, safetext.Text) {
 	switch {
+	case w.foreign != "" && w.Leak != "":
+		return monitor.NodeWrongRole, safetext.New(w.foreign + "; its fence does not hold: " + w.Leak)
+	case w.foreign != "" && w.Role == "slave" && w.writable:
+		return monitor.NodeWrongRole, safetext.New(w.foreign + "; it accepts writes (replica-read-only no)")
 	case w.foreign != "":
 		return monitor.NodeWrongRole, safetext.New(w.foreign)
 	case w.loading:
 		return monitor.NodeLoading, safetext.Text{}
+	case w.Leak != "":
+		return monitor.NodeServing, safetext.Text{}
+	case w.byUser != nil:
+		if state := w.userState(); state != monitor.NodeServing {
+			return state, safetext.Text{}
+		}
+	}
+	switch {
 	case w.MinReplicasToWrite < 0:
 		if w.inForce && w.good == 0 {
 			return monitor.NodeFenced, safetext.Text{}
@@ -374,6 +401,10 @@ func (w *watch) stateEvent(was monitor.NodeState, now time.Time) (monitor.Event,
 			kind, text = "up", "is up and accepts writes"
 		}
 	case monitor.NodeFenced:
+		if w.byUser != nil && w.MinReplicasToWrite < fenceCordon {
+			text = "is fenced: it refuses the writes of the lock clients' user"
+			break
+		}
 		text = "is fenced: it refuses writes (min-replicas-to-write " + strconv.FormatInt(w.MinReplicasToWrite, 10) + ")"
 		if w.MinReplicasToWrite < 0 {
 			text = "is fenced: it refuses writes"

@@ -21,7 +21,7 @@ import (
 var infoSections = [...]string{"server", "replication", "memory", "persistence", "clients", "stats", "keyspace", "cluster", monitor.FactSection}
 
 // fenceParameters are read with every probe, so that a fence shows at once.
-var fenceParameters = [...]string{"min-replicas-to-write", "min-replicas-max-lag"}
+var fenceParameters = [...]string{"min-replicas-to-write", "min-replicas-max-lag", "replica-read-only"}
 
 var otherParameters = [...]string{"maxmemory-policy", "appendonly", "appendfsync"}
 
@@ -66,7 +66,7 @@ func (m *Monitor) probeSession(ctx context.Context, i int) (worked bool, err err
 		return false, err
 	}
 	defer s.Close()
-	p := prober{Session: s}
+	p := prober{Session: s, fenceUser: m.nodes[i].FenceUser()}
 	var full, knocked time.Time
 	for {
 		begun := time.Now()
@@ -81,6 +81,7 @@ func (m *Monitor) probeSession(ctx context.Context, i int) (worked bool, err err
 		worked = true
 		if knocked.IsZero() || begun.Sub(knocked) >= knockEvery {
 			knocked, v.open = begun, knock(ctx, m.nodes[i], m.opt.Timeout)
+			v.writers = p.otherWriters(ctx, m.opt.LockPatterns)
 		}
 		pause := m.opt.ProbeEvery
 		if m.answered(i, v) {
@@ -120,6 +121,8 @@ type prober struct {
 	*wire.Session
 	ready            bool // the connection is set up
 	noTime, noConfig bool
+	fenceUser        string // by whom the node is fenced; "": by min-replicas-to-write
+	noFence          bool   // whether that user is fenced may not be asked
 }
 
 // look probes once.
@@ -127,7 +130,7 @@ func (p *prober) look(ctx context.Context, whole bool) (v sight, err error) {
 	defer resp.Contain(&err, "a probe")
 	v = sight{notes: map[string]monitor.Limit{}}
 	if whole {
-		p.noTime, p.noConfig = false, false // a right may have been given meanwhile
+		p.noTime, p.noConfig, p.noFence = false, false, false // a right may have been given meanwhile
 	}
 	if err := p.time(ctx, &v); err != nil {
 		return v, err
@@ -191,6 +194,7 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 	}
 	configs := make([]*redis.MapStringStringCmd, len(params))
 	var guards *redis.StringSliceCmd
+	var fence *userFence
 	err := p.Pipeline(ctx, func(pipe redis.Pipeliner) {
 		for k, section := range sections {
 			infos[k] = pipe.Info(ctx, section)
@@ -199,6 +203,9 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 			configs[k] = pipe.ConfigGet(ctx, param)
 		}
 		guards = pipe.PubSubChannels(ctx, announce.Pattern)
+		if p.fenceUser != "" && !p.noFence {
+			fence = askUserFence(ctx, pipe, p.fenceUser)
+		}
 	})
 	if err != nil {
 		return err
@@ -230,6 +237,14 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 	default:
 		v.guards = &guardsSight{}
 		v.notes["guards"] = monitor.Limit{Text: "PUBSUB denied: guards are not seen", Do: monitor.AdviceRights}
+	}
+	if fence != nil {
+		if v.fence, err = fence.read(); err != nil {
+			return err
+		}
+		p.noFence = !v.fence.known
+	} else if p.fenceUser != "" {
+		v.fence = &userFenceSight{}
 	}
 	if whole || !p.noConfig {
 		v.config = map[string]string{}

@@ -1,6 +1,6 @@
-// Package action is what a person does on the screen: the dialogs that ask, the
-// actions that run, and the locks that were acquired here. It knows no key and no
-// layout, and reaches servers through [Actions] and [Lab] alone.
+// Package action has the dialogs of the screen, the actions that run, and the locks that
+// were acquired here. It does not know keys or layout, and reaches servers only through
+// [Actions] and [Lab].
 package action
 
 import (
@@ -18,40 +18,39 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// actionTimeout bounds a step: retries of an acquire, or the proof of a fence.
+// actionTimeout bounds a step, such as the retries of an acquire.
 const actionTimeout = 15 * time.Second
 
-// Desk is what a person does to locks and nodes: the dialog that asks, the action
-// that runs, and the locks that were acquired here. It knows no key and no layout.
+// Desk has the open dialog, the running action, and the locks that were acquired here.
 type Desk struct {
-	*page.Set // actions are about the latest snapshot, also while the screen is frozen
+	*page.Set // actions use the latest snapshot, even if the screen is frozen
 	Ctx       context.Context
 	Now       func() time.Time
-	Actions   Actions                    // nil: there is nothing to act with
+	Actions   Actions                    // nil: no actions are possible
 	Lab       Lab                        // nil: there is none
-	On        func() CursorAt            // what an action is about
-	Say       func(styles.Paint, string) // tells in a line; the text is safe to show
-	Off       string                     // why no action is possible at all; "": they are
+	On        func() CursorAt            // the target of an action
+	Say       func(styles.Paint, string) // shows a message; the text is safe to show
+	Off       string                     // why no action is possible; "" if actions are
 
 	Dialog  *Dialog
-	Result  *Dialog // of the action that ended last, until it has been seen; it takes no key from the page
-	Busy    int     // steps on their way
+	Result  *Dialog // of the last action, until it has been seen; keys still go to the page
+	Busy    int     // running steps
 	Running Running
 	Mine    map[string]Grant // locks acquired by hand, by key
-	// watching is the lock whose holder is asked for; empty: none.
+	// watching is the lock whose holder is being looked for; empty if none.
 	watching string
 	Forced   bool   // a lock was force-released
-	Losses   []loss // of those that were kept, and that nobody has seen yet
+	Losses   []loss // kept locks that were lost, until the user has seen it
 }
 
 // CursorAt is where the cursor is when an action is asked for.
 type CursorAt struct {
 	page.Selection
 	Mode page.Mode
-	One  bool // it is about that lock, also where others are marked
+	One  bool // the action is about this lock, even if others are marked
 }
 
-// open shows a dialog. The order of the table stands still until it is closed.
+// open shows a dialog. The order of the table is frozen until it is closed.
 func (m *Desk) open(d *Dialog) tea.Cmd {
 	m.Dialog = d
 	m.Locks.Pin(true)
@@ -64,7 +63,7 @@ func (m *Desk) CloseDialog() tea.Cmd {
 	return nil
 }
 
-// Submit is enter in a dialog: the action, if nothing is missing.
+// Submit handles enter in a dialog: it starts the action if nothing is missing.
 func (m *Desk) Submit() tea.Cmd {
 	d := m.Dialog
 	switch {
@@ -84,7 +83,7 @@ type Finished struct {
 	Outcome
 }
 
-// runStep runs the step that is next.
+// runStep runs the next step.
 func (m *Desk) runStep(d *Dialog) tea.Cmd {
 	m.Busy++
 	run, ctx := d.steps[d.at].run, m.Ctx
@@ -99,7 +98,7 @@ func (m *Desk) runStep(d *Dialog) tea.Cmd {
 	}
 }
 
-// Finish takes the outcome of a step.
+// Finish handles the outcome of a step.
 func (m *Desk) Finish(f Finished) tea.Cmd {
 	m.Busy--
 	d, o := f.of, &f.Outcome
@@ -110,7 +109,7 @@ func (m *Desk) Finish(f Finished) tea.Cmd {
 	if d.then != nil && o.err == nil {
 		return d.then()
 	}
-	if m.Dialog != d { // it was sent to the background: a line must do
+	if m.Dialog != d { // it runs in the background: show a message
 		if o.err != nil {
 			m.Say(m.St.Bad, o.what+": failed: "+m.St.Whole(o.err.Error()))
 		} else {
@@ -130,13 +129,13 @@ func (m *Desk) Finish(f Finished) tea.Cmd {
 	return m.CloseDialog()
 }
 
-// Results go away by themselves: those of what failed later.
+// Results disappear by themselves; failures stay longer.
 const (
 	doneTime   = 12 * time.Second
 	failedTime = time.Minute
 )
 
-// ExpireResult ends a result that has been on the screen for long enough.
+// ExpireResult closes a result that has been on the screen long enough.
 func (m *Desk) ExpireResult() {
 	d := m.Result
 	switch {
@@ -146,14 +145,14 @@ func (m *Desk) ExpireResult() {
 	}
 }
 
-// ResultKey takes a key while a result is on the screen, and reports whether it was
-// for that alone: any key closes it, and most go on to the page.
+// ResultKey handles a key while a result is shown, and reports whether only the result
+// uses it: any key closes the result, and most also go to the page.
 func (m *Desk) ResultKey(key string) bool {
 	d := m.Result
 	if d == nil {
 		return false
 	}
-	seen := d.listens(m.Now()) // not typed for what was there before
+	seen := d.listens(m.Now()) // the key was not meant for the previous screen
 	switch key {
 	case "pgdown", "pgup":
 		if d.long {
@@ -172,8 +171,8 @@ func (m *Desk) ResultKey(key string) bool {
 	return false
 }
 
-// LeaveWork is esc while an action runs: one step goes on in the background, of
-// several the one that runs is the last.
+// LeaveWork handles esc while an action runs: a single step continues in the background;
+// of several steps, the running one is the last.
 func (m *Desk) LeaveWork() tea.Cmd {
 	if d := m.Dialog; d.Did != "" {
 		d.stopped = true
@@ -182,8 +181,8 @@ func (m *Desk) LeaveWork() tea.Cmd {
 	return m.CloseDialog()
 }
 
-// Why an action is refused before it is asked for. The refusals that matter are
-// made again where commands are sent.
+// Why an action is refused before a dialog opens. The checks that matter are repeated
+// where commands are sent.
 
 func (m *Desk) WhyNoAction() string {
 	switch {
@@ -222,23 +221,22 @@ func (m *Desk) whyNoNode() string {
 	return ""
 }
 
-// LatestLock and latestNode look into the latest snapshot, also while the
-// screen is frozen: nobody acts on an old one.
+// LatestLock and latestNode use the latest snapshot, even if the screen is frozen, so
+// that nobody acts on old data.
 func (m *Desk) LatestLock(key string) *monitor.Lock { return m.Latest.Locks.Get(key) }
 
 func (m *Desk) latestNode(name string) *monitor.Node { return m.Latest.Node(name) }
 
 const noReason = "a reason is missing: it is written to the audit log"
 
-// confirmation is what a dangerous action wants: a reason, and the name that it is
-// about, typed.
+// confirmation has the inputs of a dangerous action: a reason and the typed name.
 type confirmation struct {
 	reason, typed *field
 	Want          string
 }
 
-// Confirm asks for a reason and for raw as it is shown, or the end of one that is too
-// long to type.
+// Confirm asks for a reason, and for raw as it is shown, or only its end if it is too long
+// to type.
 func (m *Desk) Confirm(raw string) *confirmation {
 	const most, tail = 40, 12
 	want, label := m.St.Name(raw), "Type the name to confirm"
@@ -251,10 +249,10 @@ func (m *Desk) Confirm(raw string) *confirmation {
 
 func (c *confirmation) fields() []*field { return []*field{c.reason, c.typed} }
 
-// why is the reason.
+// why returns the reason.
 func (c *confirmation) why() string { return strings.TrimSpace(c.reason.String()) }
 
-// missing is what is still missing.
+// missing says what is still missing.
 func (c *confirmation) missing() string {
 	switch typed := c.typed.String(); {
 	case c.why() == "":
@@ -270,7 +268,7 @@ func (c *confirmation) missing() string {
 // bounded is how many names a dialog lists.
 const bounded = 12
 
-// someOf are the first of texts, and how many more there are.
+// someOf lists the first texts, and the number of the others.
 func someOf(texts []string, most int) string {
 	s := strings.Join(texts[:min(len(texts), most)], "; ")
 	if more := len(texts) - most; more > 0 {
@@ -279,9 +277,9 @@ func someOf(texts []string, most int) string {
 	return s
 }
 
-// Marked are the marked locks that an action is about; nil: it is about the one
-// under the cursor. A command that is typed is about the one that it names, and
-// what is done on a lock's own page is about that lock, whatever is marked.
+// Marked returns the marked locks that an action is about; nil if it is about the one
+// under the cursor. A typed command is about the lock that it names, and an action on a
+// lock's own page is about that lock, whatever is marked.
 func (m *Desk) Marked() []string {
 	if on := m.On(); on.One || len(m.Marks) == 0 || on.Mode&page.ModeLock != 0 {
 		return nil

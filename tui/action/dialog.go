@@ -14,23 +14,23 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// SettleTime is how long a dialog stands on the screen, with no key pressed,
-// before it takes enter: what was typed for the screen before it must not answer a
-// question that nobody has read. Text goes into its fields at once.
+// SettleTime is how long a dialog must be shown without a key press before it accepts
+// enter, so that a key for the previous screen does not answer an unread question. Text
+// goes into its fields at once.
 const SettleTime = 300 * time.Millisecond
 
-// field is one line to fill in, or a choice.
+// field is a text field or a choice.
 type field struct {
 	label string
 	input.Line
-	Choices []string // nil: a line of text
-	chosen  int      // of the choices
+	Choices []string // nil: a text field
+	chosen  int      // index of the choice
 }
 
 func newField(label, text string) *field { return &field{label: label, Line: input.New(text)} }
 
-// Choose takes a key pressed at a choice: a blank is the next one, a letter the
-// one that begins with it.
+// Choose handles a key at a choice: space selects the next one, a letter the one that
+// begins with it.
 func (f *field) Choose(text string) {
 	if text == " " {
 		f.chosen = (f.chosen + 1) % len(f.Choices)
@@ -39,7 +39,7 @@ func (f *field) Choose(text string) {
 	}
 }
 
-// line draws what stands in the field in at most w cells.
+// line draws the content of the field in at most w cells.
 func (f *field) line(st *styles.Styles, w int, focused bool) string {
 	switch {
 	case f.Choices == nil && focused:
@@ -53,42 +53,41 @@ func (f *field) line(st *styles.Styles, w int, focused bool) string {
 	}
 }
 
-// Dialog asks before an action, runs its steps, and tells how they ended. It is
-// about what was on the screen when it opened: lock, token, node are kept in it and
-// do not follow the cursor.
+// Dialog asks before an action, runs its steps, and reports their results. It keeps the
+// lock, token and node for which it was opened, wherever the cursor moves.
 type Dialog struct {
 	title, Verb string          // verb: what enter does
-	facts       func() []string // what is known, and what the action will do
+	facts       func() []string // the target, and what the action will do
 	Fields      []*field
-	check       func() string // what is still missing or in the way; nil, "": nothing
-	// start makes the steps out of what was filled in. It runs in the program's
-	// goroutine; the steps do not, and touch nothing of the model.
+	check       func() string // what is missing or wrong; nil or "": nothing
+	// start makes the steps from the fields. It runs in the program's goroutine; the steps
+	// run in others and must not use the model.
 	start func() []step
-	Did   string         // of a step on each of several locks: "revoked"
-	then  func() tea.Cmd // what follows where nothing failed; nil: the result is shown
+	Did   string         // the result of each step, for several locks: "revoked"
+	then  func() tea.Cmd // runs if nothing failed; nil: show the result
 
 	Focus, Scroll int
 	Pressed       bool      // enter was pressed while something was missing
-	Drawn         time.Time // since when it is on the screen; zero: not yet
-	early         time.Time // the last key that came before it listened
-	held          bool      // the last key was an enter that was not taken
-	began         time.Time // of the action; zero: it asks
+	Drawn         time.Time // when it was first shown; zero: not yet
+	early         time.Time // the last key before it accepted enter
+	held          bool      // the last key was an enter that was ignored
+	began         time.Time // start of the action; zero: not started
 	steps         []step
-	at            int  // the step that runs, or is next
-	stopped       bool // no further one begins
+	at            int  // the running or next step
+	stopped       bool // no further step starts
 	ended         bool
-	failed        bool // of what has ended
-	long          bool // not all of it is in sight
+	failed        bool // a step failed
+	long          bool // it does not fit on the screen
 }
 
-// step is a part of an action that is sent, recorded and told of by itself.
+// step is a part of an action that is sent, logged and reported by itself.
 type step struct {
 	name string // safe to show
 	run  func(context.Context) Outcome
 	end  *Outcome // nil: not yet
 }
 
-// oneStep is a dialog's only step.
+// oneStep returns the steps of a dialog with a single step.
 func oneStep(run func(context.Context) Outcome) []step { return []step{{run: run}} }
 
 func (d *Dialog) Mode() page.Mode {
@@ -98,7 +97,7 @@ func (d *Dialog) Mode() page.Mode {
 	return page.ModeWorking
 }
 
-// missing is what is missing or in the way.
+// missing says what is missing or wrong.
 func (d *Dialog) missing() string {
 	if d.check == nil {
 		return ""
@@ -106,13 +105,13 @@ func (d *Dialog) missing() string {
 	return d.check()
 }
 
-// listens reports whether a key pressed now was pressed at this dialog.
+// listens reports whether a key pressed now is meant for this dialog.
 func (d *Dialog) listens(now time.Time) bool {
 	return !d.Drawn.IsZero() && now.Sub(d.Drawn) >= SettleTime && now.Sub(d.early) >= SettleTime
 }
 
-// HoldsBack takes note of a key, and reports whether it is an enter that may have been
-// meant for the screen before. The dialog says so.
+// HoldsBack records a key, and reports whether it is an enter that may have been meant for
+// the previous screen. The dialog then says so.
 func (d *Dialog) HoldsBack(key string, now time.Time) bool {
 	early := !d.listens(now)
 	if early {
@@ -122,7 +121,7 @@ func (d *Dialog) HoldsBack(key string, now time.Time) bool {
 	return d.held
 }
 
-// Focused is the field that takes letters; nil: none does.
+// Focused returns the field that receives letters; nil if none.
 func (d *Dialog) Focused() *field {
 	if d.Mode() != page.ModeDialog || len(d.Fields) == 0 {
 		return nil
@@ -136,15 +135,14 @@ func (d *Dialog) TurnField(by int) {
 	}
 }
 
-// running reports whether a step is under way, or another one follows.
+// running reports whether a step runs or another one follows.
 func (d *Dialog) running() bool { return !d.stopped && d.at < len(d.steps) }
 
-// mostWide bounds a dialog: longer lines are hard to read.
+// mostWide bounds the width of a dialog: longer lines are hard to read.
 const mostWide = 100
 
-// Box draws the dialog, or the result of its action, as a box that fits into w by h
-// cells. The fields and what is missing are always in sight; facts that do not fit are
-// scrolled.
+// Box draws the dialog, or the result of its action, as a box in w by h cells. The fields
+// and what is missing are always visible; facts that do not fit are scrolled.
 func (d *Dialog) Box(st *styles.Styles, w, h int, now time.Time) []string {
 	w = min(w, mostWide)
 	in := w - 2
@@ -166,7 +164,7 @@ func (d *Dialog) Box(st *styles.Styles, w, h int, now time.Time) []string {
 		}
 		foot = append(d.form(st, in), " "+d.hint(st, in-2, now))
 	}
-	// The most that facts may take: blanks go first, then they scroll.
+	// Room for facts: empty lines are dropped first, then facts scroll.
 	room := h - 2 - len(foot)
 	if len(body) > room {
 		body = styles.DropBlank(body)
@@ -197,7 +195,7 @@ func (d *Dialog) Box(st *styles.Styles, w, h int, now time.Time) []string {
 	return title.Box(st, lines, w, len(lines)+2)
 }
 
-// form is the fields, one a line.
+// form draws the fields, one per line.
 func (d *Dialog) form(st *styles.Styles, w int) (lines []string) {
 	label := 0
 	for _, f := range d.Fields {
@@ -215,7 +213,7 @@ func (d *Dialog) form(st *styles.Styles, w int) (lines []string) {
 	return lines
 }
 
-// hint is what enter does, or what is missing; while it works, how far it is.
+// hint says what enter does, or what is missing, or the progress of a running action.
 func (d *Dialog) hint(st *styles.Styles, w int, now time.Time) string {
 	if !d.began.IsZero() {
 		since := " " + view.Age(now.Sub(d.began))
@@ -242,7 +240,7 @@ func (d *Dialog) hint(st *styles.Styles, w int, now time.Time) string {
 	}
 }
 
-// counts are how many of several locks failed, and how many had ended before.
+// counts returns how many of several locks failed, and how many had already ended.
 func (d *Dialog) counts() (failed, gone int) {
 	for _, s := range d.steps {
 		switch {
@@ -256,7 +254,7 @@ func (d *Dialog) counts() (failed, gone int) {
 	return failed, gone
 }
 
-// summary sums the results for several locks up.
+// summary summarizes the results for several locks.
 func (d *Dialog) summary(st *styles.Styles) (*styles.Paint, string) {
 	failed, gone := d.counts()
 	text := view.Plural(d.at-failed-gone, "lock") + " " + d.Did
@@ -277,7 +275,7 @@ func (d *Dialog) summary(st *styles.Styles) (*styles.Paint, string) {
 	return p, glyph + " " + text
 }
 
-// progress is the results for several locks so far, in the order of the names.
+// progress lists the results for several locks so far, in the order of the names.
 func (d *Dialog) progress(st *styles.Styles, w int) (out []string) {
 	name := 4
 	for _, s := range d.steps {
@@ -289,7 +287,7 @@ func (d *Dialog) progress(st *styles.Styles, w int) (out []string) {
 		case s.end == nil && i == d.at && d.running():
 			glyph, p, text = st.Wait, st.Info, "working"+st.Ellipsis
 		case s.end == nil && d.running():
-			return out // what is still to come has nothing to tell
+			return out // the following steps have no results yet
 		case s.end == nil:
 		case s.end.gone():
 			text = "it had ended: nothing of this token was left"

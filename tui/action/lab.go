@@ -15,7 +15,7 @@ import (
 
 const NoLab = "there is a lab only in redlockctl demo"
 
-// WhyNoLab is why an action of the lab cannot be done now.
+// WhyNoLab says why an action of the lab is not possible now; "" if it is.
 func (m *Desk) WhyNoLab(action string) string {
 	switch {
 	case m.Off != "":
@@ -30,9 +30,9 @@ func (m *Desk) WhyNoLab(action string) string {
 	return m.whyNoNode()
 }
 
-// labAction is what can be done to a node of the lab.
+// labAction describes an action on a node of the lab.
 type labAction struct {
-	Shows  string // on the page of the lab
+	Shows  string // what it demonstrates, for the page of the lab
 	effect string
 	done   string
 }
@@ -61,8 +61,8 @@ var LabActions = map[string]labAction{
 	"skew": {Shows: "a clock that jumps: copies that end too early or too late"},
 }
 
-// inLab is a step that knows no context: it is waited for no longer than its context
-// lasts.
+// inLab returns a step for a function without a context; it stops waiting when the step's
+// context ends.
 func inLab(what, done string, do func() error) []step {
 	return oneStep(func(ctx context.Context) Outcome {
 		o := Outcome{what: what, done: done}
@@ -77,7 +77,7 @@ func inLab(what, done string, do func() error) []step {
 	})
 }
 
-// AskLab asks before something is done to the node under the cursor.
+// AskLab opens the dialog of a lab action on the node under the cursor.
 func (m *Desk) AskLab(action string) tea.Cmd {
 	if action == "skew" {
 		return m.askSkew()

@@ -9,7 +9,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// nodeStates are why a node in one of these states is not acted on; "": it is.
+// nodeStates says why actions on a node in these states are refused; "": allowed.
 type nodeStates map[monitor.NodeState]string
 
 func (m *Desk) WhyNoCordon() string {
@@ -24,8 +24,8 @@ func (m *Desk) WhyNoRejoin() string {
 	return m.whyNotNode("cannot rejoin: ", nodeStates{monitor.NodeFenced: "", monitor.NodeServing: "is serving already", monitor.NodeCordoned: "is cordoned: U uncordons it"})
 }
 
-// whyNotNode is why the node under the cursor is not acted on: what says knows of its state, or
-// that it is in another one.
+// whyNotNode says why an action on the node under the cursor is refused, by the node's
+// state.
 func (m *Desk) whyNotNode(other string, says nodeStates) string {
 	if why := m.WhyNoAction(); why != "" {
 		return why

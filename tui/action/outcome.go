@@ -17,21 +17,20 @@ type Outcome struct {
 	words map[redlock.Status]string
 	nodes []redlock.NodeResult
 	err   error
-	done  string   // what to say where there is no error
-	also  []string // what became of further keys of the lock, safe to show
-	apply func()   // what it changes here, in the program's goroutine; nil: nothing
+	done  string   // the message without an error
+	also  []string // results for further keys of the lock, safe to show
+	apply func()   // updates the model, in the program's goroutine; may be nil
 }
 
-// partly reports whether an action that failed did something all the same.
+// partly reports whether a failed action changed something.
 func (o *Outcome) partly() bool {
 	return slices.ContainsFunc(o.nodes, func(n redlock.NodeResult) bool { return n.Status == redlock.StatusOK })
 }
 
-// gone reports whether the lock had ended by itself before: then nobody holds what
-// was to be taken.
+// gone reports whether the lock had already ended, so there was nothing to remove.
 func (o *Outcome) gone() bool { return errors.Is(o.err, redlock.ErrNotHeld) }
 
-// silent names the nodes on which a copy may be left, with its end; "": none.
+// silent names the nodes that may still have a copy, and until when; "" if none.
 func (o *Outcome) silent(st *styles.Styles) string {
 	var names []string
 	for _, n := range o.nodes {
@@ -45,7 +44,7 @@ func (o *Outcome) silent(st *styles.Styles) string {
 	return "a copy may remain " + strings.Join(names, ", ")
 }
 
-// lines tell what happened, on each node.
+// lines reports the result on each node.
 func (o *Outcome) lines(st *styles.Styles, w int, now time.Time) (p *styles.Paint, title string, body []string) {
 	nodes := o.nodes
 	if o.err != nil {
@@ -84,8 +83,7 @@ func (o *Outcome) lines(st *styles.Styles, w int, now time.Time) (p *styles.Pain
 	return p, title, body
 }
 
-// nodeResult is one node's part in an action: a line, or several where there is
-// trouble to tell of.
+// nodeResult reports the result on one node, in several lines if something went wrong.
 func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Status]string, name, w int, now time.Time) []string {
 	glyph, p := st.Off, st.Bad
 	switch n.Status {
@@ -94,7 +92,7 @@ func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Statu
 	case redlock.StatusAbsent:
 		glyph, p = st.BareMajority, styles.Paint{}
 	case redlock.StatusHeld:
-		if words[n.Status] != "" { // it was to be left alone
+		if words[n.Status] != "" { // the node was not part of the action
 			glyph, p = st.BareMajority, styles.Paint{}
 		}
 	case redlock.StatusUnanswered, redlock.StatusSkipped, redlock.StatusSlow:
@@ -124,10 +122,10 @@ func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Statu
 	return hanging(line, strings.Join(parts, "; "), w)
 }
 
-// missingRight is what to do about a user that must not do what was asked.
+// missingRight says what to do if the user lacks a right.
 const missingRight = "redlockctl config acl operator prints the rights that its user needs, unless its guard has fenced it"
 
-// hanging is a text behind a head, its further lines below its first.
+// hanging returns a text after a heading, with a hanging indent.
 func hanging(head, text string, w int) (lines []string) {
 	n := view.Width(head)
 	for i, l := range styles.Wrap(text, max(4, w-n-1), 0) {
@@ -139,7 +137,7 @@ func hanging(head, text string, w int) (lines []string) {
 	return lines
 }
 
-// indented is a text in lines of w cells, with a blank at both ends.
+// indented wraps a text into lines of w cells with a space at both ends.
 func indented(text string, w, indent int) (lines []string) {
 	for _, l := range styles.Wrap(text, w-2, indent) {
 		lines = append(lines, " "+l)

@@ -18,8 +18,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// LetGo ends all extensions and tells of the locks that were released on quitting, and
-// of those that go on without them. The program has ended.
+// LetGo stops all extensions when the program has ended. It reports the locks that were
+// released at quitting and those that are still held.
 func (m *Desk) LetGo() (p Parting) {
 	kept, released := m.Running.stop()
 	slices.Sort(released)
@@ -38,7 +38,7 @@ func (m *Desk) LetGo() (p Parting) {
 	return p
 }
 
-// KeptText says who keeps a lock here and for how long still; "": nobody does.
+// KeptText says who keeps a lock here and until when; "" if nobody does.
 func (m *Desk) KeptText(key, token string) string {
 	g, ok := m.Mine[key]
 	if !ok || g.Kept == nil || g.Token != token {
@@ -53,8 +53,8 @@ func (m *Desk) IsMine(key, token string) bool {
 	return ok && g.Token == token
 }
 
-// ForgetEnded drops grants whose validity is over and whose token holds nothing
-// any more: there is nothing left to release.
+// ForgetEnded drops grants that have expired and whose token has no copies: there is
+// nothing left to release.
 func (m *Desk) ForgetEnded() {
 	for k, g := range m.Mine {
 		if g.Kept != nil || m.Now().Before(g.Until) {
@@ -66,7 +66,7 @@ func (m *Desk) ForgetEnded() {
 	}
 }
 
-// keptGrants are the grants that are kept, by their keys.
+// keptGrants returns the kept grants, the most endangered first.
 func (m *Desk) keptGrants() (all []Grant) {
 	for _, g := range m.Mine {
 		if g.Kept != nil {
@@ -74,13 +74,12 @@ func (m *Desk) keptGrants() (all []Grant) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Grant) int {
-		return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.Key, b.Key)) // what is in danger first
+		return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.Key, b.Key)) // endangered ones first
 	})
 	return all
 }
 
-// LookAfter asks how the locks stand that are kept, and tells what changed for
-// the worse.
+// LookAfter checks the state of the kept locks, and reports those that got worse.
 func (m *Desk) LookAfter() {
 	for key, g := range m.Mine {
 		if g.Kept == nil {
@@ -111,11 +110,11 @@ func (m *Desk) LookAfter() {
 	}
 }
 
-// mostLosses bounds what is told of locks that were lost.
+// mostLosses bounds the list of lost locks.
 const mostLosses = 20
 
-// KeptLines are a line of what is kept here, and one of what was lost, which
-// stays until somebody has seen it.
+// KeptLines returns a line about the kept locks, and one about lost ones, which stays
+// until the user has seen it.
 func (m *Desk) KeptLines(w int) (lines []string) {
 	st := m.St
 	if m.Losses = m.Losses[max(0, len(m.Losses)-mostLosses):]; len(m.Losses) > 0 {
@@ -159,7 +158,7 @@ func (m *Desk) KeptLines(w int) (lines []string) {
 	return append(lines, st.Cut(text, w))
 }
 
-// ttlField is a field for a TTL that the cluster allows.
+// ttlField returns a field for a TTL within max_ttl.
 func (m *Desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duration, string)) {
 	f = newField("TTL", ttl.String())
 	return f, func() (time.Duration, string) {
@@ -185,7 +184,7 @@ func (m *Desk) AskAcquire() tea.Cmd {
 	long, parseLong := keepField()
 	kept := func() bool {
 		if strings.TrimSpace(long.String()) != "" {
-			keep.chosen = 1 // who says for how long says that it is kept
+			keep.chosen = 1 // a duration implies keep
 		}
 		return keep.chosen == 1
 	}
@@ -228,7 +227,7 @@ func (m *Desk) AskAcquire() tea.Cmd {
 	})
 }
 
-// keepField is a field for how long a lock is kept; empty: until it is released.
+// keepField returns a field for how long to keep a lock; empty: until it is released.
 func keepField() (f *field, parse func() (time.Duration, string)) {
 	f = newField("Keep for", "")
 	return f, func() (time.Duration, string) {
@@ -244,7 +243,7 @@ func keepField() (f *field, parse func() (time.Duration, string)) {
 	}
 }
 
-// acquire takes a lock, and keeps it if that is wanted.
+// acquire takes a lock, and keeps it on request.
 func (m *Desk) acquire(key string, ttl time.Duration, keep bool, opt operator.AcquireOptions) func(context.Context) Outcome {
 	o := Outcome{what: "acquire " + m.St.Escape(key, 60), words: acquireWords}
 	granted := func(g Grant, nodes []redlock.NodeResult, done string) Outcome {
@@ -273,7 +272,7 @@ func (m *Desk) acquire(key string, ttl time.Duration, keep bool, opt operator.Ac
 	}
 }
 
-// own is the grant of the lock under the cursor, if it was acquired here.
+// own returns the grant of the lock under the cursor, if it was acquired here.
 func (m *Desk) own() (Grant, bool) {
 	l := m.On().Lock
 	if l == nil {
@@ -342,7 +341,7 @@ func (m *Desk) AskExtend() tea.Cmd {
 	})
 }
 
-// release gives back what was acquired here.
+// release releases a lock that was acquired here.
 func (m *Desk) release() lockAct {
 	return lockAct{
 		verb: "release", did: "released",
@@ -357,7 +356,7 @@ func (m *Desk) release() lockAct {
 	}
 }
 
-// giveBack releases a grant; one that is kept is extended no more.
+// giveBack releases a grant and stops extending it.
 func (m *Desk) giveBack(g Grant) func(context.Context) Outcome {
 	name, acts := m.St.Escape(g.Key, 60), m.Actions
 	return func(ctx context.Context) Outcome {
@@ -413,8 +412,8 @@ func (m *Desk) WhyNoQuit() string {
 
 func Quit() tea.Cmd { return tea.Quit }
 
-// AskQuit quits, after a question about the locks that are kept here, and about
-// nodes that nobody lets rejoin then.
+// AskQuit quits. It asks first if locks are kept here, or if no guard would remain to let
+// nodes rejoin.
 func (m *Desk) AskQuit() tea.Cmd {
 	if len(m.keptGrants()) == 0 {
 		return m.AskLeave("Quit ?", "quit", Quit)
@@ -464,8 +463,7 @@ func (m *Desk) AskQuit() tea.Cmd {
 	})
 }
 
-// AskLeave leaves the cluster, after a question about nodes that nobody lets rejoin
-// then.
+// AskLeave leaves the cluster. It asks first if no guard would remain to let nodes rejoin.
 func (m *Desk) AskLeave(title, verb string, leave func() tea.Cmd) tea.Cmd {
 	if m.leftWaiting() == nil {
 		return leave()
@@ -478,8 +476,8 @@ func (m *Desk) AskLeave(title, verb string, leave func() tea.Cmd) tea.Cmd {
 	}})
 }
 
-// leftWaiting says which nodes wait, where the guard in this console is the only one:
-// nobody lets them rejoin when it has ended. nil: none. A lab ends with its screen.
+// leftWaiting returns the nodes that stay fenced if the guard in this console, the only
+// one, ends; nil if none. A lab ends with its screen.
 func (m *Desk) leftWaiting() []string {
 	names := m.Guards.Waiting(m.Latest)
 	if len(names) == 0 || m.Lab != nil {

@@ -9,14 +9,14 @@ import (
 	"redlockctl/redlock"
 )
 
-// Running counts the actions on their way, so that the program does not end
-// between an action and the record of its outcome, and the locks that are kept.
+// Running counts the running actions, so that the program does not end before an outcome
+// is logged, and remembers the kept locks.
 type Running struct {
 	mu     sync.Mutex
 	closed bool
 	steps  sync.WaitGroup
 	kept   []Kept
-	parted []string // kept until they were released on quitting
+	parted []string // kept locks that were released at quitting
 }
 
 // Begin reports whether an action may start.
@@ -31,8 +31,7 @@ func (r *Running) Begin() bool {
 
 func (r *Running) End() { r.steps.Done() }
 
-// Close lets no further action begin and waits for those that run, at most for
-// limit.
+// Close allows no further actions and waits for the running ones, at most for limit.
 func (r *Running) Close(limit time.Duration) {
 	r.mu.Lock()
 	r.closed = true
@@ -45,22 +44,22 @@ func (r *Running) Close(limit time.Duration) {
 	}
 }
 
-// keep remembers a lock that is kept, until the program ends.
+// keep remembers a kept lock.
 func (r *Running) keep(k Kept) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept = append(slices.DeleteFunc(r.kept, ended), k)
 }
 
-// part remembers a lock that was released on quitting.
+// part remembers a lock that was released at quitting.
 func (r *Running) part(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.parted = append(r.parted, key)
 }
 
-// stop ends all extensions, and returns the locks that go on without them, and those that
-// were released on quitting.
+// stop stops all extensions. It returns the locks that are still held, and those that were
+// released at quitting.
 func (r *Running) stop() (left []Kept, released []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,14 +78,13 @@ func ended(k Kept) bool {
 type Grant struct {
 	Key, Token string
 	TTL        time.Duration
-	Until      time.Time // end of validity, as far as it is known
-	// Kept extends it; nil: nothing does. state is how it stood when somebody last
-	// looked.
+	Until      time.Time // known end of validity
+	// Kept extends it; nil if nothing does. state is the state at the last check.
 	Kept  Kept
 	state redlock.KeeperState
 }
 
-// Extended is the grant after an extension, which never makes it shorter.
+// Extended returns the grant after an extension, which never shortens it.
 func (g Grant) Extended(ttl time.Duration, until time.Time) Grant {
 	g.TTL = ttl
 	if until.After(g.Until) {

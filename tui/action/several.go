@@ -14,14 +14,13 @@ import (
 	"redlockctl/tui/page"
 )
 
-// hidden reports whether the filter keeps a marked lock from the list that the act is
-// begun from.
+// hidden reports whether the filter hides a marked lock.
 func (m *Desk) hidden(key string) bool {
 	x := m.Locks.Listing()
 	return !x.Filter.Empty() && x.Find(key) == nil
 }
 
-// hiddenMark says of a lock that it is marked and not in the list; "": it is, or is not marked.
+// hiddenMark returns a note for a marked lock that the filter hides; "" for other locks.
 func (m *Desk) hiddenMark(key string, marked []string) string {
 	if marked != nil && m.hidden(key) {
 		return " (hidden by the filter)"
@@ -34,13 +33,13 @@ type several struct {
 	*Desk
 	lockAct
 	all    []target
-	out    []string   // those that are left out, and why
-	bare   []string   // what libraries that unlock by a bare DEL do
-	unseen page.Marks // by the filter, when the dialog opens
+	out    []string   // skipped locks, and why
+	bare   []string   // warnings about libraries that unlock with a plain DEL
+	unseen page.Marks // hidden by the filter when the dialog opened
 }
 
-// askSeveral asks once before an act on several locks. Those that it cannot be
-// done to are left out.
+// askSeveral opens one dialog for an action on several locks. It skips locks that the
+// action does not apply to.
 func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 	s := several{Desk: m, lockAct: a, unseen: page.Marks{}}
 	for _, key := range keys {
@@ -88,7 +87,7 @@ func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 	})
 }
 
-// add takes in a marked lock, or says why it is left out.
+// add adds a marked lock, or says why it is skipped.
 func (s *several) add(key string, l *monitor.Lock) {
 	why := s.why(l)
 	if why == "" && s.way != nil && l.Tokens > 1 {

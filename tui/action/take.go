@@ -19,12 +19,12 @@ import (
 	"redlockctl/tui/page"
 )
 
-// target is a lock as it was shown when a dialog opened: what its act is about,
-// whatever the cursor does.
+// target is a lock as it was when the dialog opened: the target of the action, wherever
+// the cursor moves.
 type target struct {
 	keys   []string // all keys of the lock; the first names it
-	token  string   // of the holder
-	tokens []string // whose copies go, compared again on each node; nil: the holder's
+	token  string   // the holder's token
+	tokens []string // tokens to remove, compared again on each node; nil: the holder's
 }
 
 func targetOf(l *monitor.Lock) target {
@@ -38,14 +38,14 @@ func targetOf(l *monitor.Lock) target {
 	return t
 }
 
-// same reports whether l is still what the target was.
+// same reports whether l still has the token and the keys of the target.
 func (t target) same(l *monitor.Lock) bool {
 	now := targetOf(l)
 	return now.token == t.token && slices.Equal(now.keys, t.keys)
 }
 
-// planOf is what taking a lock away means, as it is seen in the latest picture:
-// of one token, or of all ("").
+// planOf returns the plan for removing one token of a lock, or all (""), by the latest
+// snapshot.
 func (m *Desk) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
 	var tokens []string
 	if token != "" {
@@ -54,12 +54,12 @@ func (m *Desk) planOf(way operator.Way, l *monitor.Lock, token string) (operator
 	return operator.PlanOf(way, m.Latest, l, m.St.Escape(l.Key.Raw(), 40), m.Now(), tokens...)
 }
 
-// lockAct is an act that ends the grant of a lock.
+// lockAct is an action that ends the grant of a lock.
 type lockAct struct {
 	verb, did string                       // "revoke", "revoked"
-	way       *operator.Way                // of taking it from its holder; nil: it is given back
-	effect    string                       // of each of several
-	reasoned  bool                         // it needs a reason, which the log keeps
+	way       *operator.Way                // force-release or revoke; nil: release
+	effect    string                       // for each of several locks
+	reasoned  bool                         // it needs a reason for the audit log
 	why       func(l *monitor.Lock) string // why not; safe to show
 	act       func(t target, reason string) func(context.Context) Outcome
 }
@@ -81,7 +81,7 @@ func (m *Desk) forceRelease() lockAct {
 	return m.taking(operator.ForceRelease, "force-released", releaseWords, deletedWords)
 }
 
-// revoke ends the holder's extensions, and lets nobody else in before its time.
+// revoke stops the holder's extensions; others wait until the TTL expires.
 func (m *Desk) revoke() lockAct {
 	return m.taking(operator.Revoke, "revoked", revokeWords, revokedWords)
 }
@@ -100,7 +100,7 @@ func (m *Desk) taking(way operator.Way, did string, words map[redlock.Status]str
 	}
 }
 
-// whose are the tokens whose copies go.
+// whose returns the tokens whose copies are removed.
 func (t target) whose() []string {
 	if t.tokens == nil {
 		return []string{t.token}
@@ -108,7 +108,7 @@ func (t target) whose() []string {
 	return t.tokens
 }
 
-// remove takes a lock from its holder, and tells what became of each of its keys.
+// remove force-releases or revokes a lock and reports the result for each of its keys.
 func (m *Desk) remove(r operator.Removal, words map[redlock.Status]string, done func([]redlock.NodeResult) string) func(context.Context) Outcome {
 	st, acts := m.St, m.Actions
 	return func(ctx context.Context) Outcome {
@@ -159,7 +159,7 @@ func doneWords(nodes []redlock.NodeResult, none, some string) string {
 	}
 }
 
-// whyNotTaken is why a lock is not taken from its holder.
+// whyNotTaken says why a lock cannot be force-released or revoked.
 func (m *Desk) whyNotTaken(way operator.Way, l *monitor.Lock) string {
 	token := ""
 	if l.Tokens <= 1 {
@@ -172,8 +172,8 @@ func (m *Desk) whyNotTaken(way operator.Way, l *monitor.Lock) string {
 	return m.St.Whole(strings.TrimPrefix(err.Error(), operator.ErrRefused.Error()+": "))
 }
 
-// whyNotAct is why an act cannot be done to the lock under the cursor, or to
-// those that are marked.
+// whyNotAct says why an action is not possible on the lock under the cursor, or on the
+// marked ones.
 func (m *Desk) whyNotAct(a lockAct) string {
 	if why := m.WhyNoAction(); why != "" {
 		return why
@@ -202,8 +202,8 @@ func (m *Desk) whyNotAct(a lockAct) string {
 	return "none of the " + view.Plural(len(keys), "lock") + " marked: " + cmp.Or(first, "gone")
 }
 
-// one is the only lock that is marked, or the one under the cursor, as it is
-// now; nil: it is gone.
+// one returns the present state of the only marked lock, or of the one under the cursor;
+// nil if it is gone.
 func (m *Desk) one(marked []string) *monitor.Lock {
 	if len(marked) > 0 {
 		return m.LatestLock(marked[0])
@@ -216,8 +216,8 @@ func (m *Desk) WhyNoRevoke() string { return m.whyNotAct(m.revoke()) }
 func (m *Desk) AskForce() tea.Cmd   { return m.askTake(m.forceRelease()) }
 func (m *Desk) AskRevoke() tea.Cmd  { return m.askTake(m.revoke()) }
 
-// askTake asks before a lock is taken from its holder; where several tokens have
-// copies, whose copies go.
+// askTake opens the dialog to force-release or revoke a lock. If several tokens have
+// copies, it asks which of them to remove.
 func (m *Desk) askTake(a lockAct) tea.Cmd {
 	keys := m.Marked()
 	if len(keys) > 1 {
@@ -230,8 +230,7 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 	fields := c.fields()
 	opened, _ := m.planOf(*a.way, l, "")
 	several := len(opened.Tokens) > 1
-	// Which token: the first choice is none, so that nobody confirms what was not
-	// chosen.
+	// The first choice is none, so that a token must be chosen explicitly.
 	which := &field{label: "Copies of", Choices: []string{"?", "all"}}
 	if several {
 		for i := range opened.Tokens {
@@ -305,7 +304,7 @@ func sameTokens(a, b []operator.TokenCopies) bool {
 	})
 }
 
-// heldBy is who holds the lock of a target; l is nil where it is gone.
+// heldBy says who holds the lock of a target; l is nil if the lock is gone.
 func (m *Desk) heldBy(t target, l *monitor.Lock) string {
 	held := m.St.Token(safetext.New(t.token), 40)
 	if l != nil && l.Nobody {
@@ -322,9 +321,9 @@ func (m *Desk) heldBy(t target, l *monitor.Lock) string {
 	return held
 }
 
-// takeFacts says who holds the lock, what taking it away does, and where its
-// copies are: what matters most first, since the rest may have to be scrolled.
-// opened is the plan for all tokens when the dialog opened.
+// takeFacts says who holds the lock, what the removal does, and where the copies are: the
+// most important facts first, because the rest may have to be scrolled.
+// opened returns the plan for all tokens when the dialog opened.
 func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
 	st := m.St
 	several := len(opened.Tokens) > 1
@@ -389,13 +388,13 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 	return out
 }
 
-// latest is what facts of the latest snapshot are made of.
+// latest returns the context for facts of the latest snapshot.
 func (m *Desk) latest() *view.Context {
 	return &view.Context{Glyphs: &m.St.Glyphs, Snap: m.Latest, Now: m.Now(), Guard: m.Guards}
 }
 
-// ownerFacts are what was answered and what is recorded of who holds the lock of a target, or
-// left it behind; several: more tokens than one have copies.
+// ownerFacts says who holds the lock of a target, or left it orphaned, by earlier answers
+// and the record; several: more than one token has copies.
 func (m *Desk) ownerFacts(t target, l *monitor.Lock, several bool) (out []string) {
 	ctx := m.latest()
 	if w := m.Answers[t.token]; w != nil && !several {
@@ -409,7 +408,7 @@ func (m *Desk) ownerFacts(t target, l *monitor.Lock, several bool) (out []string
 		}
 	}
 	if l != nil && view.LeftBehind(ctx, l) {
-		m.Lock.Watch(t.keys[0]) // so that the record is asked
+		m.Lock.Watch(t.keys[0]) // reads the record
 		for _, f := range m.Lock.Holders.Maker(ctx, l) {
 			out = append(out, m.St.Fact(f.Label, f.Text))
 		}
@@ -417,7 +416,7 @@ func (m *Desk) ownerFacts(t target, l *monitor.Lock, several bool) (out []string
 	return out
 }
 
-// madeBy is the library that made a lock, and what taking it away means there.
+// madeBy says which library made a lock, and what a removal means for it.
 func (m *Desk) madeBy(l *monitor.Lock, token string) string {
 	f := l.Form
 	made := m.St.Whole(f.Library)
@@ -430,14 +429,14 @@ func (m *Desk) madeBy(l *monitor.Lock, token string) string {
 	return made
 }
 
-// copyFacts says which nodes have copies of the lock and for how long, and what
-// is known of the others.
+// copyFacts says which nodes have copies of the lock and for how long, and what is known
+// about the other nodes.
 func (m *Desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 	st, now := m.St, m.Now()
 	var there, others []string
 	last := ""
 	other := func(node, says string) {
-		if says == last { // the same of several nodes
+		if says == last { // several nodes with the same text
 			one := &others[len(others)-1]
 			*one = strings.TrimSuffix(*one, says) + " " + node + says
 			return

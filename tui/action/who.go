@@ -10,19 +10,19 @@ import (
 	"redlockctl/tui/page"
 )
 
-// mostAnswers bounds the answers that are remembered.
+// mostAnswers bounds the remembered answers.
 const mostAnswers = 1000
 
-// Answered is what became of the question who holds a lock.
+// Answered is the answer to who holds a lock.
 type Answered struct {
-	by     Actions // of the cluster that was asked
+	by     Actions // of the cluster of the lock
 	name   string  // safe to show
 	answer *who.Answer
 	err    error
 }
 
-// WhyNoWho is why nobody can be asked who holds the lock under the cursor. Nothing is
-// changed, so that read-only is no reason.
+// WhyNoWho says why the holder of the lock under the cursor cannot be looked for. It
+// changes nothing, so it is possible in read-only mode.
 func (m *Desk) WhyNoWho() string {
 	switch on := m.On(); {
 	case m.Actions == nil:
@@ -37,8 +37,8 @@ func (m *Desk) WhyNoWho() string {
 	return ""
 }
 
-// AskWho watches the lock under the cursor in the background for who holds it: the only
-// time at which the console reads lists of connections.
+// AskWho looks for the holder of the lock under the cursor in the background. Only then
+// does the console read lists of connections.
 func (m *Desk) AskWho() tea.Cmd {
 	l, ctx, by := m.one(nil), m.Ctx, m.Actions
 	key, known := l.Key.Raw(), m.Answers[l.Holder.Raw()]
@@ -50,7 +50,7 @@ func (m *Desk) AskWho() tea.Cmd {
 	}
 }
 
-// Watching says which lock is watched for who holds it; empty: none.
+// Watching names the lock whose holder is being looked for; empty if none.
 func (m *Desk) Watching() string {
 	if m.watching == "" {
 		return ""
@@ -58,11 +58,11 @@ func (m *Desk) Watching() string {
 	return "watching " + m.watching + " for up to a minute: who holds it" + m.St.Ellipsis
 }
 
-// TakeAnswer remembers who holds a lock, for as long as its token does.
+// TakeAnswer remembers who holds a lock as long as the token is the same.
 func (m *Desk) TakeAnswer(a Answered) {
 	m.watching = ""
 	switch {
-	case a.by != m.Actions: // another cluster is on the screen by now
+	case a.by != m.Actions: // the screen shows another cluster now
 	case errors.Is(a.err, who.ErrTooMany):
 		m.Say(m.St.Bad, m.St.Whole(a.err.Error())+". On the command line: redlockctl who --force")
 	case a.err != nil:

@@ -11,14 +11,13 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// auditPage is what people and guards did, the newest first, and whether the log of it is
-// what was written.
+// auditPage shows the audit log, the newest first, and whether its chain is intact.
 type auditPage struct {
 	*Screen
 	table[audit.Entry, string]
 	choice[*audit.Entry]
-	log      *view.AuditLog // nil: it is being read
-	all      []audit.Entry  // of it, an act once
+	log      *view.AuditLog // nil: not read yet
+	all      []audit.Entry  // one per action
 	detailed bool
 }
 
@@ -30,7 +29,7 @@ func newAuditPage(s *Screen) *auditPage {
 	return m
 }
 
-// Take takes in the log.
+// Take shows a new read of the log.
 func (p *auditPage) Take(log *view.AuditLog) {
 	p.log, p.all = log, nil
 	if log != nil {
@@ -39,7 +38,7 @@ func (p *auditPage) Take(log *view.AuditLog) {
 	p.apply()
 }
 
-// apply lists what the filter chooses.
+// apply lists the rows that match the filter.
 func (p *auditPage) apply() {
 	var acts []audit.Entry
 	for i := range p.all {
@@ -50,7 +49,7 @@ func (p *auditPage) apply() {
 	p.set(acts)
 }
 
-// tick brings what depends on time alone up to now.
+// tick updates what depends only on time.
 func (p *auditPage) tick(now time.Time) {
 	if p.filter.Timed() {
 		p.at = now
@@ -104,7 +103,7 @@ func (p *auditPage) Lines(h int) []string {
 		dock = p.frame(Pane{Title: ctx.Whole(e.Act) + " " + ctx.Whole(e.Target)}, facts, n)
 	}
 	lines := p.lines(p.Screen, 1, h-p.chrome()-len(dock), p.cursor())
-	if p.W >= 76 || p.layout.Unusual() { // the verdict on the log has the room first
+	if p.W >= 76 || p.layout.Unusual() { // the verdict on the log is more important
 		title.Right = p.layout.told(st)
 	}
 	switch n := p.log.Older; {

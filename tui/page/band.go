@@ -8,18 +8,18 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// heldBy is who held the lock that is looked at, out of a record.
+// heldBy has the recorded holders of the shown lock.
 type heldBy struct {
 	key    string
-	asked  time.Time // for that key, on this machine's clock
-	from   time.Time // since when something is recorded
+	asked  time.Time // when they were last read, on this machine's clock
+	from   time.Time // beginning of the record
 	grants []view.GrantDoc
 }
 
-// bandEvery is how often the holders are asked for anew.
+// bandEvery is how often the holders are read again.
 const bandEvery = 10 * time.Second
 
-// due reports whether the holders of a lock are to be read now.
+// due reports whether the holders of a lock should be read now.
 func (h *heldBy) due(key string, now time.Time) bool {
 	if key == h.key && now.Sub(h.asked) < bandEvery {
 		return false
@@ -31,14 +31,14 @@ func (h *heldBy) due(key string, now time.Time) bool {
 	return true
 }
 
-// Take takes in the holders of a lock, and since when they are recorded.
+// Take shows the holders of a lock, and since when they are recorded.
 func (h *heldBy) Take(key string, grants []view.GrantDoc, from time.Time) {
 	if key == h.key {
 		h.grants, h.from = grants, from
 	}
 }
 
-// Maker is what is recorded of who left an orphaned lock behind.
+// Maker returns what is recorded about who left an orphaned lock.
 func (h *heldBy) Maker(ctx *view.Context, l *monitor.Lock) []view.Fact {
 	if h.key != l.Key.Raw() {
 		return nil
@@ -46,7 +46,7 @@ func (h *heldBy) Maker(ctx *view.Context, l *monitor.Lock) []view.Fact {
 	return view.MakerFacts(ctx, l, h.grants)
 }
 
-// lines is who held a lock lately, on one axis of time.
+// lines draws the recent holders of a lock on an axis of time.
 func (h *heldBy) lines(p *Screen, key string, w int) []string {
 	if h.key != key || len(h.grants) == 0 {
 		return nil

@@ -2,7 +2,7 @@ package page
 
 import "redlockctl/internal/view"
 
-// clustersPage is all configured clusters, a row for each, by its name.
+// clustersPage lists all configured clusters by name.
 type clustersPage struct {
 	*Screen
 	table[*view.ClusterRow, string]
@@ -14,13 +14,13 @@ func newClustersPage(s *Screen) *clustersPage {
 	return m
 }
 
-// Take takes in what is known of the clusters.
+// Take shows the state of the clusters.
 func (p *clustersPage) Take(all []view.ClusterRow) { p.set(view.Rows(all)) }
 
-// Empty reports whether nothing is known of them yet.
+// Empty reports whether nothing is known about the clusters yet.
 func (p *clustersPage) Empty() bool { return len(p.given) == 0 }
 
-// Begin puts the cursor on a cluster, where it has not been moved.
+// Begin puts the cursor on a cluster, unless it was moved.
 func (p *clustersPage) Begin(name string) {
 	if p.under == "" {
 		p.under = name

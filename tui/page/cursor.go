@@ -4,20 +4,20 @@ package page
 type cursorState uint8
 
 const (
-	cursorAway cursorState = iota // the other table has it
+	cursorAway cursorState = iota // another table has the focus
 	cursorHere
-	cursorKept // a dialog is about what it points at
+	cursorKept // a dialog is about this row
 )
 
-// lineSpan is n lines of a page from a line on, w cells wide from a cell on.
+// lineSpan is a rectangle of a page, in lines and cells.
 type lineSpan struct{ from, n, left, w int }
 
 func (s lineSpan) at(x, y int) (int, bool) {
 	return y - s.from, y >= s.from && y < s.from+s.n && x >= s.left && x < s.left+s.w
 }
 
-// scrollTo is the first of n rows in sight when h fit: that of before, if the
-// cursor at pos is in sight then.
+// scrollTo returns the first visible one of n rows if h fit; it keeps the old one while the
+// cursor at pos stays visible.
 func scrollTo(top, pos, n, h int) int {
 	top = min(top, pos)
 	top = max(top, pos-h+1)

@@ -9,8 +9,8 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// eventsPage is the events, newest first, and the one under the cursor in full
-// where it was asked for.
+// eventsPage lists the events, newest first, and on request shows the one under the cursor
+// in full.
 type eventsPage struct {
 	*Screen
 	events    *eventTable
@@ -62,7 +62,7 @@ func (p *eventsPage) Lines(h int) []string {
 	return append(p.list(h-dock), p.frame(Pane{Title: title}, d, dock)...)
 }
 
-// list is the events in h lines.
+// list draws the events in h lines.
 func (p *eventsPage) list(h int) []string {
 	st, t := p.St, p.events.List()
 	lines := t.lines(p.Screen, 1, h-p.chrome(), p.cursor())

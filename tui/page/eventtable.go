@@ -8,19 +8,19 @@ import (
 	"redlockctl/monitor"
 )
 
-// MostEvents bounds the events that are kept since the start: those of weight,
-// and as many everyday ones.
+// MostEvents bounds the kept events: this many important ones, and as many routine ones.
 const MostEvents = 2000
 
-// eventTable is the events since the console began. Its cursor floats: on the newest it follows.
+// eventTable has the events since the console started. A cursor on the newest event follows
+// it.
 type eventTable struct {
 	All    []monitor.Event // oldest first
-	weighs int             // how many of them are more than everyday
-	Seq    uint64          // of the latest
-	until  uint64          // the latest that is shown, while frozen; 0: all are
+	weighs int             // number of important events
+	Seq    uint64          // of the latest event
+	until  uint64          // the latest shown event while frozen; 0: all
 	choice[*monitor.Event]
-	table table[*monitor.Event, uint64] // of those that the filter chooses, newest first
-	stale bool                          // it is to be made anew
+	table table[*monitor.Event, uint64] // events that match the filter, newest first
+	stale bool                          // table must be rebuilt
 }
 
 func newEventTable() eventTable {
@@ -34,7 +34,7 @@ func (t *eventTable) clear() {
 	t.All, t.weighs, t.Seq, t.until, t.stale = nil, 0, 0, 0, true
 }
 
-// Add takes in those events of a picture that are new.
+// Add adds the new events of a snapshot.
 func (t *eventTable) Add(events []monitor.Event) {
 	for i := range events {
 		if events[i].Seq <= t.Seq {
@@ -52,7 +52,7 @@ func (t *eventTable) Add(events []monitor.Event) {
 	}
 }
 
-// trim forgets the oldest: the everyday ones never push out what matters.
+// trim drops the oldest events; routine ones never displace important ones.
 func (t *eventTable) trim() {
 	dropWeighty, dropChurn := max(0, t.weighs-MostEvents), max(0, len(t.All)-t.weighs-MostEvents)
 	t.All = slices.DeleteFunc(t.All, func(e monitor.Event) bool {
@@ -73,23 +73,23 @@ func (t *eventTable) trim() {
 	t.stale = true
 }
 
-// setFilter chooses events by what is typed.
+// setFilter applies the typed filter.
 func (t *eventTable) setFilter(now time.Time) {
 	t.choice.apply(now)
 	t.stale = true
 }
 
-// tick brings what depends on time alone up to now.
+// tick updates what depends only on time.
 func (t *eventTable) tick(now time.Time) {
 	if t.filter.Timed() {
 		t.at, t.stale = now, true
 	}
 }
 
-// show shows the events up to one; 0: all.
+// show shows the events up to a number; 0: all.
 func (t *eventTable) show(until uint64) { t.until, t.stale = until, true }
 
-// List is what is chosen, as it is listed now.
+// List returns the listed events.
 func (t *eventTable) List() *table[*monitor.Event, uint64] {
 	if t.stale {
 		t.stale = false
@@ -112,7 +112,7 @@ func (t *eventTable) Selected() *monitor.Event {
 // Follows reports whether the cursor stays on the newest event.
 func (t *eventTable) Follows() bool { return t.WhyNoFollow() == "" && t.table.under == 0 }
 
-// WhyNoFollow is why the newest event cannot be followed.
+// WhyNoFollow says why the cursor cannot follow the newest event.
 func (t *eventTable) WhyNoFollow() string {
 	if t.table.layout.Order != t.table.layout.usual {
 		return "the newest is not the first: :sort " + Unsorted
@@ -120,7 +120,7 @@ func (t *eventTable) WhyNoFollow() string {
 	return ""
 }
 
-// Follow has the cursor stay on the newest event, or on the one that it is on.
+// Follow makes the cursor follow the newest event, or stay where it is.
 func (t *eventTable) Follow(on bool) {
 	if list := t.List(); on {
 		list.letGo()

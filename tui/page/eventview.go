@@ -13,8 +13,8 @@ import (
 // eventView draws the latest events, newest first.
 type eventView struct{ st *styles.Styles }
 
-// latest are h of them. Everyday churn fills only the lines that nothing of
-// weight needs: a hundred acquisitions a second must not wash a restart away.
+// latest returns h events. Routine events get only the lines that important ones leave: a
+// hundred acquisitions a second must not push out a restart.
 func (v *eventView) latest(events []monitor.Event, h int) []*monitor.Event {
 	var picked []int
 	for i := len(events) - 1; i >= 0 && len(picked) < h; i-- {
@@ -35,14 +35,14 @@ func (v *eventView) latest(events []monitor.Event, h int) []*monitor.Event {
 	return out
 }
 
-// row draws one event; named says what it is about where its sentence does not.
+// row draws one event. With named it names the lock or node if the sentence does not.
 func (v *eventView) row(e *monitor.Event, w int, named bool) string {
 	at := " " + view.Clock(e.At) + " "
 	cell := view.EventText(&v.st.Glyphs, e, named)
 	return v.st.Dim.Of(at) + v.st.Paint(cell.Tone).Of(v.st.Cut(cell.Sign+" "+cell.Text, w-view.Width(at)-1))
 }
 
-// full is one event in full, under a title; all are the events that it is one of.
+// full draws one event in full under a title; all are the known events.
 func (v *eventView) full(e *monitor.Event, all []monitor.Event, w int) (title string, lines []string) {
 	st := v.st
 	title = e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.Whole(e.Kind)
@@ -65,11 +65,11 @@ func (v *eventView) full(e *monitor.Event, all []monitor.Event, w int) (title st
 	return title, lines
 }
 
-// partsTime is how far from a cause its parts are looked for.
+// partsTime is how far the parts of an event may be from it.
 const partsTime = 15 * time.Second
 
-// more is what else there is to an event: the locks that a restart cost a copy, and
-// what else was told of its node.
+// more returns details of an event: the locks that lost a copy in a restart, and other
+// events of its node.
 func (v *eventView) more(e *monitor.Event, all []monitor.Event, w int) (lines []string) {
 	if e.Cost == nil {
 		return nil
@@ -85,7 +85,7 @@ func (v *eventView) more(e *monitor.Event, all []monitor.Event, w int) (lines []
 	return lines
 }
 
-// lostLocks names the locks that a restart cost a copy; empty: none did.
+// lostLocks names the locks that lost a copy in a restart; empty if none did.
 func lostLocks(e *monitor.Event, st *styles.Styles) string {
 	if e.Cost == nil || len(e.Cost.Locks) == 0 {
 		return ""
@@ -101,7 +101,7 @@ func lostLocks(e *monitor.Event, st *styles.Styles) string {
 	return text
 }
 
-// lastEvents are the last n events that are wanted, oldest first.
+// lastEvents returns the last n matching events, oldest first.
 func lastEvents(events []monitor.Event, n int, want func(*monitor.Event) bool) []*monitor.Event {
 	var out []*monitor.Event
 	for i := len(events) - 1; i >= 0 && len(out) < n; i-- {

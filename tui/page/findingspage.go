@@ -6,14 +6,13 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// newFindings is the findings, each by what it is and where.
+// newFindings returns the table of findings.
 func newFindings() table[*monitor.Finding, string] {
 	return newTable(Layout{Of: "findings", always: "finding", tells: "severity", usual: "severity"}, view.FindingColumns(),
 		func(f *monitor.Finding) string { return f.ID + "\x00" + f.Node })
 }
 
-// findingsPage is which assumptions of Redlock do not hold here, and what that
-// means; the one under the cursor in full.
+// findingsPage lists the findings, with the one under the cursor in full.
 type findingsPage struct {
 	*Screen
 	*table[*monitor.Finding, string]
@@ -62,7 +61,7 @@ func (m *findingsPage) Lines(h int) []string {
 	return append(m.frame(title, lines, h-dock), m.frame(Pane{Title: name}, facts, dock)...)
 }
 
-// finding is one finding in full, under a title.
+// finding draws one finding in full under a title.
 func (m *findingsPage) finding(f *monitor.Finding) (title string, lines []string) {
 	if f == nil {
 		return "", nil

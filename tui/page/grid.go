@@ -16,7 +16,7 @@ type grid[T any] struct {
 	width   int   // of a row
 }
 
-// newGrid fits columns into rows of w cells.
+// newGrid returns a grid with columns that fit into w cells.
 func newGrid[T any](st *styles.Styles, columns []view.Column[T], w int) grid[T] {
 	return grid[T]{st, columns, view.Fit(columns, w-styles.Lead-1), w}
 }
@@ -26,12 +26,12 @@ func onScreen[T any](l *Layout, all []view.Column[T]) []view.Column[T] {
 	return view.OnScreen(all, append([]string{l.always}, l.Chosen...), l.asked())
 }
 
-// fitted are the chosen columns, and those of them that found no room are remembered.
+// fitted returns the chosen columns and remembers those without room.
 func fitted[T any](l *Layout, st *styles.Styles, columns []view.Column[T], w int) grid[T] {
 	g := newGrid(st, columns, w)
 	l.dropped = nil
 	if l.asked() {
-		told := l.Words(false) // those that anybody would miss there are not named
+		told := l.Words(false) // default columns without room are not reported
 		for i := range columns {
 			if word := columns[i].Word(); g.widths[i] == 0 && !slices.Contains(append(told, l.dropped...), word) {
 				l.dropped = append(l.dropped, word)
@@ -41,9 +41,8 @@ func fitted[T any](l *Layout, st *styles.Styles, columns []view.Column[T], w int
 	return g
 }
 
-// measure makes columns as wide as their names and as what stands in them, which is
-// for tables of few rows; those that can grow are no wider than that either, but for
-// the one that takes what is left.
+// measure fits the widths of columns to their names and cells, for tables with few rows.
+// Columns that can grow get no wider than that, except the one that takes the rest.
 func measure[T any](ctx *view.Context, columns []view.Column[T], rows []T) []view.Column[T] {
 	for i := range columns {
 		c := &columns[i]
@@ -56,7 +55,7 @@ func measure[T any](ctx *view.Context, columns []view.Column[T], rows []T) []vie
 			most = 44
 		}
 		if c.Right {
-			most = 20 // no number loses a digit
+			most = 20 // wide enough for any number
 		}
 		least := max(c.Width, 16)
 		for _, r := range rows {
@@ -68,7 +67,7 @@ func measure[T any](ctx *view.Context, columns []view.Column[T], rows []T) []vie
 		if !last {
 			c.Most = 0
 		}
-		if c.Good > 0 && c.Width > c.Good { // the rest only when every other column of weight has its room
+		if c.Good > 0 && c.Width > c.Good { // more only if all important columns have room
 			c.Width, c.Good, c.Most = c.Good, c.Width, max(c.Most, c.Width)
 		}
 	}
@@ -83,7 +82,7 @@ func cellWidth(c view.Cell) int {
 	return w
 }
 
-// each calls f with the columns that are shown, and the blanks before them.
+// each calls f with the shown columns and the spaces before them.
 func (g *grid[T]) each(f func(c *view.Column[T], w, gap int)) {
 	first := true
 	for i := range g.columns {
@@ -98,13 +97,13 @@ func (g *grid[T]) each(f func(c *view.Column[T], w, gap int)) {
 	}
 }
 
-// shows reports whether the column of this word has room.
+// shows reports whether the column with this word has room.
 func (g *grid[T]) shows(word string) bool {
 	i := slices.IndexFunc(g.columns, func(c view.Column[T]) bool { return c.Word() == word })
 	return i >= 0 && g.widths[i] > 0
 }
 
-// header is the names of the columns.
+// header draws the names of the columns.
 func (g *grid[T]) header(focused bool) string {
 	var b strings.Builder
 	b.WriteString(styles.Blanks(styles.Lead))
@@ -124,15 +123,15 @@ func (g *grid[T]) header(focused bool) string {
 	return g.st.Label.Of(line)
 }
 
-// rowLook is how a row is drawn besides what it says.
+// rowLook is the style of a row.
 type rowLook struct {
 	under  bool // the cursor is on it
-	block  bool // and is a block
+	block  bool // draw the cursor as a block
 	marked bool
-	gone   bool // it was there when the rows began to stand still
+	gone   bool // it disappeared while the rows were frozen
 }
 
-// row draws one row. That of the cursor is one block: signs and words say the rest.
+// row draws one row. The row under the cursor is one block, without other colours.
 func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
 	st := g.st
 	plain := look.under && look.block

@@ -9,14 +9,14 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// timelineMost and timelineLeast bound the time that the guard's page shows.
+// timelineMost and timelineLeast bound the span on the guard's page.
 const (
 	timelineMost  = 30 * time.Minute
 	timelineLeast = 2 * time.Minute
 )
 
-// guardPage is what became of the nodes over time, what keeps them out now, and
-// the events of fences and rejoins.
+// guardPage shows the states of the nodes over time, what keeps them fenced now, and the
+// events of fences and rejoins.
 type guardPage struct {
 	*nodePanel
 	events    *eventTable
@@ -54,17 +54,17 @@ func (g *guardPage) Lines(h int) []string {
 	return g.frame(title, lines, whole)
 }
 
-// states are the names of the columns, the nodes and what a guard makes of each, in at most h lines; the first
-// is line top of the page.
+// states draws the nodes and what a guard knows about each, with the names of the columns,
+// in at most h lines from line top of the page on.
 func (g *guardPage) states(top, h int) []string {
 	return g.draw(g.Screen, top, h, g.cursor(), guardColumns())
 }
 
-// told are the latest events of restarts and fences, at most that many.
+// told returns the latest events of restarts and fences, at most that many.
 func (g *guardPage) told(most int) (lines []string) {
 	for i := len(g.events.All) - 1; i >= 0 && len(lines) < most; i-- {
 		e := &g.events.All[i]
-		// What is told of a node is of its restarts and fences, but for its clock.
+		// Events of a node are about restarts and fences, except clock events.
 		if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && e.Key.Empty() && (g.events.until == 0 || e.Seq <= g.events.until) {
 			lines = append(lines, g.eventView.row(e, g.In(), true))
 		}
@@ -72,7 +72,7 @@ func (g *guardPage) told(most int) (lines []string) {
 	return lines
 }
 
-// state is who guards, and when locking is possible again.
+// state says which guards run, and when locking is possible again.
 func (g *guardPage) state() (title Pane, lines []string) {
 	st, now := g.St, g.Now
 	others := g.drawn.Elsewhere()
@@ -109,7 +109,7 @@ func (g *guardPage) state() (title Pane, lines []string) {
 	return title, lines
 }
 
-// timelines is what became of each node over time.
+// timelines draws the states of each node over time.
 func (g *guardPage) timelines() []string {
 	st, now := g.St, g.Now
 	name := 4
@@ -138,7 +138,7 @@ func (g *guardPage) timelines() []string {
 	return append(lines, styles.Blanks(lead)+st.Dim.Of(st.Cut(st.Open+" serves  "+st.Closed+" fenced or cordoned  "+st.Gone+" down  R restarted  ? otherwise", w)), "")
 }
 
-// guardColumns are the columns of this page: what a guard makes of a node, in full.
+// guardColumns are the columns of this page.
 func guardColumns() []view.Column[*monitor.Node] {
 	columns, _ := view.Choose(view.NodeColumns(), []string{"node", "state", "guard"})
 	guard := columns[2].Cell

@@ -8,8 +8,8 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Header is the first line of the screen: which cluster, and on the right what it is;
-// where no line below says the verdict, that instead.
+// Header is the first line of the screen: the cluster, and on the right facts about it, or
+// the verdict if no line below shows it.
 func (s *Screen) Header(on Kind) string {
 	st, ctx, w := s.St, s.context(), s.W
 	c := &s.Shown.Cluster
@@ -41,8 +41,7 @@ func (s *Screen) Header(on Kind) string {
 	return left + first.Line(&st.Glyphs, max(4, w-view.Width(left)-1))
 }
 
-// verdict is the state of the cluster in words, the worst first: a line for each
-// headline.
+// verdict draws the headlines, a line for each, the worst first.
 func (s *Screen) verdict(heads []view.Headline) (lines []string) {
 	st := s.St
 	word := 0
@@ -66,5 +65,5 @@ func (s *Screen) verdict(heads []view.Headline) (lines []string) {
 	return lines
 }
 
-// spelt reports whether a screen of h lines has some for the verdict in words.
+// spelt reports whether a screen of h lines has room for the verdict in words.
 func spelt(h int) bool { return h >= 24 }

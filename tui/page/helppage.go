@@ -1,6 +1,6 @@
 package page
 
-// textPage is a text that is read.
+// textPage is a page with text.
 type textPage struct {
 	*Screen
 	text func(w int) []string

@@ -14,20 +14,20 @@ import (
 	"redlockctl/monitor"
 )
 
-// lockIndex is the locks that are listed, in their order: a counted B-tree, so
-// that a place and a rank are found, and a lock is moved, without a look at the
-// others. A lock's rank is a function of the lock alone, and locks are
-// immutable; so where a lock stands is known from the set that it came from.
+// lockIndex has the listed locks in their order, as a counted B-tree: finding the place of
+// a lock, or the lock at a place, and moving a lock take logarithmic time. The order
+// depends only on the lock, and locks are immutable, so the old version of a lock gives its
+// old place.
 type lockIndex struct {
 	order  func(a, b *monitor.Lock) int
-	Filter monitor.Filter // at the moment when it was built
+	Filter monitor.Filter // when it was built
 	nodes  []monitor.Node
-	set    monitor.Locks // what tree was made of
+	set    monitor.Locks // the locks from which tree was made
 	tree   *btree.BTreeG[*monitor.Lock]
 }
 
-// NewLockIndex sorts all locks that the filter chooses. It touches nothing else, and may take
-// long: when ctx ends it gives up and returns nil.
+// NewLockIndex sorts all locks that match the filter. It may take long; it can run in any
+// goroutine, and returns nil when ctx ends.
 func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, o Order, f monitor.Filter) *lockIndex {
 	compare, key := orderOf(o, nodes)
 	x := &lockIndex{Filter: f, nodes: nodes, set: set, order: func(a, b *monitor.Lock) int {
@@ -68,14 +68,14 @@ func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, 
 	return x
 }
 
-// keyedLock is a lock that is being sorted, and the number to sort it by, if one says the order.
+// keyedLock is a lock to sort, with its sort key if the order has a numeric one.
 type keyedLock struct {
 	key  int64
 	lock *monitor.Lock
 }
 
-// choose is the index of those of its locks that the filter chooses: they stand sorted in it. It only
-// reads x, and gives up as [NewLockIndex] does.
+// choose returns an index of the locks in x that match a filter. They are already sorted. It
+// only reads x, and gives up like [NewLockIndex].
 func (x *lockIndex) choose(ctx context.Context, f monitor.Filter) *lockIndex {
 	work, c := portions{ctx: ctx}, *x
 	c.Filter = f
@@ -86,7 +86,7 @@ func (x *lockIndex) choose(ctx context.Context, f monitor.Filter) *lockIndex {
 	return &c
 }
 
-// load makes the tree of locks that come sorted.
+// load makes the tree from sorted locks.
 func (x *lockIndex) load(sorted iter.Seq[*monitor.Lock]) {
 	order := x.order
 	x.tree = btree.NewBTreeGOptions(func(a, b *monitor.Lock) bool { return order(a, b) < 0 }, btree.Options{NoLocks: true})
@@ -95,8 +95,8 @@ func (x *lockIndex) load(sorted iter.Seq[*monitor.Lock]) {
 	}
 }
 
-// orderOf compares locks by an order, by a key of each if there is one. Those that are equal stand
-// in the order of their names.
+// orderOf returns how an order compares locks, and the numeric key if there is one. Equal
+// locks are ordered by name.
 func orderOf(o Order, nodes []monitor.Node) (compare func(a, b *monitor.Lock) int, key func(*monitor.Lock) int64) {
 	columns := view.LockColumns(nodes)
 	compare, key, err := view.Sort(columns, string(o))
@@ -106,13 +106,13 @@ func orderOf(o Order, nodes []monitor.Node) (compare func(a, b *monitor.Lock) in
 	return compare, key
 }
 
-// portions is work on very many locks that is done in portions: between two of them it is looked
-// whether the work is still wanted, and others have their turn, as the goroutine that draws what a
-// key does. For that it sleeps: while a processor always has work, nobody looks after the timers and
-// the input that wait for another one, which collects garbage for many milliseconds.
+// portions splits work on very many locks. Between two portions it checks whether the work
+// is still wanted, and sleeps so that others can run, such as the goroutine that draws the
+// response to a key. Yielding is not enough: while all processors are busy, timers and input
+// can wait for many milliseconds during a garbage collection.
 type portions struct {
 	ctx    context.Context
-	done   int // locks
+	done   int // locks processed
 	rested time.Time
 }
 
@@ -122,7 +122,7 @@ const (
 	rest      = 100 * time.Microsecond
 )
 
-// goOn counts a lock. It reports whether the work is still wanted.
+// goOn counts a lock and reports whether the work is still wanted.
 func (p *portions) goOn() bool {
 	if p.done++; p.done%portion != 0 {
 		return true
@@ -137,7 +137,7 @@ func (p *portions) goOn() bool {
 	return p.ctx.Err() == nil
 }
 
-// all are these locks, while the work is wanted.
+// all iterates over these locks while the work is wanted.
 func (p *portions) all(locks iter.Seq[*monitor.Lock]) iter.Seq[*monitor.Lock] {
 	return func(yield func(*monitor.Lock) bool) {
 		for l := range locks {
@@ -148,7 +148,7 @@ func (p *portions) all(locks iter.Seq[*monitor.Lock]) iter.Seq[*monitor.Lock] {
 	}
 }
 
-// chosen are those of these locks that the filter chooses, while the work is wanted.
+// chosen iterates over the locks that match the filter, while the work is wanted.
 func (p *portions) chosen(locks iter.Seq[*monitor.Lock], f monitor.Filter, nodes []monitor.Node) iter.Seq[*monitor.Lock] {
 	return func(yield func(*monitor.Lock) bool) {
 		for l := range p.all(locks) {
@@ -159,8 +159,7 @@ func (p *portions) chosen(locks iter.Seq[*monitor.Lock], f monitor.Filter, nodes
 	}
 }
 
-// sort sorts rows, and leaves those that are equal in their order: portions of them, and then two
-// neighbours at a time into one. It reports whether it got to the end.
+// sort is a stable merge sort in portions. It reports whether it finished.
 func (p *portions) sort(rows []keyedLock, compare func(a, b keyedLock) int) bool {
 	for some := range slices.Chunk(rows, portion) {
 		slices.SortStableFunc(some, compare)
@@ -173,7 +172,7 @@ func (p *portions) sort(rows []keyedLock, compare func(a, b keyedLock) int) bool
 		for from := 0; from+n < len(rows); from += 2 * n {
 			both := rows[from:min(from+2*n, len(rows))]
 			if compare(both[n-1], both[n]) <= 0 {
-				continue // as where they come in the order that is wanted
+				continue // already in order
 			}
 			spare = append(spare[:0], both[:n]...)
 			if !p.merge(both, spare, both[n:], compare) {
@@ -184,8 +183,8 @@ func (p *portions) sort(rows []keyedLock, compare func(a, b keyedLock) int) bool
 	return true
 }
 
-// merge puts the rows of a and b, which are sorted, into both in their order; b is the end of
-// both. It reports whether it got to the end.
+// merge merges the sorted rows a and b into both, of which b is the end. It reports whether
+// it finished.
 func (p *portions) merge(both, a, b []keyedLock, compare func(a, b keyedLock) int) bool {
 	for i := 0; len(a) > 0; i++ {
 		if !p.goOn() {
@@ -200,8 +199,7 @@ func (p *portions) merge(both, a, b []keyedLock, compare func(a, b keyedLock) in
 	return true
 }
 
-// update brings the index to another set, which differs from its own in these
-// keys at most.
+// update changes the index to another set that differs at most in these keys.
 func (x *lockIndex) update(set monitor.Locks, keys []string) {
 	for _, k := range keys {
 		old, now := x.set.Get(k), set.Get(k)
@@ -218,7 +216,7 @@ func (x *lockIndex) update(set monitor.Locks, keys []string) {
 	x.set = set
 }
 
-// copy is the index as it is now; what becomes of x does not change it.
+// copy returns an independent copy of the index.
 func (x *lockIndex) copy() *lockIndex {
 	c := *x
 	c.tree = x.tree.Copy()
@@ -227,7 +225,7 @@ func (x *lockIndex) copy() *lockIndex {
 
 func (x *lockIndex) len() int { return x.tree.Len() }
 
-// At is the lock at a place, or nil.
+// At returns the lock at a place, or nil.
 func (x *lockIndex) At(i int) *monitor.Lock {
 	if i < 0 || i >= x.tree.Len() {
 		return nil
@@ -236,7 +234,7 @@ func (x *lockIndex) At(i int) *monitor.Lock {
 	return l
 }
 
-// Find is the lock with this key, if it is listed.
+// Find returns the lock with this key, if it is listed.
 func (x *lockIndex) Find(key string) *monitor.Lock {
 	l := x.set.Get(key)
 	if l == nil {
@@ -246,7 +244,7 @@ func (x *lockIndex) Find(key string) *monitor.Lock {
 	return listed
 }
 
-// place is how many locks are listed before l.
+// place returns how many locks are listed before l.
 func (x *lockIndex) place(l *monitor.Lock) int {
 	low, high := 0, x.tree.Len()
 	for low < high {

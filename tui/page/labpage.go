@@ -1,6 +1,6 @@
 package page
 
-// labPage is the demo's masters, and what can be done to them.
+// labPage shows the demo's masters and the actions on them.
 type labPage struct {
 	*nodePanel
 	text func(w int) []string

@@ -5,13 +5,12 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// latestEvents are the events at the foot of the overview, and which one is under the
-// cursor.
+// latestEvents has the events at the foot of the overview, and the cursor in them.
 type latestEvents struct {
 	*Screen
 	eventView eventView
-	seq       uint64 // of the one under the cursor; 0: the newest
-	rows      int    // how many there were when they were drawn
+	seq       uint64 // of the event under the cursor; 0: the newest
+	rows      int    // number of rows drawn last
 	span      lineSpan
 }
 
@@ -19,7 +18,7 @@ func (l *latestEvents) picked() []*monitor.Event {
 	return l.eventView.latest(l.Shown.Events, max(1, l.rows))
 }
 
-// pos is the place of the cursor: the first that is no newer than what it was on.
+// pos returns the place of the cursor: the first event that is not newer than its own.
 func (l *latestEvents) pos(all []*monitor.Event) int {
 	for i, e := range all {
 		if l.seq == 0 || e.Seq <= l.seq {
@@ -37,7 +36,7 @@ func (l *latestEvents) Move(d int) {
 	l.goTo(all, max(0, l.pos(all))+d)
 }
 
-// goTo puts the cursor on a place; on the first it stays on the newest.
+// goTo puts the cursor on a place; on the first one it follows the newest event.
 func (l *latestEvents) goTo(all []*monitor.Event, i int) {
 	if l.seq = 0; i > 0 && len(all) > 0 {
 		l.seq = all[min(i, len(all)-1)].Seq
@@ -63,7 +62,7 @@ func (l *latestEvents) Click(x, y int) (again bool) {
 	return again
 }
 
-// lines draws n of them in w cells; the first is line top of the page.
+// lines draws n events in w cells from line top of the page on.
 func (l *latestEvents) lines(n, top, w int, focused bool) (out []string) {
 	l.rows = n
 	all := l.picked()

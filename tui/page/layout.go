@@ -9,24 +9,24 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Order is what rows are sorted by: a column by its word, with [desc] behind it the other way round;
-// empty: they stand as they come.
+// Order is the word of the column by which rows are sorted, followed by [desc] for the
+// other direction; empty: unsorted.
 type Order string
 
 // Orders of the locks.
 const (
-	OrderNeeds Order = "state" // what needs a person first
+	OrderNeeds Order = "state" // most urgent first
 	OrderName  Order = "name"
 	OrderEnds  Order = "ends"
 )
 
-// desc ends the word of an order that begins with what comes last otherwise.
+// desc is the suffix of a reversed order.
 const desc = ":desc"
 
-// Column is the column by which an order sorts, either way.
+// Column returns the column of an order.
 func (o Order) Column() Order { return Order(strings.TrimSuffix(string(o), desc)) }
 
-// Reversed is the order the other way round.
+// Reversed returns the order in the other direction.
 func (o Order) Reversed() Order {
 	if o.Column() != o {
 		return o.Column()
@@ -34,38 +34,38 @@ func (o Order) Reversed() Order {
 	return o + desc
 }
 
-// Listed is a page of rows whose columns and order a person chooses.
+// Listed is a page whose columns and order can be chosen.
 type Listed interface {
-	Layout() *Layout // of the rows that the cursor is in; nil: they stand as they are
+	Layout() *Layout // of the table with the cursor; nil if it cannot be changed
 }
 
-// Table is what a person chose of how the rows of a resource are listed. A filter is never kept: it would hide rows
-// from somebody who does not know of it.
+// Table is the user's choice of columns and order for a resource. A filter is never
+// remembered: it would hide rows from somebody who does not know about it.
 type Table struct {
 	Columns []string `json:"columns,omitempty"` // empty: the default ones
 	Wide    bool     `json:"wide,omitempty"`
 	Sort    string   `json:"sort,omitempty"`
 }
 
-// Layout is how the rows of a resource are listed: which columns of it, in which order.
+// Layout has the columns and the order of the rows of a resource.
 type Layout struct {
-	Of      string   // what the rows are, in the plural: "locks"
+	Of      string   // the resource in the plural: "locks"
 	Order   Order    //
 	Chosen  []string // columns
 	Kept    Table
-	usual   Order              // the one that nobody has to choose
-	always  string             // the column that is always there
-	tells   string             // the column that tells what needs a person
+	usual   Order              // the default
+	always  string             // the column that is always shown
+	tells   string             // the column that shows urgency
 	heads   func() []view.Head // of all columns
-	changed func()             // the rows are to be listed anew; nil: they are drawn anew anyway
-	dropped []string           // columns that somebody chose and that found no room
+	changed func()             // lists the rows again; nil if not needed
+	dropped []string           // chosen columns without room
 }
 
-// Unsorted takes an order back, and a choice of columns.
+// Unsorted resets the order and the columns to the defaults.
 const Unsorted = "default"
 
-// Words are the columns that may be chosen, without the one that is always there; all of them, or
-// the default ones.
+// Words returns the columns that may be chosen, without the one that is always shown: all,
+// or the default ones.
 func (l *Layout) Words(all bool) (words []string) {
 	for _, h := range l.heads() {
 		if h.Word != l.always && (all || !h.Folded) && !slices.Contains(words, h.Word) {
@@ -84,7 +84,7 @@ func (l *Layout) sortWords() (words []string) {
 	return words
 }
 
-// SortOffers are the orders that a word may become; behind the whole of one, the other way round.
+// SortOffers returns the completions of an order; a complete one is offered reversed.
 func (l *Layout) SortOffers(word string) []string {
 	words := l.sortWords()
 	if slices.Contains(words, strings.ToLower(strings.TrimSuffix(word, ":"))) || strings.Contains(word, ":") {
@@ -95,7 +95,7 @@ func (l *Layout) SortOffers(word string) []string {
 	return append(words, Unsorted)
 }
 
-// ColumnOffers are the words that a choice of columns is made of.
+// ColumnOffers returns the words for choosing columns.
 func (l *Layout) ColumnOffers() []string {
 	all := l.Words(true)
 	words := append([]string{Unsorted}, all...)
@@ -105,7 +105,7 @@ func (l *Layout) ColumnOffers() []string {
 	return words
 }
 
-// SortAs sorts by what is said: COLUMN, by its word or the beginning of it, COLUMN:asc or COLUMN:desc.
+// SortAs sorts by COLUMN, its word or the beginning of it, or by COLUMN:asc or COLUMN:desc.
 func (l *Layout) SortAs(said string) error {
 	if said == "" || strings.HasPrefix(Unsorted, said) {
 		l.Sort(l.usual)
@@ -139,7 +139,7 @@ func (l *Layout) listAnew() {
 	}
 }
 
-// Next is the order by the next of the columns that are chosen; behind the last rows stand as they come.
+// Next returns the order by the next chosen column; after the last one rows are unsorted.
 func (l *Layout) Next() Order {
 	var all []Order
 	if l.usual == "" {
@@ -153,7 +153,7 @@ func (l *Layout) Next() Order {
 	return all[(slices.Index(all, l.Order.Column())+1)%len(all)]
 }
 
-// Turned is the order the other way round; rows that stand as they come have none.
+// Turned returns the reversed order; unsorted rows stay unsorted.
 func (l *Layout) Turned() Order {
 	if l.Order == "" {
 		return Order(l.sortWords()[0]) + desc
@@ -161,7 +161,7 @@ func (l *Layout) Turned() Order {
 	return l.Order.Reversed()
 }
 
-// Say says what stands first.
+// Say says what comes first.
 func (l *Layout) Say() string {
 	by := l.Order.Column()
 	for _, h := range l.heads() {
@@ -184,7 +184,7 @@ func (l *Layout) Say() string {
 	return string(by)
 }
 
-// Lay lists the rows as they were left the last time; what is not known here is left out and returned.
+// Lay restores a remembered choice. It skips unknown columns and returns them.
 func (l *Layout) Lay(kept Table) (strange []string) {
 	all := l.Words(true)
 	kept.Columns = slices.DeleteFunc(slices.Clone(kept.Columns), func(w string) bool {
@@ -203,7 +203,7 @@ func (l *Layout) Lay(kept Table) (strange []string) {
 	return strange
 }
 
-// choose has the columns shown that are kept, as far as they fit; none: the default ones.
+// choose shows the remembered columns as far as they fit; without any, the default ones.
 func (l *Layout) choose() {
 	if l.Chosen = l.Kept.Columns; len(l.Chosen) == 0 || l.Kept.Wide {
 		l.Chosen = l.Words(l.Kept.Wide)
@@ -212,13 +212,13 @@ func (l *Layout) choose() {
 	l.listAnew()
 }
 
-// Widen shows every column, or those of before again.
+// Widen shows all columns, or the previous ones again.
 func (l *Layout) Widen() {
 	l.Kept.Wide = !l.Kept.Wide
 	l.choose()
 }
 
-// ChooseAs chooses columns: these, or those until now with some more or less.
+// ChooseAs chooses columns: a list, or changes to the present list.
 func (l *Layout) ChooseAs(said []string) error {
 	all := l.Words(true)
 	set := slices.Clone(l.Kept.Columns)
@@ -233,7 +233,7 @@ func (l *Layout) ChooseAs(said []string) error {
 		}
 		word := strings.ToLower(strings.TrimLeft(w, "+-"))
 		name, err := view.WordOf(word, all)
-		if word == l.always { // as in the commands' --columns
+		if word == l.always { // allowed, as in --columns
 			name, err = word, nil
 		}
 		switch {
@@ -261,7 +261,7 @@ func (l *Layout) ChooseAs(said []string) error {
 	return nil
 }
 
-// Hides is the column that is not chosen and tells what needs a person; empty: it is there.
+// Hides returns the column that shows urgency if it is not chosen; otherwise empty.
 func (l *Layout) Hides() string {
 	if l.tells == "" || slices.Contains(l.Chosen, l.tells) {
 		return ""
@@ -269,11 +269,11 @@ func (l *Layout) Hides() string {
 	return strings.ToUpper(l.tells)
 }
 
-// Unusual reports whether the rows are listed in another way than what needs a person first.
+// Unusual reports whether the rows are not listed by urgency.
 func (l *Layout) Unusual() bool { return l.Order != l.usual || l.Hides() != "" || len(l.dropped) > 0 }
 
-// told says in a title how the rows are listed: what hides or moves what needs a person is no silence that
-// could be taken for calm.
+// told says in a title how the rows are listed if urgent rows may be hidden or moved, so
+// that nobody takes the screen for calm.
 func (l *Layout) told(st *styles.Styles) string {
 	var parts []string
 	if w := l.Hides(); w != "" {
@@ -294,5 +294,5 @@ func (l *Layout) told(st *styles.Styles) string {
 	return strings.Join(parts, " "+st.Sep+" ")
 }
 
-// asked reports whether somebody chose the columns one by one.
+// asked reports whether the user chose the columns.
 func (l *Layout) asked() bool { return len(l.Kept.Columns) > 0 && !l.Kept.Wide }

@@ -9,19 +9,18 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// lockFacts is all that is known of one lock, and what became of it since it is
-// looked at.
+// lockFacts has what is known about one lock, and its events since it is shown.
 type lockFacts struct {
 	*Screen
 	eventView eventView
 	events    *eventTable
 	Watched   lockLog
 	Holders   heldBy
-	axisKey   string        // the lock that was drawn last
+	axisKey   string        // the lock drawn last
 	axis      time.Duration // the length of its axis
 }
 
-// Asks is the lock whose holders are to be read from a record; "": none is.
+// Asks returns the lock whose holders should be read from the record; "" if none.
 func (f *lockFacts) Asks(now time.Time) string {
 	if !f.Watched.on || !f.Holders.due(f.Watched.key, now) {
 		return ""
@@ -29,11 +28,10 @@ func (f *lockFacts) Asks(now time.Time) string {
 	return f.Watched.key
 }
 
-// Watch begins the history of a lock, unless it is watched already.
+// Watch starts to collect the events of a lock, unless it is already watched.
 func (f *lockFacts) Watch(key string) { f.Watched.begin(key, f.events.All) }
 
-// pane is one lock under a title: what each node knows of it, on one axis of time, and
-// at most n of its events.
+// pane draws a lock under a title: its copies on an axis of time, and at most n events.
 func (f *lockFacts) pane(l *monitor.Lock, n int) (title string, lines []string) {
 	f.Watch(l.Key.Raw())
 	ctx, w := f.context(), f.In()
@@ -49,13 +47,13 @@ func (f *lockFacts) pane(l *monitor.Lock, n int) (title string, lines []string) 
 	return title, lines
 }
 
-// ends is when a lock ends, for the end of a title.
+// ends says when a lock ends, for a title.
 func (f *lockFacts) ends(l *monitor.Lock) string {
 	ctx := f.context()
 	return f.St.Dim.Of(view.LockEnd(ctx, l))
 }
 
-// lockEvents are the last n events of the lock that is looked at.
+// lockEvents returns the last n events of the shown lock.
 func (f *lockFacts) lockEvents(w, n int) (out []string) {
 	for _, e := range lastEvents(f.Watched.Events, n, func(e *monitor.Event) bool { return f.events.until == 0 || e.Seq <= f.events.until }) {
 		out = append(out, f.eventView.row(e, w, false))
@@ -63,8 +61,8 @@ func (f *lockFacts) lockEvents(w, n int) (out []string) {
 	return out
 }
 
-// lockBars is the time that each copy has left, on one axis, which never shrinks
-// while one lock is looked at: its bars do. Where none expires there is no axis.
+// lockBars draws the remaining time of each copy on one axis. The axis never shrinks while
+// the same lock is shown, so that the bars do. Without an expiry there is no axis.
 func (f *lockFacts) lockBars(ctx *view.Context, l *monitor.Lock, w int) []string {
 	st := f.St
 	name := 2
@@ -97,15 +95,15 @@ func (f *lockFacts) lockBars(ctx *view.Context, l *monitor.Lock, w int) []string
 	return out
 }
 
-// MostWatched bounds the history of the lock that is looked at.
+// MostWatched bounds the events of the shown lock.
 const MostWatched = 200
 
-// lockLog is what happened to one lock since it is looked at: of a busy cluster
-// the latest events are over in a moment.
+// lockLog has the events of one lock since it is shown: on a busy cluster they would be
+// gone from the list of latest events in a moment.
 type lockLog struct {
 	key    string
 	on     bool
-	Wants  string // the key of which the history before is wanted; "": it is here
+	Wants  string // the key whose earlier events are needed; "" if they are there
 	seq    uint64
 	Events []monitor.Event
 }
@@ -127,7 +125,7 @@ func (l *lockLog) add(events []monitor.Event) {
 	}
 }
 
-// Before puts what happened before in front of what is known.
+// Before adds earlier events.
 func (l *lockLog) Before(key string, events []monitor.Event) {
 	if !l.on || l.key != key {
 		return
@@ -140,8 +138,7 @@ func (l *lockLog) Before(key string, events []monitor.Event) {
 	l.Events = append(older, l.Events...)
 }
 
-// begin watches a lock, unless it is watched already; all are the events that are
-// known.
+// begin watches a lock, unless it is already watched; all are the known events.
 func (l *lockLog) begin(key string, all []monitor.Event) {
 	if l.on && l.key == key {
 		return

@@ -11,14 +11,14 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// lockPanel is the table of the locks on a page.
+// lockPanel draws the table of locks on a page.
 type lockPanel struct {
 	*Screen
 	locks    *lockTable
 	lockView *lockView
 	marks    Marks
-	height   int      // rows in the last frame
-	span     lineSpan // of its rows
+	height   int      // number of rows in the last frame
+	span     lineSpan // position of the rows
 }
 
 func (l *lockPanel) Mode() Mode { return ModeLocks }
@@ -29,7 +29,7 @@ func (l *lockPanel) Layout() *Layout { return &l.lockView.layout }
 
 func (l *lockPanel) Selected() Selection { return Selection{Lock: l.locks.Selected()} }
 
-// Click puts the cursor on the lock in a line of the page.
+// Click puts the cursor on the lock at a line of the page.
 func (l *lockPanel) Click(x, y int) (again bool) {
 	i, ok := l.span.at(x, y)
 	if !ok || l.locks.top+i >= l.locks.Len() {
@@ -63,8 +63,7 @@ func (l *lockPanel) Found() (n, of int, ok bool) {
 	return l.locks.Len(), l.Shown.Locks.Len(), !l.locks.Stale
 }
 
-// lines are the title, columns and rows in h lines; the first of them is line top
-// of the page.
+// lines draws title, columns and rows in h lines from line top of the page on.
 func (l *lockPanel) lines(top, h int, at cursorState) []string {
 	l.lockView.arrange(l.In(), l.Shown.Nodes)
 	lines := []string{l.lockView.grid.header(at != cursorAway)}
@@ -97,7 +96,7 @@ func (l *lockPanel) lines(top, h int, at cursorState) []string {
 func (l *lockPanel) title(focused bool) Pane {
 	st := l.St
 	var parts []string
-	// Those that are well first, then what needs a person most.
+	// Healthy locks first, then by urgency.
 	counts := l.Shown.Counts
 	for i := range counts {
 		s := monitor.LockHeld
@@ -128,7 +127,7 @@ func (l *lockPanel) title(focused bool) Pane {
 	}
 	p := Pane{Title: "Locks " + view.Count(l.Shown.Locks.Len()), Focused: focused}
 	r, reading := l.Shown.Reading()
-	if reading { // first of all: what follows is not all
+	if reading { // the numbers that follow are not complete
 		line := view.ReadingLine(&st.Glyphs, r, l.Shown, l.W-view.Width(p.Title)-titleChrome)
 		chosen = append([]string{st.Info.Of(line)}, chosen...)
 	}
@@ -139,6 +138,5 @@ func (l *lockPanel) title(focused bool) Pane {
 	return p
 }
 
-// titleChrome is how many cells of a pane's first line stand around its title and what is
-// beside it.
+// titleChrome is how many cells of a pane's first line are not available for text.
 const titleChrome = 10

@@ -1,6 +1,6 @@
 package page
 
-// locksPage is the table of the locks alone.
+// locksPage shows only the table of locks.
 type locksPage struct{ *lockPanel }
 
 func (p *locksPage) Place() Place { return Place{Kind: Locks} }

@@ -7,49 +7,47 @@ import (
 	"redlockctl/tui/input"
 )
 
-// lockTable is which locks are listed, in which order, and which one is under
-// the cursor. Until somebody moves it or looks at a lock, the cursor is at the
-// top, where what needs a person comes in. From then on it stands on a lock, known
-// by its key: whatever is sorted, filtered or expires, it never slides to another
-// one that happens to take the row.
+// lockTable has the listed locks, their order and the cursor. Until the user moves it or
+// opens a lock, the cursor stays at the top, where urgent locks appear. From then on it
+// stays on one lock, known by its key: sorting, filtering and expiry never move it to
+// another lock that takes the same row.
 //
-// Nothing in it looks at all locks, but a build: of few locks at once, of many
-// in a command of its own (see [lockTable.build]) while the old listing stands.
+// Only a build processes all locks: at once if they are few, otherwise in the background
+// (see [lockTable.build]) while the old listing is shown.
 type lockTable struct {
 	set    monitor.Locks // the latest
 	nodes  []monitor.Node
 	index  *lockIndex
-	all    *lockIndex // all locks in that order, also while a filter is on; nil: not at hand
-	fixed  *lockIndex // the listing as it was when a dialog opened; nil: none is open
+	all    *lockIndex // all locks in this order, unfiltered; nil if not available
+	fixed  *lockIndex // the listing when a dialog opened; nil if none is open
 	Order  Order
 	filter monitor.Filter
-	line   input.Line // in which the filter is typed
-	Source string     // the filter as it was applied
-	values Values     // that it may ask for
+	line   input.Line // the text field of the filter
+	Source string     // the filter last applied
+	values Values     // values that it may name
 
-	generation int      // of what is wanted; a build of an older one is too late
-	stop       func()   // ends the build that is on its way; nil: none is
-	missed     []string // keys that changed since it began
-	lost       bool     // too many of them to keep
-	Stale      bool     // what is listed is not what is wanted
-	reading    bool     // the first view is not complete: all is going to change
-	later      bool     // a build is put off until then
-	ticks      int      // since it was
+	generation int      // of the requested listing; an older build is obsolete
+	stop       func()   // cancels the running build; nil if none
+	missed     []string // keys that changed since the build began
+	lost       bool     // too many keys changed
+	Stale      bool     // the listing is not the requested one
+	reading    bool     // the first read is not complete
+	later      bool     // a build is delayed until then
+	ticks      int      // seconds of the delay
 
 	key    string // of the lock under the cursor
-	Pos    int    // its place; -1: there is none
-	top    int    // first row in sight
-	Chosen bool   // a person put the cursor there
+	Pos    int    // its place; -1 if there is none
+	top    int    // first visible row
+	Chosen bool   // the user put the cursor there
 }
 
 const (
-	// atOnce is the most locks that are sorted in the program's goroutine.
+	// atOnce is how many locks are sorted in the program's goroutine at most.
 	atOnce = 4096
-	// mostChanges is the most changes that are taken in one by one; a build is
-	// cheaper than more of them.
+	// mostChanges is how many changes are applied one by one; for more a build is cheaper.
 	MostChanges = 4096
-	// putOff is for how many seconds the first of many locks stand while the others are being
-	// read, so that what is read is not sorted again and again.
+	// putOff is for how many seconds a build is delayed during the first read of many locks,
+	// so that they are not sorted again and again.
 	putOff = 5
 )
 
@@ -57,8 +55,8 @@ func newLockTable() lockTable {
 	return lockTable{line: input.New(""), Pos: -1, index: NewLockIndex(context.Background(), monitor.Locks{}, nil, OrderNeeds, monitor.Filter{})}
 }
 
-// show lists another set of locks. keys are those in which it differs from the
-// one before, if that is known; reading says that the first view is not complete.
+// show lists another set of locks. keys are the changed ones, if they are known; reading
+// says that the first read is not complete.
 func (t *lockTable) show(set monitor.Locks, nodes []monitor.Node, keys []string, known, reading bool) {
 	same, before := sameNames(t.nodes, nodes), t.set
 	t.set, t.nodes, t.reading = set, nodes, reading
@@ -81,8 +79,7 @@ func (t *lockTable) show(set monitor.Locks, nodes []monitor.Node, keys []string,
 	}
 }
 
-// follow brings the listings of the set before the latest to that one; keys are those in which they
-// differ.
+// follow updates the listings to the latest set; keys are the changed ones.
 func (t *lockTable) follow(before monitor.Locks, keys []string) {
 	old := t.index.copy()
 	for _, x := range []*lockIndex{t.all, t.index} {
@@ -106,7 +103,7 @@ func sameNames(a, b []monitor.Node) bool {
 	return true
 }
 
-// abandon ends the build that is on its way: it is for what nobody wants any more.
+// abandon cancels the running build.
 func (t *lockTable) abandon() {
 	if t.stop != nil {
 		t.stop()
@@ -116,7 +113,7 @@ func (t *lockTable) abandon() {
 	t.later, t.ticks = false, 0
 }
 
-// invalidate has the listing made anew: at once if that is quick.
+// invalidate rebuilds the listing, at once if that is quick.
 func (t *lockTable) invalidate() {
 	t.abandon()
 	t.Stale = false
@@ -130,7 +127,7 @@ func (t *lockTable) invalidate() {
 	}
 }
 
-// whole is the listing of all locks in the order that is wanted; nil: it is not at hand.
+// whole returns the unfiltered listing in the requested order; nil if not available.
 func (t *lockTable) whole() *lockIndex {
 	if t.all != nil && t.all.set != t.set {
 		t.all = nil
@@ -138,13 +135,13 @@ func (t *lockTable) whole() *lockIndex {
 	return t.all
 }
 
-// Built is an index that was made aside; none where the build was abandoned.
+// Built is an index that was made in the background; nil if the build was cancelled.
 type Built struct {
 	generation int
 	index      *lockIndex
 }
 
-// Build is what has to be run aside to make the listing anew; nil: nothing has.
+// Build returns the background work that rebuilds the listing; nil if none is needed.
 func (t *lockTable) Build() func() Built {
 	if !t.Stale || t.stop != nil || t.later {
 		return nil
@@ -159,14 +156,14 @@ func (t *lockTable) Build() func() Built {
 	return func() Built { return Built{g, NewLockIndex(ctx, set, nodes, o, f)} }
 }
 
-// Take uses an index that was made aside.
+// Take uses an index that was made in the background.
 func (t *lockTable) Take(b Built) {
 	if b.generation != t.generation || t.stop == nil {
-		return // something else is wanted by now
+		return // obsolete
 	}
 	missed, lost := t.missed, t.lost
 	t.abandon()
-	if t.Stale = lost; !lost { // else it is used all the same, and the next one made
+	if t.Stale = lost; !lost { // otherwise it is used until the next build
 		b.index.update(t.set, missed)
 		if b.index.Filter.Empty() {
 			t.all = b.index
@@ -193,8 +190,8 @@ func (t *lockTable) setFilter(f monitor.Filter, source string) {
 	t.invalidate()
 }
 
-// learn looks for the values of the filter's fields in the locks of now: of few at once, of
-// many by what it returns, which is to be run aside.
+// learn collects the values of the filter's fields from the present locks: at once if they
+// are few, otherwise by the function that it returns, to be run in the background.
 func (t *lockTable) learn() func() Values {
 	t.values.made++
 	set, nodes, made := t.set, t.nodes, t.values.made
@@ -207,14 +204,14 @@ func (t *lockTable) learn() func() Values {
 	return nil
 }
 
-// Know takes in values that were looked for aside.
+// Know records values that were collected in the background.
 func (t *lockTable) Know(v Values) {
 	if v.made == t.values.made {
 		t.values = v
 	}
 }
 
-// tick brings what depends on time alone up to now.
+// tick updates what depends only on time.
 func (t *lockTable) tick(f monitor.Filter) {
 	if t.later {
 		if t.ticks++; t.ticks >= putOff {
@@ -228,7 +225,7 @@ func (t *lockTable) tick(f monitor.Filter) {
 	}
 }
 
-// Pin has the rows stand still, whatever becomes of the locks in them.
+// Pin freezes the row order while locks change.
 func (t *lockTable) Pin(on bool) {
 	switch {
 	case on && t.fixed == nil:
@@ -241,7 +238,7 @@ func (t *lockTable) Pin(on bool) {
 	}
 }
 
-// Listing is what the rows are made of.
+// Listing returns the index that is shown.
 func (t *lockTable) Listing() *lockIndex {
 	if t.fixed != nil {
 		return t.fixed
@@ -251,14 +248,14 @@ func (t *lockTable) Listing() *lockIndex {
 
 func (t *lockTable) Len() int { return t.Listing().len() }
 
-// mostSteps bounds how far a neighbour is looked for.
+// mostSteps bounds the search for a neighbour.
 const mostSteps = 2000
 
-// settle puts the cursor back on its lock; where that is gone, on the nearest
-// of its former neighbours that is left: the next one, else the one before.
+// settle puts the cursor back on its lock, or, if that is gone, on the nearest former
+// neighbour: the next row, or the previous one.
 func (t *lockTable) settle(before *lockIndex) {
 	if t.fixed != nil {
-		return // the rows stand
+		return // the rows are frozen
 	}
 	was := max(t.Pos, 0)
 	t.Pos = -1
@@ -310,7 +307,7 @@ func (t *lockTable) Move(d int) {
 	}
 }
 
-// Jump puts the cursor on the lock with this key, if it is listed.
+// Jump moves the cursor to the lock with this key, if it is listed.
 func (t *lockTable) Jump(key string) bool {
 	x := t.Listing()
 	l := x.Find(key)
@@ -321,7 +318,7 @@ func (t *lockTable) Jump(key string) bool {
 	return l != nil
 }
 
-// Selected is the lock under the cursor; nil where there is none.
+// Selected returns the lock under the cursor; nil if there is none.
 func (t *lockTable) Selected() *monitor.Lock {
 	l := t.Listing().At(t.Pos)
 	if l == nil {
@@ -330,8 +327,8 @@ func (t *lockTable) Selected() *monitor.Lock {
 	return t.latest(l)
 }
 
-// latest is a listed lock as it is now; the rows of a listing that stands still,
-// or is about to be made anew, are older. It is nil where it is gone.
+// latest returns the present version of a listed lock, which is newer than the row if the
+// listing is frozen or stale; nil if the lock is gone.
 func (t *lockTable) latest(l *monitor.Lock) *monitor.Lock {
 	if t.fixed == nil && !t.Stale {
 		return l
@@ -339,8 +336,7 @@ func (t *lockTable) latest(l *monitor.Lock) *monitor.Lock {
 	return t.set.Get(l.Key.Raw())
 }
 
-// window is the rows in sight when h fit, from t.top on; the cursor is among
-// them.
+// window returns the visible rows if h fit, from t.top on, the cursor included.
 func (t *lockTable) window(h int) []*monitor.Lock {
 	n := t.Len()
 	if h <= 0 || n == 0 {

@@ -14,30 +14,30 @@ import (
 type lockView struct {
 	st     *styles.Styles
 	grid   grid[*monitor.Lock]
-	Cached map[string]DrawnRow // rows of the last frame, by their keys
-	names  []string            // of the nodes for which the grid was made
+	Cached map[string]DrawnRow // rows of the last frame, by key
+	names  []string            // of the nodes in the grid
 	ascii  bool
 	layout Layout
 }
 
-// DrawnRow is a row and what it was drawn of. Locks are immutable.
+// DrawnRow is a drawn row and its input. Locks are immutable.
 type DrawnRow struct {
 	Line  string
 	lock  *monitor.Lock
 	look  rowLook
 	own   bool
 	known *who.Answer
-	until time.Time // when it changes by itself; zero: it does not
+	until time.Time // when it changes by itself; zero: never
 }
 
-// newLockView lists locks over the nodes of now.
+// newLockView lists locks with columns for the present nodes.
 func newLockView(st *styles.Styles, nodes func() []monitor.Node) *lockView {
 	v := &lockView{st: st, layout: Layout{Of: "locks", always: "name", tells: "state", usual: OrderNeeds, Order: OrderNeeds}}
 	v.layout.heads = func() []view.Head { return view.Heads(view.LockColumns(nodes())) }
 	return v
 }
 
-// Restyle draws all rows anew.
+// Restyle redraws all rows.
 func (v *lockView) Restyle() { v.grid.width = 0 }
 
 // arrange fits the columns into w cells.
@@ -57,7 +57,7 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	v.grid = fitted(&v.layout, v.st, columns, w)
 }
 
-// rows draws h rows, those of the last frame again where nothing in them changed.
+// rows draws h rows; it reuses rows of the last frame if nothing changed in them.
 func (v *lockView) rows(t *lockTable, h int, ctx *view.Context, at cursorState, marked Marks) []string {
 	out := make([]string, 0, h)
 	ctx.NoHolder = !v.grid.shows("holder")

@@ -17,15 +17,15 @@ const (
 	Lock     = iota - 1 // one lock
 	Node                // one node
 	Clusters            // all configured clusters
-	Audit               // what people and guards did
+	Audit               // the audit log
 )
 
 var viewNames = [...]string{"overview", "locks", "nodes", "events", "findings", "guard", "lab", "help", "lock", "node", "clusters", "audit"}
 
-// String is the view's name: in the line of tabs, and as a command.
+// String returns the name of the page, for tabs and commands.
 func (k Kind) String() string { return viewNames[k] }
 
-// Tab is the number of the tab that the view belongs to.
+// Tab returns the number of the page's tab.
 func (k Kind) Tab() Kind {
 	switch k {
 	case Lock:
@@ -40,18 +40,18 @@ func (k Kind) Tab() Kind {
 	return k
 }
 
-// Place tells pages apart.
+// Place identifies a page.
 type Place struct {
 	Kind Kind
 	Name string // of Lock: its key; of Node: its name
 }
 
-// Mode is which keys are listened to now.
+// Mode decides which keys are active.
 type Mode uint16
 
 const (
 	ModeLocks Mode = 1 << iota // a list of locks has the cursor
-	ModeNodes                  // a list of nodes has it
+	ModeNodes                  // a list of nodes has the cursor
 	ModeLock                   // one lock
 	ModeNode                   // one node
 	ModeEvents
@@ -62,7 +62,7 @@ const (
 	ModeFilter  // a filter is being typed
 	ModeCommand // a command is
 	ModeDialog  // a dialog asks
-	ModeWorking // its act runs
+	ModeWorking // its action runs
 	ModeClusters
 	ModeAudit
 

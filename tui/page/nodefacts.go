@@ -11,7 +11,7 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// nodeFacts is all that is known of a node.
+// nodeFacts draws what is known about a node.
 type nodeFacts struct {
 	*Screen
 	eventView eventView
@@ -19,8 +19,7 @@ type nodeFacts struct {
 	past      nodePasts
 }
 
-// besideEvents is what is known of a node, as frame draws it, and its last events beside
-// it, in h lines.
+// besideEvents draws what is known about a node, and its last events beside it, in h lines.
 func (m *nodeFacts) besideEvents(n *monitor.Node, h int, frame func(title string, lines []string, h int) []string) []string {
 	return m.beside(m.W*3/5, h,
 		func(h int) []string {
@@ -33,7 +32,7 @@ func (m *nodeFacts) besideEvents(n *monitor.Node, h int, frame func(title string
 		})
 }
 
-// pane is what is known of a node under a title, with at most that many of its last events.
+// pane draws what is known about a node under a title, with at most that many events.
 func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []string) {
 	if n == nil {
 		return "Node", []string{m.St.Dim.Of(" there is no such node")}
@@ -75,14 +74,13 @@ func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []str
 	return title, out
 }
 
-// Of how many locks copiesOn looks for copies, and how many it names.
+// How many locks copiesOn searches, and how many it names.
 const (
 	copiesSought = 1000
 	copiesNamed  = 12
 )
 
-// copiesOn names locks of which a node has a copy: of the first thousand those first that
-// need a person.
+// copiesOn names locks with a copy on a node: the most urgent of the first thousand.
 func (m *nodeFacts) copiesOn(n *monitor.Node) string {
 	at := slices.IndexFunc(m.Shown.Nodes, func(o monitor.Node) bool { return o.Name == n.Name })
 	var here []*monitor.Lock
@@ -110,8 +108,8 @@ func (m *nodeFacts) copiesOn(n *monitor.Node) string {
 	return text
 }
 
-// nodeEvents are the last events of a node, at most that many, each with the locks that it
-// cost a copy, in lines of at most w cells.
+// nodeEvents returns the last events of a node, at most that many, with the locks that lost
+// a copy, in lines of at most w cells.
 func (m *nodeFacts) nodeEvents(n *monitor.Node, most, w int) (out []string) {
 	for _, e := range lastEvents(m.events.All, most, func(e *monitor.Event) bool {
 		return e.Node == n.Name && !e.Part && (m.events.until == 0 || e.Seq <= m.events.until)
@@ -126,16 +124,16 @@ func (m *nodeFacts) nodeEvents(n *monitor.Node, most, w int) (out []string) {
 	return out
 }
 
-// Hour is what was measured of a node in the whole minutes that are kept, in
-// lines of at most w cells: round trips and clock, each drawn with a cell for a
-// minute, and what it was at the beginning; and how many probes were lost.
+// Hour draws the measurements of a node per minute, in lines of at most w cells: round
+// trips and clock offsets, a cell per minute with the first value, and the number of lost
+// probes.
 func (m *nodeFacts) Hour(minutes []monitor.Minute, w int) (out []string) {
 	if len(minutes) < 2 {
 		return nil
 	}
 	st := m.St
 	var means, offsets []time.Duration
-	var drawn, clocked []bool // which minutes have one
+	var drawn, clocked []bool // which minutes have a value
 	var lost, probes int
 	var worst, first, measured, lossy *monitor.Minute
 	for i := range minutes {

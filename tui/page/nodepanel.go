@@ -6,7 +6,7 @@ import (
 	"redlockctl/internal/view"
 )
 
-// nodePanel is the table of the nodes on a page.
+// nodePanel draws the table of nodes on a page.
 type nodePanel struct {
 	*Screen
 	*nodeTable
@@ -15,7 +15,7 @@ type nodePanel struct {
 func (m *nodePanel) Mode() Mode          { return ModeNodes }
 func (m *nodePanel) Selected() Selection { return Selection{Node: m.nodeTable.Selected()} }
 
-// pane is the table with at most n rows under its title, from line top of the page on.
+// pane draws the table with at most n rows under its title, from line top of the page on.
 func (m *nodePanel) pane(top, n int, at cursorState) []string {
 	lines := m.lines(m.Screen, top+1, n+1, at)
 	return m.frame(m.title(at != cursorAway), lines, len(lines)+m.chrome())

@@ -2,7 +2,7 @@ package page
 
 import "redlockctl/tui/styles"
 
-// nodesPage is the table of nodes, and the one under the cursor below it.
+// nodesPage shows the table of nodes, and below it the one under the cursor.
 type nodesPage struct {
 	*nodePanel
 	facts *nodeFacts

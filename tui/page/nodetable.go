@@ -9,7 +9,7 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// nodeTable is the masters, by their names.
+// nodeTable lists the masters by name.
 type nodeTable struct {
 	table[*monitor.Node, string]
 }
@@ -18,9 +18,8 @@ func newNodeTable() nodeTable {
 	return nodeTable{newTable(Layout{Of: "nodes", always: "node", tells: "state"}, view.NodeColumns(), func(n *monitor.Node) string { return n.Name })}
 }
 
-// take takes in nodes. Round trips and clock offsets change many times a second, which
-// nobody can read, so they are taken in only with a tick. What a node's state tells is
-// never old.
+// take updates the nodes. Round trips and clock offsets change many times a second, which
+// nobody can read, so they are updated once a second; states are updated at once.
 func (t *nodeTable) take(nodes []monitor.Node, tick bool) {
 	nodes = slices.Clone(nodes)
 	for i := range nodes {
@@ -38,14 +37,13 @@ func (t *nodeTable) take(nodes []monitor.Node, tick bool) {
 // Pick puts the cursor on a node.
 func (t *nodeTable) Pick(name string) { t.under = name }
 
-// Selected is the node under the cursor; nil: there is none.
+// Selected returns the node under the cursor; nil if there is none.
 func (t *nodeTable) Selected() *monitor.Node {
 	n, _ := t.selected()
 	return n
 }
 
-// strip is the nodes in one line: those that do not serve first where not all
-// fit.
+// strip draws the nodes in one line; if not all fit, those that do not serve come first.
 func (t *nodeTable) strip(s *Screen, focused bool) string {
 	st := s.St
 	cells := make([]string, len(t.rows))

@@ -6,11 +6,11 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// overview is the first page: the verdict, the masters, the locks that need a
-// person first, and the latest events or a detail.
+// overview is the first page: the verdict, the masters, the locks by urgency, and the
+// latest events or a detail.
 type overview struct {
 	*Screen
-	Filtered // the locks are
+	Filtered // filters the locks
 	locks    *lockPanel
 	nodes    *nodePanel
 	lock     *lockFacts
@@ -18,17 +18,17 @@ type overview struct {
 	events   *eventTable
 	latest   *latestEvents
 	OnNodes  bool // the table of nodes has the focus
-	OnEvents bool // the latest events have it
+	OnEvents bool // the latest events have the focus
 	detailed bool // what is under the cursor is shown below
 }
 
 func (o *overview) Place() Place  { return Place{Kind: Overview} }
 func (o *overview) Detail() *bool { return &o.detailed }
 
-// TurnFocus is from the locks to the nodes, to the events, and back.
+// TurnFocus moves the focus from the locks to the nodes, to the events, and back.
 func (o *overview) TurnFocus() { o.OnNodes, o.OnEvents = !o.OnNodes && !o.OnEvents, o.OnNodes }
 
-// table is the one that has the focus.
+// table returns the table with the focus.
 func (o *overview) table() list {
 	switch {
 	case o.OnNodes:
@@ -39,7 +39,7 @@ func (o *overview) table() list {
 	return o.locks
 }
 
-// Layout is that of the table with the focus; the latest events have none.
+// Layout returns the layout of the table with the focus; the latest events have none.
 func (o *overview) Layout() *Layout {
 	if t, ok := o.table().(Listed); ok {
 		return t.Layout()
@@ -92,7 +92,7 @@ func (o *overview) Lines(h int) []string {
 		dock := o.dock(room)
 		o.latest.span = lineSpan{}
 		const least = 3 + 4                                               // title, columns, rows
-		if n := eventRows(o.H); o.OnEvents && n+len(dock)+least <= room { // what is unfolded stays in sight
+		if n := eventRows(o.H); o.OnEvents && n+len(dock)+least <= room { // keep the detail visible
 			dock = append(o.latest.lines(n, h-len(dock)-n, o.W, true), dock...)
 		}
 		if len(dock)+least > room {
@@ -110,11 +110,11 @@ func (o *overview) Lines(h int) []string {
 	return append(lines, events...)
 }
 
-// leastBand is how many lines the nodes and the events beside them have at least.
+// leastBand is the least number of lines for the nodes and the events beside them.
 const leastBand = 8
 
-// wideLines are the nodes beside the events, and the locks below, in h lines from line
-// top of the page on; a detail stands beside the locks.
+// wideLines draws the nodes beside the events, and below them the locks beside a detail,
+// in h lines from line top of the page on.
 func (o *overview) wideLines(top, h int) []string {
 	rows := min(len(o.nodes.rows), max(3, h/3))
 	band := max(leastBand, rows+1+o.chrome())
@@ -139,7 +139,7 @@ func (o *overview) wideLines(top, h int) []string {
 	})...)
 }
 
-// eventRows is how many events a screen of h lines shows.
+// eventRows returns how many events a screen of h lines shows.
 func eventRows(h int) int {
 	switch {
 	case h >= 50:
@@ -155,7 +155,7 @@ func eventRows(h int) int {
 	}
 }
 
-// dock is the detail at the foot of the overview, of at most h lines.
+// dock draws the detail at the foot of the overview in at most h lines.
 func (o *overview) dock(h int) []string {
 	if o.Selected().Event != nil {
 		h = max(h/2, o.chrome()+3)
@@ -167,7 +167,7 @@ func (o *overview) dock(h int) []string {
 	return o.frame(title, d, min(h, len(d)+o.chrome()))
 }
 
-// detail is what is under the cursor in full, with at most n events of it.
+// detail draws what is under the cursor in full, with at most n of its events.
 func (o *overview) detail(n int) (title Pane, lines []string) {
 	switch s := o.Selected(); {
 	case s.Node != nil:
@@ -183,7 +183,7 @@ func (o *overview) detail(n int) (title Pane, lines []string) {
 	return title, lines
 }
 
-// cursorOf is how a table draws its cursor.
+// cursorOf returns how a table draws its cursor.
 func (o *overview) cursorOf(focused bool) cursorState {
 	if !focused {
 		return cursorAway
@@ -191,8 +191,7 @@ func (o *overview) cursorOf(focused bool) cursorState {
 	return o.cursor()
 }
 
-// nodeLines is the table of nodes, or one line for all of them on a small
-// screen.
+// nodeLines draws the table of nodes, or one line for all of them on a small screen.
 func (o *overview) nodeLines(top, room int) []string {
 	at := o.cursorOf(o.OnNodes)
 	if o.W < 76 || o.H < 20 {

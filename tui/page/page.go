@@ -1,6 +1,6 @@
-// Package page is the pages of the screen. Each draws the [Screen] that it is given,
-// keeps a cursor of its own, and knows no other page, no key and no server. [Set] has
-// them all, and what they share.
+// Package page has the pages of the screen. Each draws the [Screen] that it is given and
+// keeps its own cursor; it does not know other pages, keys or servers. [Set] has all pages,
+// and what they share.
 package page
 
 import (
@@ -10,28 +10,27 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Page is one page of the screen. It draws the screen that it was made with and
-// keeps its own cursor; it knows no other page, no key and no server.
+// Page is one page of the screen.
 type Page interface {
 	list
 	Place() Place
 	Lines(h int) []string // at most h
-	// Click is one on a cell of the page; it reports whether the cursor was there.
+	// Click handles a click on a cell, and reports whether the cursor was already there.
 	Click(x, y int) (again bool)
 }
 
 // list is the part of a page that the keys move in.
 type list interface {
-	Mode() Mode // which keys are listened to
-	Move(d int) // the cursor, or what is read, by d rows
-	Rows() int  // how many rows a key for a whole page moves it
+	Mode() Mode // the active keys
+	Move(d int) // moves the cursor, or scrolls, by d rows
+	Rows() int  // how many rows pgup and pgdn move
 	Selected() Selection
 }
 
-// Detailed is a page that shows what is under its cursor in full when asked to.
+// Detailed is a page that can show what is under its cursor in full.
 type Detailed interface{ Detail() *bool }
 
-// Selection is what the cursor is on; nil: nothing of that kind.
+// Selection is what is under the cursor; nil: nothing of that kind.
 type Selection struct {
 	Lock    *monitor.Lock
 	Node    *monitor.Node
@@ -56,15 +55,14 @@ func (s Selection) About() (key, node string) {
 	return "", ""
 }
 
-// reading is a page that is read: it has no cursor, and is turned where it does
-// not fit.
+// reading is a page of text: it has no cursor and scrolls.
 type reading struct{ top, height int }
 
 func (r *reading) Move(d int)          { r.top = max(0, min(r.top, 1<<20)+d) }
 func (r *reading) Rows() int           { return max(1, r.height-1) }
 func (r *reading) Click(int, int) bool { return false }
 
-// inSight is the part in sight of all lines, and how many more there are.
+// inSight returns the visible lines, and how many more there are.
 func (r *reading) inSight(st *styles.Styles, all []string, h int) []string {
 	r.height = h
 	if len(all) <= h {

@@ -8,13 +8,12 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Set are all pages, the tables that they share, so that the cursor is on the
-// same lock and the same node whichever page lists them, and what goes on while
-// the screen is frozen.
+// Set has all pages and the tables that they share, so that each page has its cursor on the
+// same lock and node. It also keeps the live state while the screen is frozen.
 type Set struct {
 	*Screen
-	Latest *monitor.Snapshot // also while the screen is frozen
-	Guards view.Guard        // the same of the guards
+	Latest *monitor.Snapshot // live, even while the screen is frozen
+	Guards view.Guard        // live state of the guards
 	Frozen freeze
 
 	Nodes    nodeTable
@@ -35,7 +34,7 @@ type Set struct {
 	Audit    *auditPage
 }
 
-// New makes the pages that draw a screen; lab and help are the texts of two.
+// New returns the pages for a screen; lab and help are the texts of two of them.
 func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	p := &Set{Screen: s, began: now, Past: nodePasts{}, Marks: Marks{}, Nodes: newNodeTable(), Locks: newLockTable(), Events: newEventTable(), findings: newFindings()}
 	p.LockView = newLockView(s.St, func() []monitor.Node { return s.Shown.Nodes })
@@ -65,19 +64,19 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	return p
 }
 
-// Layouts are how the rows of each resource are listed.
+// Layouts returns the layout of each resource.
 func (p *Set) Layouts() []*Layout {
 	return []*Layout{&p.LockView.layout, p.Nodes.Layout(), p.Events.table.Layout(), p.findings.Layout(), p.Audit.Layout(), p.Clusters.Layout()}
 }
 
-// Open goes to a place; esc comes back from it.
+// Open opens a place; esc returns.
 func (p *Set) Open(to Place) {
 	if p.Page.Place() != to {
 		p.open(to, p.At)
 	}
 }
 
-// At is the page of a place, ready to be looked at.
+// At returns the page of a place, ready to be shown.
 func (p *Set) At(to Place) Page {
 	switch to.Kind {
 	case Lock:
@@ -93,7 +92,7 @@ func (p *Set) At(to Place) Page {
 	return p.tabs[to.Kind]
 }
 
-// Reset empties the pages for another cluster.
+// Reset clears the pages for another cluster.
 func (p *Set) Reset(now time.Time) {
 	order := p.Locks.Order
 	p.Locks.abandon()
@@ -114,15 +113,15 @@ func (p *Set) Reset(now time.Time) {
 	p.began, p.Frozen, p.Guards = now, freeze{}, view.Guard{}
 }
 
-// TakeGuard takes in what the guard in this process says; own is its id, empty where
-// none runs, and delay the configured D.
+// TakeGuard updates the state of the guard in this process; own is its id, empty if none
+// runs, and delay the configured D.
 func (p *Set) TakeGuard(own string, status []restartguard.NodeStatus, delay time.Duration) {
 	p.Guards = view.NewGuard(own, status)
 	p.Guards.Configured = delay
 	p.seeGuards()
 }
 
-// seeGuards takes in the guards elsewhere.
+// seeGuards updates the guards in other processes.
 func (p *Set) seeGuards() {
 	if p.Latest != nil {
 		p.Guards.See(p.Latest)
@@ -132,9 +131,8 @@ func (p *Set) seeGuards() {
 	}
 }
 
-// Receive takes in a snapshot. changed are the keys of the locks in which it differs
-// from the one before, if they are known; events those that came since, nil: those
-// that it has.
+// Receive shows a snapshot. changed are the keys of the changed locks, if they are known;
+// events are the events since the previous snapshot; nil: those in the snapshot.
 func (p *Set) Receive(s *monitor.Snapshot, changed []string, known bool, events []monitor.Event) {
 	p.Latest = s
 	p.seeGuards()
@@ -159,7 +157,7 @@ func (p *Set) show(changed []string, known bool) {
 	p.findings.set(view.Rows(p.Shown.Findings))
 }
 
-// Tick is a second that has passed.
+// Tick runs once a second.
 func (p *Set) Tick(now time.Time) {
 	p.Past.sample(p.Latest)
 	p.Marks.keep(p.Latest.Locks)
@@ -171,31 +169,30 @@ func (p *Set) Tick(now time.Time) {
 	}
 }
 
-// freeze is a screen that stands still while the rest goes on.
+// freeze is the state of a frozen screen.
 type freeze struct {
-	since time.Time // zero: it does not
-	// missed are the locks that changed since then; lost: so many that they were
-	// not kept.
+	since time.Time // zero: not frozen
+	// missed has the keys of locks that changed since then; lost: too many to keep.
 	Missed []string
 	lost   bool
 }
 
 func (f *freeze) On() bool { return !f.since.IsZero() }
 
-// miss takes in what the screen does not show.
+// miss records changes that the frozen screen does not show.
 func (f *freeze) miss(changed []string, known bool) {
 	if f.Missed = append(f.Missed, changed...); !known || len(f.Missed) > MostChanges {
 		f.Missed, f.lost = nil, true
 	}
 }
 
-// Freeze has the screen stand still.
+// Freeze freezes the screen.
 func (p *Set) Freeze(now time.Time) {
 	p.Frozen.since = now
 	p.Events.show(p.Events.Seq)
 }
 
-// Thaw shows what went on meanwhile.
+// Thaw shows the live state again.
 func (p *Set) Thaw() {
 	missed, known := p.Frozen.Missed, !p.Frozen.lost
 	p.Frozen, p.drawn = freeze{}, p.Guards
@@ -203,7 +200,7 @@ func (p *Set) Thaw() {
 	p.show(missed, known)
 }
 
-// ShownAt is the moment that the screen shows.
+// ShownAt returns the moment that the screen shows.
 func (p *Set) ShownAt(now time.Time) time.Time {
 	if p.Frozen.On() {
 		return p.Frozen.since
@@ -211,8 +208,7 @@ func (p *Set) ShownAt(now time.Time) time.Time {
 	return now
 }
 
-// Rewind forgets what happened, for a source that stands at another moment. The cursor,
-// filters and orders stay.
+// Rewind clears all events, for a source at another moment. Cursor, filters and orders stay.
 func (p *Set) Rewind(now time.Time) {
 	p.Events.clear()
 	p.Lock.Watched, p.Lock.Holders.asked = lockLog{}, time.Time{}

@@ -7,17 +7,17 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Pane is a part of a page under a title: in a border on a screen that has room for
-// one, else under a rule. That of the part that has the focus is heavy.
+// Pane is a part of a page with a title: in a border if the screen has room, otherwise
+// under a rule. The focused pane has a heavy line.
 type Pane struct {
 	Title   string // plain
 	More    string // beside the title; painted
-	Right   string // at the right; painted. It goes first where there is no room
+	Right   string // at the right; painted. It is the first to be dropped
 	Focused bool
-	Paint   *styles.Paint // of title and border; nil: as the focus says
+	Paint   *styles.Paint // of title and border; nil: by focus
 }
 
-// looks are the border of a pane, its colour and that of the title.
+// looks returns the border of a pane and the colours of border and title.
 func (pn Pane) looks(st *styles.Styles) (b *styles.Border, border, title styles.Paint) {
 	b, border, title = &st.Thin, st.Dim, st.Label
 	if pn.Focused {
@@ -52,7 +52,7 @@ func (pn Pane) Box(st *styles.Styles, lines []string, w, h int) []string {
 	return out
 }
 
-// top is the first line of a pane.
+// top draws the first line of a pane.
 func (pn Pane) top(st *styles.Styles, left, rule, right string, border, title styles.Paint, w int) string {
 	head := border.Of(left+rule) + " " + title.Of(st.Cut(pn.Title, w-6)) + " "
 	room := w - view.Width(head) - 1

@@ -7,29 +7,29 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Bounds of what is remembered of a node.
+// Bounds of the remembered history of a node.
 const (
 	MostTurns   = 200
-	MostOffsets = 120 // one a second
+	MostOffsets = 120 // one per second
 )
 
-// turn is when a node came into a state.
+// turn is a change of a node's state.
 type turn struct {
 	at    time.Time
 	state monitor.NodeState
-	run   string // of its server
+	run   string // run_id of the server
 }
 
-// nodePast is what became of one node since the console began.
+// nodePast is the history of a node since the console started.
 type nodePast struct {
 	Turns   []turn          // oldest first
-	Offsets []time.Duration // of its clock, one a second
+	Offsets []time.Duration // clock offsets, one per second
 }
 
-// nodePasts is the same of all, by name.
+// nodePasts has the histories by node name.
 type nodePasts map[string]*nodePast
 
-// see takes in a picture.
+// see records a snapshot.
 func (p nodePasts) see(s *monitor.Snapshot) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -46,7 +46,7 @@ func (p nodePasts) see(s *monitor.Snapshot) {
 			continue
 		}
 		if k := len(past.Turns); k > 0 && past.Turns[k-1].state == n.State {
-			at = s.At // another life in the same state
+			at = s.At // a new incarnation in the same state
 		}
 		past.Turns = append(past.Turns, turn{at, n.State, n.RunID})
 		if len(past.Turns) > MostTurns {
@@ -55,7 +55,7 @@ func (p nodePasts) see(s *monitor.Snapshot) {
 	}
 }
 
-// sample takes in what is sampled once a second.
+// sample records the values of a second.
 func (p nodePasts) sample(s *monitor.Snapshot) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -70,8 +70,8 @@ func (p nodePasts) sample(s *monitor.Snapshot) {
 	}
 }
 
-// state is the node's state at a moment, and whether it restarted within the
-// time before.
+// state returns the node's state at a moment, and whether it restarted within the span
+// before.
 func (p *nodePast) state(from, to time.Time) (worst monitor.NodeState, known, restarted bool) {
 	for i := range p.Turns {
 		t := &p.Turns[i]
@@ -91,7 +91,7 @@ func (p *nodePast) state(from, to time.Time) (worst monitor.NodeState, known, re
 	return worst, known, restarted
 }
 
-// heavier tells which of two states within one cell of a time line is shown.
+// heavier decides which of two states within one cell of a timeline is shown.
 func heavier(a, b monitor.NodeState) bool {
 	weight := func(s monitor.NodeState) int {
 		switch s {

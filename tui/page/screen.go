@@ -9,28 +9,28 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Screen is what the pages draw from: all of it is of one moment.
+// Screen is the input of all pages, at one moment.
 type Screen struct {
 	St     *styles.Styles
-	W, H   int               // of the whole screen, in cells; W: of the part that is drawn
-	left   int               // the first cell of that part
+	W, H   int               // W: width of the part that is drawn; H: height of the screen
+	left   int               // first cell of that part
 	Now    time.Time         // the moment that is shown
-	Shown  *monitor.Snapshot // what was known then
-	drawn  view.Guard        // and what the guards said
-	Asking bool              // a dialog is open: its keys are not the page's
+	Shown  *monitor.Snapshot // at that moment
+	drawn  view.Guard        // guards at that moment
+	Asking bool              // a dialog has the keys
 	IsMine func(key, token string) bool
-	// Kept says who keeps a lock here and for how long still; "": nobody does.
+	// Kept says who keeps a lock here and until when; "" if nobody does.
 	Kept func(key, token string) string
-	// Answers are who holds locks, as far as it was asked for, by their tokens.
+	// Answers has the known holders, by token.
 	Answers map[string]*who.Answer
 }
 
-// context is what cells and facts are made of.
+// context returns the context for making cells and facts.
 func (s *Screen) context() *view.Context {
 	return &view.Context{Glyphs: &s.St.Glyphs, Snap: s.Shown, Now: s.Now, Guard: s.drawn, Own: s.IsMine, Known: s.known, Short: true}
 }
 
-// known is the answer that was given of a token; nil: none was.
+// known returns the answer for a token; nil if there is none.
 func (s *Screen) known(token string) *who.Answer { return s.Answers[token] }
 
 // facts draws facts, in lines of at most w cells.
@@ -46,7 +46,7 @@ func (s *Screen) facts(facts []view.Fact, w int) (lines []string) {
 	return lines
 }
 
-// cursor is how a table that has the focus draws its cursor.
+// cursor returns how a focused table draws its cursor.
 func (s *Screen) cursor() cursorState {
 	if s.Asking {
 		return cursorKept
@@ -57,15 +57,15 @@ func (s *Screen) cursor() cursorState {
 // boxed reports whether panes have borders.
 func (s *Screen) boxed() bool { return s.H >= 30 && s.W >= 76 }
 
-// besideFrom is the least width of a screen on which panes stand side by side: each
-// has as much room then as on a small one.
+// besideFrom is the least width of a screen for panes side by side: each then has as much
+// room as on a small screen.
 const besideFrom = 160
 
-// wide reports whether panes stand side by side.
+// wide reports whether panes are side by side.
 func (s *Screen) wide() bool { return s.boxed() && s.W >= besideFrom }
 
-// beside draws h lines of two parts of the page side by side, the left one w cells
-// wide. Each is drawn as on a screen of its own width.
+// beside draws two parts of the page side by side in h lines, the left one w cells wide,
+// each as on a screen of its width.
 func (s *Screen) beside(w, h int, left, right func(h int) []string) []string {
 	whole, from := s.W, s.left
 	defer func() { s.W, s.left = whole, from }()
@@ -80,10 +80,10 @@ func (s *Screen) beside(w, h int, left, right func(h int) []string) []string {
 	return lines
 }
 
-// rowsAt are n rows from a line of the page on, in the part that is drawn.
+// rowsAt returns the position of n rows from a line of the page on.
 func (s *Screen) rowsAt(from, n int) lineSpan { return lineSpan{from, n, s.left, s.W} }
 
-// In is how many cells a pane has for what stands in it.
+// In returns the inner width of a pane.
 func (s *Screen) In() int {
 	if s.boxed() {
 		return s.W - 2
@@ -91,7 +91,7 @@ func (s *Screen) In() int {
 	return s.W
 }
 
-// chrome is how many lines a pane takes beside what stands in it.
+// chrome returns how many lines a pane takes besides its content.
 func (s *Screen) chrome() int {
 	if s.boxed() {
 		return 2
@@ -99,7 +99,7 @@ func (s *Screen) chrome() int {
 	return 1
 }
 
-// frame draws lines as a pane of h lines: the first of them is its line 1.
+// frame draws lines as a pane of h lines; lines begin at its line 1.
 func (s *Screen) frame(pn Pane, lines []string, h int) []string {
 	switch {
 	case h <= 0:
@@ -112,8 +112,8 @@ func (s *Screen) frame(pn Pane, lines []string, h int) []string {
 	return styles.Fill(append([]string{top}, lines...), h)
 }
 
-// inColumns is a text in as many columns as have room in a pane: two on a wide screen,
-// the second from the blank line on that is nearest to the middle.
+// inColumns draws a text in two columns on a wide screen; the second begins at the empty
+// line nearest to the middle.
 func (s *Screen) inColumns(text func(w int) []string) []string {
 	if !s.wide() {
 		return text(s.In())
@@ -135,7 +135,7 @@ func (s *Screen) inColumns(text func(w int) []string) []string {
 	return out
 }
 
-// eventsPane is a pane of events beside what they are about.
+// eventsPane draws events beside their subject.
 func (s *Screen) eventsPane(events []string, h int) []string {
 	if len(events) == 0 {
 		events = []string{s.St.Dim.Of(" nothing of note since this screen began")}

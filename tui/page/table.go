@@ -6,24 +6,24 @@ import (
 	"redlockctl/internal/view"
 )
 
-// table is rows under columns, and which one is under the cursor: it is known by its key, so that
-// whatever is sorted, filtered or gone, the cursor never slides to another one that happens to take
-// the row.
+// table has rows under columns, and a cursor. The row under the cursor is known by its key,
+// so sorting, filtering and removals never move the cursor to another row that takes its
+// place.
 type table[T any, K comparable] struct {
 	layout  Layout
 	columns []view.Column[T]
-	key     func(T) K // what a row is known by; never the zero value
-	floats  bool      // on the first row the cursor stays there, whichever that is
-	given   []T       // the rows as they come
-	rows    []T       // as they are listed
-	keys    []K       // of these
-	under   K         // the key of the one under the cursor; zero: the first
-	top     int       // the first row in sight
-	height  int       // how many were in the last frame
+	key     func(T) K // identifies a row; never the zero value
+	floats  bool      // a cursor on the first row stays on the first row
+	given   []T       // unsorted rows
+	rows    []T       // listed rows
+	keys    []K       // of the listed rows
+	under   K         // the key under the cursor; zero: the first row
+	top     int       // first visible row
+	height  int       // number of rows in the last frame
 	span    lineSpan
 }
 
-// newTable lists rows under columns; always is the column that is always there.
+// newTable returns a table; always is the column that is always shown.
 func newTable[T any, K comparable](l Layout, columns []view.Column[T], key func(T) K) table[T, K] {
 	heads := view.Heads(columns)
 	l.heads = func() []view.Head { return heads }
@@ -32,13 +32,13 @@ func newTable[T any, K comparable](l Layout, columns []view.Column[T], key func(
 	return table[T, K]{layout: l, columns: columns, key: key}
 }
 
-// set takes in the rows as they come.
+// set sets the rows.
 func (t *table[T, K]) set(rows []T) {
 	t.given = rows
 	t.list()
 }
 
-// list puts the rows into their order, and the cursor back on its own.
+// list sorts the rows, and puts the cursor back on its row.
 func (t *table[T, K]) list() {
 	t.rows = t.given
 	if t.layout.Order != t.layout.usual {
@@ -55,8 +55,8 @@ func (t *table[T, K]) list() {
 	t.settle(before)
 }
 
-// settle puts the cursor back on its row; where that is gone, on the nearest of its former
-// neighbours that is left: the next one, else the one before.
+// settle puts the cursor back on its row, or, if that is gone, on the nearest former
+// neighbour: the next row, or the previous one.
 func (t *table[T, K]) settle(before []K) {
 	var none K
 	switch {
@@ -88,7 +88,7 @@ func (t *table[T, K]) settle(before []K) {
 	t.goTo(min(was, len(t.keys)-1))
 }
 
-// pos is the place of the cursor; -1: there is none.
+// pos returns the place of the cursor; -1 if there is none.
 func (t *table[T, K]) pos() int {
 	if i := slices.Index(t.keys, t.under); i >= 0 || len(t.keys) == 0 {
 		return i
@@ -103,14 +103,14 @@ func (t *table[T, K]) selected() (row T, ok bool) {
 	return row, false
 }
 
-// Len is how many rows are listed.
+// Len returns the number of listed rows.
 func (t *table[T, K]) Len() int { return len(t.rows) }
 
 func (t *table[T, K]) Layout() *Layout { return &t.layout }
 func (t *table[T, K]) Rows() int       { return max(1, t.height-1) }
 func (t *table[T, K]) Move(d int)      { t.goTo(max(0, t.pos()) + d) }
 
-// goTo puts the cursor on a place, or the nearest that there is.
+// goTo moves the cursor to a place, or the nearest existing one.
 func (t *table[T, K]) goTo(i int) {
 	if len(t.keys) == 0 {
 		return
@@ -121,13 +121,13 @@ func (t *table[T, K]) goTo(i int) {
 	}
 }
 
-// letGo has the cursor stay on the first row.
+// letGo makes the cursor stay on the first row.
 func (t *table[T, K]) letGo() {
 	var none K
 	t.under = none
 }
 
-// Click puts the cursor on the row in a line of the page.
+// Click puts the cursor on the row at a line of the page.
 func (t *table[T, K]) Click(x, y int) (again bool) {
 	i, ok := t.span.at(x, y)
 	if !ok || t.top+i >= len(t.rows) {
@@ -138,17 +138,17 @@ func (t *table[T, K]) Click(x, y int) (again bool) {
 	return again
 }
 
-// mostMeasured is of how many rows all are measured, so that no column changes its width as they
-// are scrolled.
+// mostMeasured is up to how many rows all are measured, so that columns keep their width
+// while they are scrolled.
 const mostMeasured = 100
 
-// lines are the names of the columns and the rows in at most h lines, the first of them line top of the
-// page.
+// lines draws the names of the columns and the rows in at most h lines, from line top of
+// the page on.
 func (t *table[T, K]) lines(s *Screen, top, h int, at cursorState) []string {
 	return t.draw(s, top, h, at, onScreen(&t.layout, t.columns))
 }
 
-// draw is lines with these columns.
+// draw draws lines with these columns.
 func (t *table[T, K]) draw(s *Screen, top, h int, at cursorState, columns []view.Column[T]) []string {
 	pos, ctx := max(0, t.pos()), s.context()
 	t.height = max(0, min(len(t.rows), h-1))

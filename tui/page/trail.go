@@ -2,10 +2,10 @@ package page
 
 import "time"
 
-// MostBefore bounds how far back one can go.
+// MostBefore bounds the number of places for esc.
 const MostBefore = 20
 
-// Trail is which page is shown, and where esc leads back to.
+// Trail has the shown page, and the places to which esc returns.
 type Trail struct {
 	Page      Page
 	Filtering bool // its filter is being typed
@@ -13,10 +13,10 @@ type Trail struct {
 	home      Page
 }
 
-// Viewed is what kind of page is shown.
+// Viewed returns the kind of the shown page.
 func (t *Trail) Viewed() Kind { return t.Page.Place().Kind }
 
-// show shows a page as it is when it is come to.
+// show shows a page in its initial state.
 func (t *Trail) show(p Page) {
 	t.Page, t.Filtering = p, false
 	if d, ok := p.(Detailed); ok {
@@ -27,18 +27,18 @@ func (t *Trail) show(p Page) {
 	}
 }
 
-// fresh is a page that is not left as it was.
+// fresh is a page that resets its state when it is shown.
 type fresh interface{ begin() }
 
-// Home goes to the first page, from where nothing leads back.
+// Home opens the first page and clears the trail.
 func (t *Trail) Home() {
 	t.Before = nil
 	t.show(t.home)
 }
 
-// open goes to a place; at makes its page.
+// open opens a place; at makes its page.
 func (t *Trail) open(to Place, at func(Place) Page) {
-	// Where one was before is not gone to a second time: esc would walk in circles.
+	// A place is not added twice: esc would go in circles.
 	for i, p := range t.Before {
 		if p.Place() == to {
 			t.Before = t.Before[:i]
@@ -64,7 +64,7 @@ func (t *Trail) Back(now time.Time) {
 	case ok && f.FilterSource() != "":
 		t.ClearFilter(now)
 	case t.Page == t.home:
-	case n == 0: // further back than is remembered
+	case n == 0: // nothing is remembered
 		t.show(t.home)
 	default:
 		last := t.Before[n-1]
@@ -81,7 +81,7 @@ func (t *Trail) ClearFilter(now time.Time) {
 	f.Filter(now)
 }
 
-// Behind does something as on the page that the help was opened from.
+// Behind runs do as on the page from which the help was opened.
 func (t *Trail) Behind(do func()) {
 	if n := len(t.Before); t.Viewed() == Help && n > 0 {
 		here := t.Page

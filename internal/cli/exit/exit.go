@@ -1,5 +1,4 @@
-// Package exit says how a command ended: the exit codes, the errors that have one of
-// their own, and which error has which.
+// Package exit has the exit codes and decides which error has which.
 package exit
 
 import (
@@ -20,38 +19,38 @@ import (
 	"redlockctl/redlock"
 )
 
-// Code is how a command ended, for scripts to tell apart.
+// Code is an exit code.
 type Code int
 
 // The exit codes.
 const (
 	Done       Code = 0
-	Failed     Code = 1 // anything that has no code of its own
+	Failed     Code = 1 // any other failure
 	WrongUsage Code = 2 // wrong usage or configuration; nothing was contacted
 	Contended  Code = 3 // another token holds the lock
 	NoQuorum   Code = 4 // too few nodes serve
 	NotOwner   Code = 5 // the token does not hold the lock, or its validity ended
 	Refused    Code = 6 // read-only, not confirmed, or not as asked
-	// Incomplete is of a look that ended before all keys were read.
+	// Incomplete: not all keys were read before the timeout.
 	Incomplete Code = 7
 )
 
-// Help says what the codes of all commands mean.
+// Help explains the exit codes.
 const Help = "0 done, 1 failed, 2 wrong usage or configuration, 3 contended,\n4 no quorum, 5 not the owner, or lost, 6 refused (read-only, not confirmed),\n7 incomplete (not everything could be read)."
 
-// usageError is a command line that cannot be meant.
+// usageError is an invalid command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Usage is err as the error of a command line that cannot be meant.
+// Usage marks err as the error of an invalid command line.
 func Usage(err error) error { return usageError{err} }
 
-// Usagef is [Usage] of a text.
+// Usagef formats an error for [Usage].
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 var (
-	// ErrNotConfirmed is returned when a dangerous act was not confirmed.
+	// ErrNotConfirmed is returned when a dangerous action was not confirmed.
 	ErrNotConfirmed = errors.New("refused: not confirmed")
 	// ErrInterrupted is returned when a signal ended a command before its end.
 	ErrInterrupted = errors.New("interrupted")
@@ -73,7 +72,7 @@ func (i Interruption) exit() Code {
 // silent is err without a message of its own.
 type silent struct{ error }
 
-// Silently is err without a message: what it would say is on standard output already.
+// Silently returns err without a message, because standard output already says it.
 func Silently(err error) error { return silent{err} }
 
 // IsSilent reports whether an error has no message of its own.
@@ -81,13 +80,12 @@ func IsSilent(err error) bool { return errors.As(err, new(silent)) }
 
 func (e silent) Unwrap() error { return e.error }
 
-// Status is the error of an exit code that something else decided, such as a program that
-// was run for somebody.
+// Status is an error with a given exit code, such as that of a program that was run.
 type Status int
 
 func (e Status) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Of is the exit code of an error: the one place that decides it.
+// Of returns the exit code of an error. Nothing else decides it.
 func Of(err error) Code {
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
@@ -123,23 +121,21 @@ func Of(err error) Code {
 	return Failed
 }
 
-// ErrIncomplete is returned when a look ended before everything had been read.
+// ErrIncomplete is returned when the timeout expired before everything was read.
 var ErrIncomplete = errors.New("not everything could be read")
 
 // exitSignal is added to the number of the signal that ended a command.
 const exitSignal Code = 128
 
-// Denied is a failure that comes of rights which the servers deny: they
-// answer, and would be enough. Its exit code is 1, not that of a missing quorum,
-// since nothing is wrong with the cluster.
+// Denied is a failure because the servers deny rights. Enough of them answer, so the
+// exit code is 1 and not that of a missing quorum.
 type Denied struct{ Err error }
 
 func (e Denied) Error() string { return e.Err.Error() }
 func (e Denied) Unwrap() error { return e.Err }
 
-// Explained says what to do about rights that are missing, where they are what an
-// act failed of. A fence that takes rights away is no such case: this program is
-// another user than the one who is fenced.
+// Explained adds what to do if missing rights made the action fail. A fence that removes
+// rights does not matter here: it applies to another user than this program's.
 func Explained(err error) error {
 	e, _ := Results(err)
 	if e == nil || errors.As(err, new(Denied)) || !errors.Is(err, redlock.ErrNoQuorum) {
@@ -167,7 +163,7 @@ func Explained(err error) error {
 		safetext.Escape(strings.Join(nodes, ", ")), safetext.Escape(why), err)}
 }
 
-// Results are the nodes' results that an error of the lock core carries.
+// Results returns the nodes' results in an error of package redlock.
 func Results(err error) (*redlock.Error, []redlock.NodeResult) {
 	var e *redlock.Error
 	if errors.As(err, &e) {
@@ -176,7 +172,7 @@ func Results(err error) (*redlock.Error, []redlock.NodeResult) {
 	return nil, nil
 }
 
-// Report writes what went wrong, a line for each problem.
+// Report writes an error, a line for each problem.
 func Report(to io.Writer, err error) {
 	if err == nil || IsSilent(err) {
 		return

@@ -1,5 +1,4 @@
-// Package flags has the flags and arguments that several commands take: how they are
-// declared, and how they are read.
+// Package flags declares and reads the flags and arguments that several commands share.
 package flags
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// OneName accepts exactly one argument, which is not empty.
+// OneName accepts exactly one non-empty argument.
 func OneName(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -28,7 +27,7 @@ func OneName(what string) cobra.PositionalArgs {
 	}
 }
 
-// OptionalName accepts one argument, which is not empty, or none.
+// OptionalName accepts one non-empty argument or none.
 func OptionalName(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -38,7 +37,7 @@ func OptionalName(what string) cobra.PositionalArgs {
 	}
 }
 
-// SeveralNames accepts one argument or more, none empty or twice there.
+// SeveralNames accepts one or more different, non-empty arguments.
 func SeveralNames(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		for i, arg := range args {
@@ -64,14 +63,14 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// GroupOf is a command that has only subcommands.
+// GroupOf returns a command that has only subcommands.
 func GroupOf(use, short string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, RunE: Group, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(subs...)
 	return cmd
 }
 
-// Group is the code of a command that has only subcommands.
+// Group is the RunE of a command that has only subcommands.
 func Group(cmd *cobra.Command, args []string) error {
 	var names []string
 	for _, sub := range Subcommands(cmd) {
@@ -84,16 +83,15 @@ func Group(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s: %s; there is %s", cmd.CommandPath(), what, strings.Join(names, ", "))
 }
 
-// outputsKey is where a command says what --output may be.
+// outputsKey is the annotation with the formats that a command knows.
 const outputsKey = "outputs"
 
-// Subcommands are those of a command that people may use.
+// Subcommands returns the subcommands that are not hidden.
 func Subcommands(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() })
 }
 
-// Outputs says what --output may be for a command that knows more than table and
-// json.
+// Outputs sets the formats of a command that knows more than table and json.
 func Outputs(cmd *cobra.Command, words ...string) *cobra.Command {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
@@ -102,7 +100,7 @@ func Outputs(cmd *cobra.Command, words ...string) *cobra.Command {
 	return cmd
 }
 
-// OutputsOf are the words of --output that a command knows.
+// OutputsOf returns the formats that a command knows.
 func OutputsOf(cmd *cobra.Command) []string {
 	if words := cmd.Annotations[outputsKey]; words != "" {
 		return strings.Fields(words)
@@ -110,7 +108,7 @@ func OutputsOf(cmd *cobra.Command) []string {
 	return []string{"table", "json"}
 }
 
-// NoneNegative refuses a number or a time that is below zero: no flag means one.
+// NoneNegative refuses negative numbers and durations: no flag has a use for them.
 func NoneNegative(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if typ := f.Value.Type(); (typ == "int" || typ == "duration") && strings.HasPrefix(f.Value.String(), "-") {
@@ -120,7 +118,7 @@ func NoneNegative(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// Plain is the error of a flag whose value cannot be read, without the words of package strconv.
+// Plain removes the wording of package strconv from the error of an invalid flag.
 func Plain(_ *cobra.Command, err error) error {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) || !errors.As(err, new(*strconv.NumError)) {
@@ -130,7 +128,7 @@ func Plain(_ *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %q: it is %s", bad.GetFlag().Name, bad.GetValue(), kind[bad.GetFlag().Value.Type()])
 }
 
-// Either is "a, b or c".
+// Either joins words to "a, b or c".
 func Either(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

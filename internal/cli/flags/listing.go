@@ -12,14 +12,14 @@ import (
 	"redlockctl/monitor"
 )
 
-// Listing is how a person wants a list: which columns, and in which order.
+// Listing has the flags for the columns and the order of a list.
 type Listing struct {
 	Columns []string
 	Sort    string
 }
 
-// Add adds the flags to a command; heads are those of its columns, and behind them those
-// that it has with an argument, where these are others.
+// Add adds the flags to a command. heads are its columns, and then the columns that it
+// has with an argument, if they differ.
 func (l *Listing) Add(cmd *cobra.Command, heads ...[]view.Head) *cobra.Command {
 	Columns(cmd, &l.Columns, heads...)
 	cmd.Flags().StringVar(&l.Sort, "sort", "", "sort by a column, or by COLUMN:desc in the other direction")
@@ -27,14 +27,14 @@ func (l *Listing) Add(cmd *cobra.Command, heads ...[]view.Head) *cobra.Command {
 	return Outputs(cmd, append(OutputsOf(cmd), "csv")...)
 }
 
-// Columns adds the flag by which columns are chosen; heads as of [Listing.Add].
+// Columns adds the flag --columns; for heads see [Listing.Add].
 func Columns(cmd *cobra.Command, chosen *[]string, heads ...[]view.Head) {
 	first := heads[0]
 	cmd.Flags().StringSliceVar(chosen, "columns", nil, "only these columns, in this order: "+first[0].Word+","+first[1].Word+",…")
 	offer(cmd, "columns", heads, func(h view.Head) string { return h.Word })
 }
 
-// offer has a shell complete the words of columns, behind those that are there.
+// offer lets a shell complete the names of columns after those already given.
 func offer(cmd *cobra.Command, flag string, heads [][]view.Head, word func(view.Head) string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, begun string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
 		before := begun[:strings.LastIndexByte(begun, ',')+1]
@@ -47,8 +47,8 @@ func offer(cmd *cobra.Command, flag string, heads [][]view.Head, word func(view.
 	})
 }
 
-// Sorted are rows in the order that is wanted; what is wrong with the listing is
-// said before anything is printed.
+// Sorted returns the rows in the requested order, or what is wrong with the listing,
+// before anything is printed.
 func Sorted[T any](as *Listing, all []view.Column[T], rows []T) ([]T, error) {
 	if _, err := view.Choose(all, as.Columns); err != nil {
 		return nil, exit.Usagef("--columns: %w", err)
@@ -65,8 +65,7 @@ func Sorted[T any](as *Listing, all []view.Column[T], rows []T) ([]T, error) {
 	return rows, nil
 }
 
-// typed is what is wrong with a filter that is typed to its end: there a double quote that
-// is not closed is a mistake too.
+// typed checks a complete filter, in which an unclosed quote is an error too.
 func typed(f interface{ Unclosed() bool }, check func() error) error {
 	if f.Unclosed() {
 		return exit.Usagef("filter: a double quote is not closed")
@@ -77,13 +76,13 @@ func typed(f interface{ Unclosed() bool }, check func() error) error {
 	return nil
 }
 
-// Filter reads a filter of locks. Without nodes their names are not checked.
+// Filter parses a filter of locks. Without nodes their names are not checked.
 func Filter(text string, nodes []monitor.Node) (monitor.Filter, error) {
 	f := monitor.ParseFilter(text)
 	return f, typed(f, func() error { return f.Check(nodes) })
 }
 
-// Terms reads a filter of something else; there is as of [filter.Filter.Check].
+// Terms parses a filter of another language; for there see [filter.Filter.Check].
 func Terms[T any](of *filter.Language[T], text string, there func(field string) []string) (filter.Filter[T], error) {
 	f := of.Parse(text)
 	return f, typed(&f, func() error { return f.Check(there) })

@@ -10,7 +10,7 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// Log are the flags of a daemon's log, which goes to standard error.
+// Log has the flags of a daemon's log, which goes to standard error.
 type Log struct{ format, level string }
 
 // Add adds the flags to a command.
@@ -21,8 +21,7 @@ func (l *Log) Add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Logger is the log that the flags ask for. Values that are no plain text, such as
-// errors, are made printable.
+// Logger returns the log according to the flags. It makes values such as errors printable.
 func (l *Log) Logger(w io.Writer) (*slog.Logger, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 	level, ok := levels[l.level]

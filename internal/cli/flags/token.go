@@ -12,8 +12,8 @@ import (
 	"redlockctl/internal/cli/exit"
 )
 
-// Token is the ways to name a token. An argument can be read in the list
-// of processes by anyone on the machine; a file and standard input cannot.
+// Token has the flags that name a token. Anyone on the machine can read an argument in
+// the list of processes, but not a file or standard input.
 type Token struct{ token, file string }
 
 // Add adds the flags to a command.
@@ -23,10 +23,10 @@ func (t *Token) Add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
 }
 
-// longestToken bounds what is read: the values of locks are short.
+// longestToken bounds a token that is read.
 const longestToken = 64 << 10
 
-// Read is the token; empty if none is named.
+// Read returns the token; empty if none is named.
 func (t *Token) Read(in io.Reader) (string, error) {
 	switch {
 	case t.file != "":
@@ -42,7 +42,7 @@ func (t *Token) Read(in io.Reader) (string, error) {
 	return t.token, nil
 }
 
-// Need is the token, which must be named.
+// Need returns the token; it is an error if none is named.
 func (t *Token) Need(in io.Reader) (string, error) {
 	token, err := t.Read(in)
 	if err == nil && token == "" {

@@ -12,13 +12,12 @@ import (
 // Schema names the form of the JSON documents; docs/json.md describes them.
 // Within a version fields are added, never renamed, retyped or removed.
 // Durations are integer milliseconds with the suffix _ms, times of day RFC 3339;
-// a field that does not apply is left out. Text that came from a server keeps its
-// characters by JSON escapes; where its bytes are no UTF-8, a second field with
-// the suffix _base64 holds them exactly.
+// a field that does not apply is left out. Text from a server is JSON-escaped; if its
+// bytes are not UTF-8, a second field with the suffix _base64 has them exactly.
 const Schema = "redlockctl/v1"
 
-// Document prints a document as --output asks for; false: a table is wanted. kind says
-// which document it is, in a word: "schema" and "kind" come first in each.
+// Document prints a document in the format of --output; printed is false for a table.
+// kind names the document; "schema" and "kind" come first in each.
 func (p *Printer) Document(kind string, body any) (printed bool, err error) {
 	switch p.Output {
 	case "json":
@@ -59,8 +58,8 @@ func Line(w io.Writer, kind string, body any) error {
 	return err
 }
 
-// Encoded is a document on one line, which it ends, safe for a terminal; an empty kind
-// stands in the body.
+// Encoded returns a document as one line with a line end, safe for a terminal. If kind is
+// empty, the body has the kind.
 func Encoded(kind string, body any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

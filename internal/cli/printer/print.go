@@ -1,6 +1,6 @@
-// Package printer writes what a command has to say: documents and tables to standard
-// output, in the format that --output names, and what went wrong to standard error.
-// Escape codes are written to terminals only.
+// Package printer writes the output of commands: documents and tables to standard output
+// in the format of --output, notes and errors to standard error. Escape codes are written
+// to terminals only.
 package printer
 
 import (
@@ -16,7 +16,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// Printer has the streams of a run of the command line, and how they are to be written.
+// Printer has the standard streams and the output format of a command.
 type Printer struct {
 	In                    io.Reader
 	Out, Err              io.Writer
@@ -45,7 +45,7 @@ var tones = [...]ansi.Style{
 	view.Dim:  ansi.Style{}.Faint(),
 }
 
-// Paint is text in its colour, where there are colours.
+// Paint returns text in the colour of a tone, or unchanged without colours.
 func (p *Printer) Paint(text string, tone view.Tone) string {
 	if !p.Color() {
 		return text
@@ -60,14 +60,14 @@ func painted(text string, tone view.Tone) string {
 	return tones[tone].Styled(text)
 }
 
-// Plain is a cell of text from anywhere.
+// Plain returns a cell with untrusted text.
 func Plain(s string) view.Cell { return view.Cell{Text: safetext.Escape(s)} }
 
 // Table prints a table to standard output.
 func (p *Printer) Table(t *view.Table) { Table(p.Out, t, p.Color()) }
 
-// Table prints a table; without color it holds no escape code. Its rows are
-// gone through twice, since there may be too many to keep.
+// Table prints a table; without color it has no escape codes. It iterates twice over the
+// rows, because there may be too many to keep.
 func Table(w io.Writer, t *view.Table, color bool) {
 	width := make([]int, len(t.Head))
 	head := make([]view.Cell, len(t.Head))
@@ -85,7 +85,7 @@ func Table(w io.Writer, t *view.Table, color bool) {
 	}
 }
 
-// printRow prints a row. Empty columns at its end leave no blanks behind.
+// printRow prints a row without trailing spaces.
 func printRow(w io.Writer, t *view.Table, row []view.Cell, width []int, color bool) {
 	last := len(row)
 	for last > 0 && row[last-1].Text == "" {
@@ -112,7 +112,7 @@ func printRow(w io.Writer, t *view.Table, row []view.Cell, width []int, color bo
 	fmt.Fprintln(w, b.String())
 }
 
-// Facts prints facts, each on a line; those without a text are left out.
+// Facts prints a line per fact and skips facts without text.
 func (p *Printer) Facts(facts []view.Fact) {
 	for _, f := range facts {
 		if f.Text != "" {
@@ -121,20 +121,20 @@ func (p *Printer) Facts(facts []view.Fact) {
 	}
 }
 
-// Glyphs are the signs of what is printed.
+// Glyphs returns the symbols to print.
 func (p *Printer) Glyphs() *view.Glyphs { return view.Plain(p.ASCII) }
 
 // Clip shortens text to a width in cells.
 func (p *Printer) Clip(s string, width int) string { return p.Glyphs().Cut(s, width) }
 
-// ViewContext is what rows and facts are made of.
+// ViewContext returns the context for making rows and facts.
 func (p *Printer) ViewContext(s *monitor.Snapshot) *view.Context {
 	began := s.Settled.IsZero() || s.At.Sub(s.Settled) < justCameTime
 	return &view.Context{Glyphs: p.Glyphs(), Snap: s, Now: s.At, Began: began}
 }
 
-// List prints rows as a table or as csv, with the columns that are chosen, all where none is;
-// doc makes the document of one.
+// List prints rows as a table or as csv, with the chosen columns, or all; doc makes the
+// document of a row.
 func List[T any](p *Printer, chosen []string, ctx *view.Context, columns []view.Column[T], rows []T, doc func(T) any) error {
 	if len(chosen) > 0 {
 		var err error
@@ -149,5 +149,5 @@ func List[T any](p *Printer, chosen []string, ctx *view.Context, columns []view.
 	return nil
 }
 
-// justCameTime is longer than any look that is made once.
+// justCameTime is longer than a command looks at a cluster.
 const justCameTime = 10 * time.Second

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unread reports whether standard output is a pipe that nobody reads any more: while nothing
-// happens there is nothing to write, and so no failure to tell.
+// Unread reports whether standard output is a pipe without a reader. A command that has
+// nothing to write notices it only this way.
 func (p *Printer) Unread() bool {
 	f, ok := p.Bare().(*os.File)
 	if !ok {

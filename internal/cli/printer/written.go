@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// remembering is standard output that is no terminal. It remembers the first
-// write that failed, so that no command has to look after each of its lines, and
-// none ends well whose answer was lost on a full disk.
+// remembering is standard output if it is not a terminal. It remembers the first failed
+// write, so that a command need not check each line and still fails if its output was
+// lost, for example on a full disk.
 type remembering struct {
 	to  io.Writer
 	err error
@@ -34,7 +34,7 @@ func (p *Printer) Remember() {
 	}
 }
 
-// Bare is standard output as the process was given it, for a child.
+// Bare returns the original standard output, for a child process.
 func (p *Printer) Bare() io.Writer {
 	if w, ok := p.Out.(*remembering); ok {
 		return w.to
@@ -50,7 +50,7 @@ func (p *Printer) Lost() error {
 	return nil
 }
 
-// Unwritten is [Printer.Lost], and nil too where the reader has gone: it has what it wants.
+// Unwritten is [Printer.Lost], but nil if the reader is gone: it has what it wants.
 func (p *Printer) Unwritten() error {
 	if err := p.Lost(); !Gone(err) {
 		return err
@@ -58,5 +58,5 @@ func (p *Printer) Unwritten() error {
 	return nil
 }
 
-// Gone reports whether a write failed because nobody reads any more.
+// Gone reports whether a write failed because the reader is gone.
 func Gone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) }

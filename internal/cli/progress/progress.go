@@ -1,4 +1,4 @@
-// Package progress says on standard error what a command is waiting for, and how far it is.
+// Package progress shows on standard error what a command waits for, and how far it is.
 package progress
 
 import (
@@ -18,28 +18,27 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// Teller tells of one thing at a time, where there is somebody to read it.
+// Teller shows the progress of one thing at a time, on a terminal only.
 type Teller struct {
 	to   *printer.Printer
 	last *Bar
 }
 
-// New tells on the standard error of a printer.
+// New returns a Teller that writes to the standard error of a printer.
 func New(to *printer.Printer) *Teller { return &Teller{to: to} }
 
 // barWidth is how many cells a bar has.
 const barWidth = 24
 
-// Progress says on standard error what is being waited for, from the second
-// second on and on a terminal only, and wipes it away when done is called. What
-// is told never reaches a pipe.
+// Progress shows on a terminal what the command waits for, after one second, and removes
+// it when done is called.
 func (t *Teller) Progress(what string) (done func()) {
 	return t.bar(func(took time.Duration) string {
 		return fmt.Sprintf("%s, %ds", t.to.Clip(safetext.Printable(what), 60), int(took.Seconds()))
 	}).End
 }
 
-// ProgressFor is progress of something that takes so long.
+// ProgressFor shows the progress of something that takes the time all.
 func (t *Teller) ProgressFor(what string, all time.Duration) (done func()) {
 	return t.bar(func(took time.Duration) string {
 		took = min(took, all)
@@ -47,8 +46,8 @@ func (t *Teller) ProgressFor(what string, all time.Duration) (done func()) {
 	}).End
 }
 
-// ProgressOf is progress of n things, one by one. step says how many are done;
-// other text is written by [Bar.Aside].
+// ProgressOf shows the progress of n steps. step sets how many are done; use [Bar.Aside]
+// to write other text meanwhile.
 func (t *Teller) ProgressOf(what string, n int) (step func(int), b *Bar) {
 	var mu sync.Mutex
 	reached := 0
@@ -65,14 +64,14 @@ func (t *Teller) ProgressOf(what string, n int) (step func(int), b *Bar) {
 	}, b
 }
 
-// Where standard error is no terminal, a line is written when reading takes long.
+// Without a terminal, a line is written when reading takes long.
 const (
 	firstReport = 5 * time.Second
 	NextReport  = 10 * time.Second
 )
 
-// Reading says on standard error how much of all keys a monitor has read: on a
-// terminal a bar from the second second on, elsewhere a line once in a while.
+// Reading shows how many keys a monitor has read: on a terminal as a bar, after one
+// second; elsewhere as a line now and then.
 func (t *Teller) Reading(mon *observe.Monitor) (done func()) {
 	far := func(with func(*view.Glyphs, monitor.Reading, *monitor.Snapshot) string) string {
 		s := mon.Snapshot()
@@ -113,7 +112,7 @@ func (t *Teller) Reading(mon *observe.Monitor) (done func()) {
 	})
 }
 
-// barOf is a part of 1 as a bar; none where there is nothing to be a part of.
+// barOf draws a fraction as a bar; empty if the fraction is not known.
 func (t *Teller) barOf(part float64) string {
 	full, empty := "█", "░"
 	if t.to.ASCII {
@@ -126,7 +125,7 @@ func (t *Teller) barOf(part float64) string {
 	return "[" + strings.Repeat(full, n) + strings.Repeat(empty, barWidth-n) + "]"
 }
 
-// bar begins one. There is one at a time: within it another says nothing.
+// bar starts a bar. There is one at a time: a nested one shows nothing.
 func (t *Teller) bar(text func(took time.Duration) string) *Bar {
 	if !t.to.ErrTTY || t.to.Getenv("TERM") == "dumb" || t.last != nil && !t.last.over() {
 		return nil
@@ -152,11 +151,10 @@ func (t *Teller) bar(text func(took time.Duration) string) *Bar {
 	return b
 }
 
-// progressAfter is how long a command may take before it says what it does.
+// progressAfter is how long a command may take before progress is shown.
 const progressAfter = time.Second
 
-// Bar is a line on a terminal that says how far something is; a nil one says
-// nothing.
+// Bar is a progress line on a terminal; a nil Bar shows nothing.
 type Bar struct {
 	w    io.Writer
 	text func(took time.Duration) string
@@ -193,7 +191,7 @@ func (b *Bar) redraw() {
 	}
 }
 
-// Aside wipes the line away for what f writes; it comes back by itself.
+// Aside removes the line while f writes; it reappears at the next update.
 func (b *Bar) Aside(f func()) {
 	if b == nil {
 		f()
@@ -207,7 +205,7 @@ func (b *Bar) Aside(f func()) {
 	f()
 }
 
-// End wipes the line away for good; further calls do nothing.
+// End removes the line; further calls do nothing.
 func (b *Bar) End() {
 	if b == nil {
 		return

@@ -328,3 +328,22 @@ func watched(p *schedule.Plan) {
 		}
 	}
 }
+
+// leaky makes plans in which scripts pass every fence, and all clients take locks by them.
+func leaky(p *schedule.Plan) {
+	p.Fenced, p.LagZero, p.ACL, p.Blind = true, false, false, 0
+	p.Leaks, p.Scripts = 1<<p.N-1, 1<<p.Clients-1
+}
+
+// demoted makes plans in which those that hold the first lock are made replicas for longer than D, and
+// accept writes.
+func demoted(p *schedule.Plan) {
+	p.Fenced, p.LagZero, p.ACL, p.Blind, p.Writable = true, false, false, 0, 1<<p.N-1
+	p.Fault[0] = schedule.Fault{Kind: schedule.Role, On: schedule.OnGrant, Nth: 1, Choice: schedule.OfHolders, Count: uint8(p.N), After: ms, Length: 2 * schedule.MaxTTL}
+	p.Faults = 1
+}
+
+// byUser makes plans in which the fences are those of a user.
+func byUser(p *schedule.Plan) {
+	p.Fenced, p.LagZero, p.ACL, p.Blind, p.Leaks = true, false, true, 0, 0
+}

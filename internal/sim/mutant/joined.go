@@ -34,6 +34,13 @@ func metYoung(p *schedule.Plan) {
 	p.Fenced, p.Fault[0].Memory = false, false
 }
 
+// awayAtFlush makes plans in which a guard that keeps its memory is down when masters are
+// flushed, of which their uptime does not tell.
+func awayAtFlush(p *schedule.Plan) {
+	awayAtCrash(p)
+	p.Fault[1].Kind = schedule.Flush
+}
+
 // powerCut makes plans in which all masters crash, and are taken for a new cluster.
 func powerCut(p *schedule.Plan) {
 	prompt(p)

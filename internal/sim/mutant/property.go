@@ -25,18 +25,20 @@ const (
 	// Shown: what a monitor shows of a lock is what its holder relies on: neither free, nor left
 	// behind, nor at an end before the holder's validity; and nobody gets in of whom it says so.
 	Shown
+	// Proof: no fence that clients write through is taken for proven.
+	Proof
 )
 
 // String is the property as a sentence says it.
 func (p Property) String() string {
 	return [...]string{"two clients hold one lock", "a copy is left behind", "a master rejoins too early", "a cordon is removed",
 		"a master that lost nothing is fenced", "a lock is held on to that was force-released or has expired",
-		"what is shown is not what a client relies on"}[p]
+		"what is shown is not what a client relies on", "a fence that does not hold is taken for proven"}[p]
 }
 
 // ID is the property as one word for machines.
 func (p Property) ID() string {
-	return [...]string{"exclusion", "left-behind", "early-removal", "cordon-removed", "needless-fence", "resurrected", "shown"}[p]
+	return [...]string{"exclusion", "left-behind", "early-removal", "cordon-removed", "needless-fence", "resurrected", "shown", "proof"}[p]
 }
 
 // MarshalText is the property as a word, see [Property.ID].

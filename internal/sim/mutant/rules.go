@@ -24,5 +24,5 @@ func (r *Rules) Breaks(mutant string) bool { return r.mutant == mutant }
 
 // Right are the product's own rules, with every check.
 func Right() Rules {
-	return Rules{Delay: 1, TTL: 1, Checks: 1<<Exclusion | 1<<LeftBehind | 1<<EarlyRejoin | 1<<CordonRemoved | 1<<NeedlessFence | 1<<Resurrected | 1<<Shown}
+	return Rules{Delay: 1, TTL: 1, Checks: 1<<Exclusion | 1<<LeftBehind | 1<<EarlyRejoin | 1<<CordonRemoved | 1<<NeedlessFence | 1<<Resurrected | 1<<Shown | 1<<Proof}
 }

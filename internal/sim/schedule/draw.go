@@ -109,6 +109,7 @@ func (p *Plan) Draw(seed uint64, faults Faults) {
 	}
 	p.drawJoin(seed, faults)
 	p.drawView(seed, faults)
+	p.drawFences(seed, faults)
 }
 
 // drawKept lets the first client keep its lock for long, while masters restart one

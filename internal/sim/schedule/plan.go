@@ -149,6 +149,9 @@ type Plan struct {
 	ACL      bool  // fences are those of an ACL user, and administrators still may do all
 	Counter  bool  // guards raise the counter key
 	Blind    uint8 // nodes whose fence the guards may neither read nor set
+	Leaks    uint8 // nodes whose fence stops no script, unless it is that of a user
+	Scripts  uint8 // clients that take locks by a script
+	Writable uint8 // nodes that accept writes as replicas, until they are made read-only
 	NodePPM  [MaxNodes]int64
 	Clients  int
 	Client   [MaxClients]Client

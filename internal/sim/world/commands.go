@@ -92,8 +92,12 @@ func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 		o.About = restartguard.Proving
 		o.Canary = restartguard.CanaryAccepted
 		switch {
-		case m.slave:
+		case m.slave && !m.writable:
 			o.Canary = restartguard.CanaryRefused // READONLY
+		case !m.refusesScript() && !w.rules.Breaks("script-unproved"):
+		case m.slave && m.refuses():
+			o.Canary = restartguard.CanaryFenced
+		case m.slave:
 		case m.fenced():
 			o.Canary = restartguard.CanaryFenced
 		}
@@ -144,8 +148,11 @@ func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
 	if w.plan.Calm() && !m.harmed && !g.watches[node].away && int64(e.x) == restartguard.FenceUp {
 		w.breach(mutant.NeedlessFence, "g%d fences %s, which has lost nothing", g.index+1, nodeNames[node])
 	}
-	if e.code != 0 {
+	if e.code&codeLag != 0 {
 		m.maxLag = 10
+	}
+	if e.code&codeReadOnly != 0 && m.slave && !w.rules.Breaks("replica-writable") {
+		m.writable = false
 	}
 	w.setFence(m, int64(e.x))
 	m.excused = m.excused && !m.refuses()

@@ -180,7 +180,7 @@ func (w *World) demote(i int, length time.Duration) {
 	w.forget(m)
 	m.wiped++
 	w.view.lost = w.now
-	m.slave, m.token, m.counter = true, 0, 0
+	m.slave, m.demoted, m.token, m.counter = true, w.now, 0, 0
 	w.lose(m, i, true)
 	w.emit(schedule.OnCrash, i)
 	w.push(event{at: w.now + max(length, 1), kind: evPromoted, node: uint8(i), incarnation: m.incarnation})

@@ -29,6 +29,12 @@ const (
 
 var askNames = [...]string{"a look", "to fence", "a canary write", "to rejoin", "its locks", "to end an earlier connection", "to count", "to end the connections of other guards"}
 
+// codes of an order to fence: what is set before.
+const (
+	codeLag uint8 = 1 << iota
+	codeReadOnly
+)
+
 // codes of what came of an exchange.
 const (
 	toldAnswer  uint8 = iota

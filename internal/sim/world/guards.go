@@ -113,7 +113,7 @@ func (w *World) guardEvent(g *guard, e *event) {
 }
 
 func (w *World) look(g *guard, node int) {
-	w.exchange(g, node, askLook, 0, false)
+	w.exchange(g, node, askLook, 0, 0)
 }
 
 func (w *World) guardSend(g *guard, node int, a restartguard.Action) {
@@ -128,17 +128,28 @@ func (w *World) guardSend(g *guard, node int, a restartguard.Action) {
 			op = askKillOthers
 			break
 		}
-		w.exchange(g, node, askKill, a.Conn, a.All)
+		code := uint8(0)
+		if a.All {
+			code = 1
+		}
+		w.exchange(g, node, askKill, a.Conn, code)
 		return
 	case restartguard.Count:
 		op = askCount
 	}
-	w.exchange(g, node, op, a.Value, a.SetLag)
+	code := uint8(0)
+	if a.SetLag {
+		code |= codeLag
+	}
+	if a.ReadOnly {
+		code |= codeReadOnly
+	}
+	w.exchange(g, node, op, a.Value, code)
 }
 
 // exchange sends a command to a master and arranges for what comes of it: an
 // answer, or nothing within the timeout.
-func (w *World) exchange(g *guard, node int, op uint8, value int64, lag bool) {
+func (w *World) exchange(g *guard, node int, op uint8, value int64, code uint8) {
 	x := &g.watches[node]
 	x.turn++
 	x.asking, x.asked = op+1, w.now
@@ -155,10 +166,7 @@ func (w *World) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 		t.Out = trace.Never // it never gets there
 	} else {
 		e := event{at: w.now + t.Out, kind: evAsk, who: uint8(g.index), node: uint8(node), op: op, run: x.turn, gen: x.gen,
-			incarnation: x.incarnation, x: time.Duration(value), y: x.looked, z: t.Back}
-		if lag {
-			e.code = 1
-		}
+			incarnation: x.incarnation, x: time.Duration(value), y: x.looked, z: t.Back, code: code}
 		if op == askRemove && w.unaware(g, x) {
 			e.tok = 1
 		}
@@ -359,6 +367,6 @@ func (w *World) inquire(g *guard, node int) bool {
 		return false
 	}
 	g.watches[node].question = q
-	w.exchange(g, node, askScan, 0, false)
+	w.exchange(g, node, askScan, 0, 0)
 	return true
 }

@@ -27,7 +27,7 @@ func (w *World) replace(i int, f *schedule.Fault) {
 	if !m.up {
 		return
 	}
-	w.replaced, w.view.claim = true, claim{}
+	w.untold, w.view.claim = true, claim{}
 	back := w.now + max(f.Length, 1)
 	w.crash(i, back, f.Silent)
 	m.replaced, m.unfenced = true, !f.Memory
@@ -87,7 +87,7 @@ func (w *World) newCluster(e *event) {
 			f := w.firstUse(i)
 			_, right := f.MayVoteFrom(time.Time{}.Add(w.now), w.delay)
 			why = w.twistFirstUse(f)
-			if right != nil {
+			if right != nil && (over || !errors.Is(right, restartguard.ErrNoGuard)) {
 				e.tok = 1 // who passes it is wrong
 			}
 		}
@@ -102,6 +102,9 @@ func (w *World) newCluster(e *event) {
 		return
 	}
 	excused := e.tok == 0 && !w.knownInUse()
+	if excused {
+		w.untold, w.view.claim = true, claim{}
+	}
 	for i := range w.plan.N {
 		m := &w.masters[i]
 		if excused {

@@ -30,8 +30,11 @@ type master struct {
 
 	acl        bool // its fence is an ACL user
 	blind      bool // nobody may read or set its fence
+	leaks      bool // scripts write through its fence by min-replicas-to-write
+	writable   bool // as a replica it accepts writes
 	slave      bool // it is a replica of another server
-	promotions int  // in this incarnation
+	demoted    time.Duration
+	promotions int // in this incarnation
 	wipes      int64
 	wiped      uint16 // how often all its data were gone at once, which no reset of counters hides
 	evicted    int64
@@ -73,14 +76,22 @@ type master struct {
 
 func (m *master) reset(i int, p *schedule.Plan) {
 	*m = master{clock: clock{ppm: p.NodePPM[i], offset: time.Hour}, up: true, incarnation: 1, maxLag: 10, configured: true,
-		acl: p.ACL, blind: p.Blind>>i&1 != 0}
+		acl: p.ACL, blind: p.Blind>>i&1 != 0, leaks: p.Leaks>>i&1 != 0 && !p.ACL, writable: p.Writable>>i&1 != 0}
 	if p.Replicas {
 		m.replicas = 1
 	}
 }
 
-// refuses reports whether it answers writes with NOREPLICAS.
-func (m *master) refuses() bool { return m.slave || m.fenced() }
+// refuses reports whether it refuses plain writes. Of a replica min-replicas-to-write stops none.
+func (m *master) refuses() bool {
+	if m.slave && (!m.writable || !m.acl) {
+		return !m.writable
+	}
+	return m.fenced()
+}
+
+// refusesScript reports whether it refuses the writes of scripts.
+func (m *master) refusesScript() bool { return m.refuses() && (m.slave || !m.leaks) }
 
 // fenced reports whether it does so because of a fence.
 func (m *master) fenced() bool {

@@ -80,7 +80,7 @@ func (w *World) carryOut(m *master, e *event) redlock.Status {
 	case opSet, opRepair:
 		repair := e.op == opRepair
 		switch {
-		case m.refuses() && !(repair && w.rules.Breaks("repair-through-fence") && !m.slave):
+		case w.refusesVote(m, e):
 			return redlock.StatusFenced
 		case m.token != 0 && !w.rules.Breaks("set-overwrites") && !(repair && w.rules.Breaks("repair-overwrites")):
 			return redlock.StatusHeld
@@ -104,6 +104,10 @@ func (w *World) carryOut(m *master, e *event) redlock.Status {
 		g.votes |= 1 << node
 		g.slow = g.slow || !repair && w.now > g.began+viewAttempt
 		g.seconds[node] = m.unguarded
+		if m.refuses() && m.leaks { // by a script, through a fence that cannot stop it
+			w.leaked(m, node)
+			g.seconds[node] |= m.fresh
+		}
 		if m.excused {
 			if w.inTime(node) {
 				g.seconds[node] |= m.fresh
@@ -122,6 +126,22 @@ func (w *World) carryOut(m *master, e *event) redlock.Status {
 	}
 }
 
+// refusesVote reports whether a master refuses a SET, or the client that has asked it for its fence.
+func (w *World) refusesVote(m *master, e *event) bool {
+	repair := e.op == opRepair
+	switch {
+	case !m.refuses():
+		return false
+	case m.slave:
+		return true
+	case repair:
+		return !w.rules.Breaks("repair-through-fence")
+	case m.acl && w.rules.Breaks("user-fence-unasked"):
+		return false
+	}
+	return m.refusesScript() || w.plan.Scripts>>e.who&1 == 0
+}
+
 func (w *World) carryExtension(m *master, e *event) redlock.Status {
 	switch {
 	case m.token == 0 && w.rules.Breaks("extension-creates") && !m.refuses():
@@ -137,7 +157,7 @@ func (w *World) carryExtension(m *master, e *event) redlock.Status {
 		return redlock.StatusHeld
 	case m.expires-m.clock.at(w.now) >= e.x && !w.rules.Breaks("extension-shortens"):
 		return redlock.StatusOK
-	case m.refuses():
+	case m.refusesScript():
 		return redlock.StatusFenced
 	}
 	w.setExpiry(m, e, e.x)
@@ -154,7 +174,7 @@ func (w *World) carryRelease(m *master, e *event) redlock.Status {
 			return redlock.StatusAbsent
 		}
 		return redlock.StatusHeld
-	case m.refuses():
+	case m.refusesScript():
 		g.release[node] |= relRefused
 		return redlock.StatusFenced
 	}

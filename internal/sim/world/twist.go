@@ -54,6 +54,9 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 		if r.Breaks("role-ignored") {
 			o.Role, o.Former = "master", ""
 		}
+		if r.Breaks("replica-rejoins") && o.Role == "slave" && s.Role == "slave" && !s.Deadline.IsZero() && !g.clock.time(w.now).Before(s.Deadline) {
+			o.Role, s.Role = "master", "master"
+		}
 		if r.Breaks("brief-role-ignored") {
 			o.Former = ""
 		}

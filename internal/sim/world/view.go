@@ -195,7 +195,7 @@ func (w *World) viewAsked(n *viewed, e *event) {
 	case n.blind > w.now, !m.up && m.silent:
 		at, n.inbox.slow = max(at, n.sent+viewTimeout), true
 	case m.up:
-		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refuses(), cordoned: m.cordoned(), incarnation: m.incarnation, wiped: m.wiped, offset: m.clock.offset, born: w.plan.Fenced && !w.plan.LagZero,
+		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refusesScript(), cordoned: m.cordoned() && m.refusesScript(), incarnation: m.incarnation, wiped: m.wiped, offset: m.clock.offset, born: w.plan.Fenced && !w.plan.LagZero && !m.leaks,
 			uptime: w.uptime(m), watched: w.watched(int(e.node))}
 		if m.live(w.now) {
 			n.inbox.token, n.inbox.left = m.token, (m.expires - m.clock.at(w.now)).Truncate(ms)

@@ -7,6 +7,7 @@ import (
 	"redlockctl/internal/sim/mutant"
 	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
+	"redlockctl/restartguard"
 )
 
 // believe takes note that from now until a true time a client believes in its
@@ -83,8 +84,23 @@ func (w *World) outlives(c *client, e *event) {
 	}
 }
 
+// leaked is the witness of a vote through a fence: no guard takes it for proven.
+func (w *World) leaked(m *master, node int) {
+	for i := range w.plan.Guards {
+		g := &w.guards[i]
+		s := &g.watches[node].state
+		if g.up && s.Proven && s.Phase == restartguard.PhaseFenced && s.RunID == w.runIDs[node][m.incarnation%incarnations] {
+			w.breach(mutant.Proof, "%s votes behind its fence, which g%d takes for proven", nodeNames[node], i+1)
+		}
+	}
+}
+
 // mayRejoin is the witness of a rejoin.
 func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
+	if m.slave && e.y >= m.demoted {
+		w.breach(mutant.EarlyRejoin, "g%d lets %s rejoin, which it has seen to be a replica", g.index+1, nodeNames[node])
+		return
+	}
 	if m.cordoned() && e.y >= m.heldSince {
 		w.breach(mutant.CordonRemoved, "g%d lets %s rejoin, which it has seen cordoned by an operator", g.index+1, nodeNames[node])
 		return

@@ -1,0 +1,58 @@
+package observe
+
+import (
+	"slices"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/minreplicas"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// userState is the state of a node that is fenced by a user: by our own look, or by its guards where we
+// may not look.
+func (w *watch) userState() monitor.NodeState {
+	fenced, cordoned := w.byUser.fenced, w.byUser.cordoned
+	if fenced || !w.byUser.known {
+		cordoned = cordoned || w.guardSays(announce.FenceCordoned)
+		fenced = fenced || cordoned || w.guardSays(announce.FenceUp)
+	}
+	switch {
+	case cordoned:
+		return monitor.NodeCordoned
+	case fenced:
+		return monitor.NodeFenced
+	}
+	return monitor.NodeServing
+}
+
+func (w *watch) guardSays(f announce.Fence) bool {
+	return slices.ContainsFunc(w.Guards, func(g announce.Guard) bool { return g.Fence == f })
+}
+
+// leak is why a node accepts writes although its fence is up: as a guard has found, or as its version
+// and its role tell.
+func (w *watch) leak() string {
+	for _, g := range w.Guards {
+		if g.Fence == announce.FenceLeaks {
+			if g.Leak.Empty() {
+				return "a canary write of its guard got through"
+			}
+			return g.Leak.String()
+		}
+	}
+	up := w.byUser == nil && w.MinReplicasToWrite >= fenceCordon && w.maxLag != 0
+	switch {
+	case up && w.Role == "slave" && w.writable:
+		return "a replica accepts writes unless replica-read-only is yes"
+	case up && !minreplicas.StopsScripts(w.Version):
+		return "scripts write through it on version " + safetext.Escape(w.Version)
+	}
+	return ""
+}
+
+// passesScripts reports whether scripts write through the fence that the node has, or will have after
+// its next start.
+func (w *watch) passesScripts() bool {
+	return w.byUser == nil && !w.unfenced && !minreplicas.StopsScripts(w.Version)
+}

@@ -1,0 +1,83 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor/wire"
+)
+
+// userFence is a question whether a node is fenced by taking the right to write from its lock clients'
+// user, which no parameter of the server shows.
+type userFence struct{ may, rules *redis.Cmd }
+
+// userFenceSight is the answer; not known: it may not be asked, and the node's guards tell.
+type userFenceSight struct{ known, fenced, cordoned bool }
+
+// askUserFence asks whether the user might write, and for the mark of a cordon.
+func askUserFence(ctx context.Context, p redis.Pipeliner, user string) *userFence {
+	return &userFence{
+		may:   p.Do(ctx, "ACL", "DRYRUN", user, "SET", "redlockctl:fence", "1", "PX", "1"),
+		rules: p.Do(ctx, "ACL", "GETUSER", user),
+	}
+}
+
+// cordonMark is in the rules of a user that an operator has cordoned, see restartguard.
+const cordonMark = "redlockctl:hold"
+
+func (f *userFence) read() (*userFenceSight, error) {
+	for _, c := range []*redis.Cmd{f.may, f.rules} {
+		if err := c.Err(); err != nil && (wire.Says(err, "NOAUTH", "LOADING", "BUSY") || !wire.IsAnswer(err)) {
+			return nil, err
+		}
+	}
+	text, err := f.may.Text()
+	if err != nil {
+		return &userFenceSight{}, nil
+	}
+	s := &userFenceSight{known: true, fenced: strings.Contains(text, "permissions to run")}
+	s.cordoned = s.fenced && f.rules.Err() == nil && strings.Contains(fmt.Sprint(f.rules.Val()), cordonMark)
+	return s, nil
+}
+
+// otherWriters are the users whom a fence by a user does not stop: who are neither that user, nor the
+// one as whom we log in and ask for the fence ourselves, nor the administrator. nil: that may not be asked.
+func (p *prober) otherWriters(ctx context.Context, patterns []string) *string {
+	if p.fenceUser == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	own, err := p.Conn.Do(ctx, "ACL", "WHOAMI").Text()
+	if err != nil {
+		return nil
+	}
+	users, err := p.Conn.Do(ctx, "ACL", "USERS").StringSlice()
+	if err != nil || len(users) > mostUsers {
+		return nil
+	}
+	users = slices.DeleteFunc(users, func(u string) bool { return u == own || u == p.fenceUser || u == "default" })
+	key := strings.NewReplacer("*", "x", "?", "x", "\\", "").Replace(patterns[0])
+	may := make([]*redis.Cmd, len(users))
+	_ = p.Pipeline(ctx, func(pipe redis.Pipeliner) {
+		for i, u := range users {
+			may[i] = pipe.Do(ctx, "ACL", "DRYRUN", u, "SET", key, "1", "PX", "1")
+		}
+	})
+	writers := []string{}
+	for i, u := range users {
+		if text, err := may[i].Text(); err == nil && text == "OK" {
+			writers = append(writers, safetext.Escape(u))
+		}
+	}
+	slices.Sort(writers)
+	return new(strings.Join(writers, ", "))
+}
+
+// mostUsers is how many users are asked about.
+const mostUsers = 200

@@ -1,0 +1,58 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"redlockctl/internal/resp"
+)
+
+// errUserFenced is why a node gives no vote that is fenced by its lock clients' user.
+var errUserFenced = errors.New("fenced: the lock clients' user may not write there")
+
+// asksFence is the user whom a fence of the node stops, if that is another than the one as whom we log
+// in; "": the server itself refuses us.
+func (n *Node) asksFence() string {
+	if n.user == n.opt.Username {
+		return ""
+	}
+	return n.user
+}
+
+// asksFence reports whether the fence is asked for with a call. The answer is of the same
+// connection, and so of the same incarnation.
+func (l *redisLink) asksFence(c *call) bool {
+	return l.fence != "" && (c.op == opSet || c.op == opExtend)
+}
+
+// appendFence asks whether the user might take the lock. What stands behind it is carried out all the
+// same: a copy on a fenced node gives no vote, and is released like any other.
+func appendFence(b []byte, user, key string) []byte {
+	return resp.AppendCommand(b, "ACL", "DRYRUN", user, "SET", key, "1", "NX", "PX", "1")
+}
+
+// readFence is why the vote does not count; its Err is nil if it does.
+func readFence(v resp.Value) NodeResult {
+	switch {
+	case v.Kind == '-':
+		err := fmt.Errorf("whether it is fenced cannot be read; it needs acl|dryrun: %w", ServerError(v.Text))
+		return NodeResult{Status: StatusDenied, Err: err}
+	case strings.Contains(v.Text, "permissions to run"):
+		return NodeResult{Status: StatusFenced, Err: errUserFenced}
+	}
+	return NodeResult{}
+}
+
+// receiveFenced reads the replies to a call whose answer is known already.
+func (l *redisLink) receiveFenced(c *call, refused NodeResult) (*call, answer, error) {
+	a := answer{NodeResult: refused}
+	for i := range c.replies() {
+		v, err := resp.ReadValue(l.in)
+		if err != nil {
+			return c, answer{}, err
+		}
+		a.copied = a.copied || i == 0 && v.Kind != '-' && c.read(v).Status == StatusOK
+	}
+	return c, a, nil
+}

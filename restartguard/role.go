@@ -1,0 +1,57 @@
+package restartguard
+
+import "redlockctl/internal/announce"
+
+// foreign is what a node is instead of an independent master; "": it is one.
+func foreign(role string) string {
+	switch role {
+	case "master", "":
+		return ""
+	case "slave":
+		return "a replica"
+	}
+	return "no independent master (" + role + ")"
+}
+
+// keepOut has a replica fenced that is not. It has no vote to give, and whoever promotes it must meet
+// the fence: the next look would be too late.
+func (m *machine) keepOut(o *Observation) {
+	if m.Role != "slave" || m.Advice || o.Blind || m.owed() != FenceNone || o.Params.fenced() || o.Params.cordoned() {
+		return
+	}
+	m.waitFrom()
+	m.Duty.Kind, m.Holds = DutyWait, false
+	m.Cause = "is a replica"
+}
+
+// leaks takes note that a canary got through a fence that is up.
+func (m *machine) leaks(o *Observation) {
+	switch {
+	case o.Err != "":
+		m.Leak = o.Err
+	case foreign(m.Role) != "":
+		m.Leak = "it is " + foreign(m.Role) + " that accepts writes (replica-read-only no)"
+	default:
+		m.Leak = "a canary write got through"
+	}
+	m.expose()
+	m.failing("exposed", "its fence does not hold: "+m.Leak)
+	if m.Role == "slave" {
+		m.order(Raise, m.owed(), false) // which makes it read-only
+	}
+}
+
+// fence is what other views are told of the fence.
+func (s *State) fence() announce.Fence {
+	switch {
+	case s.Leaked:
+		return announce.FenceLeaks
+	case s.Phase == PhaseFenced:
+		return announce.FenceUp
+	case s.Phase == PhaseCordoned:
+		return announce.FenceCordoned
+	case s.Phase == PhaseServing && !s.Blind:
+		return announce.FenceNone
+	}
+	return announce.FenceUnknown
+}
