@@ -72,7 +72,7 @@ func TestAnotherGuardMayTakeItForDrained(t *testing.T) {
 	s.after(testDelay-1).said("a", fenced, other).does()
 	s.after(1).said("a", fenced, other).does(removeIt("a"))
 
-	s = newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned)
+	s = newScript(t).sees("a", servingParams).after(testDelay).sees("a", cordoned).canary(CanaryFenced, cordoned)
 	s.after(tick).said("a", fenced, other).does(proveIt("a")).canary(CanaryFenced, fenced)
 	s.after(tick).said("a", fenced, Observation{}).does(removeIt("a"))
 }

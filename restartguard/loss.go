@@ -63,11 +63,11 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 			tell, told.cause = m.alarm, "started unfenced"
 		}
 		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.howStarted(o))
-		if o.Peer != m.Peer { // nobody watched this server before, while it may have served others
+		switch {
+		case o.Peer != m.Peer: // nobody watched this server before, while it may have served others
 			m.UnfencedSince = time.Time{}
 			text = fmt.Sprintf("another server answers, at %s instead of %s (run %s → %s), %s", o.Peer, m.Peer, short(old.RunID), short(o.RunID), m.howStarted(o))
-		}
-		if drained && m.Verified {
+		case drained && m.Verified:
 			m.nothingLost(before)
 			text += "; it was drained, and has lost nothing"
 		}

@@ -171,6 +171,27 @@ func leaving(p *schedule.Plan) {
 	p.Faults = 2
 }
 
+// restartedApart makes plans in which the guard with the shorter D starts again, with its memory, when the other has ended.
+func restartedApart(p *schedule.Plan) {
+	leaving(p)
+	p.Fault[2] = p.Fault[1]
+	p.Fault[1] = schedule.Fault{Kind: schedule.GuardCrash, Who: 1, After: 2 * time.Second, Length: 20 * ms, Memory: true}
+	p.Faults = 3
+}
+
+// cordonedInFence makes plans in which masters that have restarted are cordoned for a moment.
+func cordonedInFence(p *schedule.Plan) {
+	p.Fenced, p.LagZero, p.Guards, p.Blind = true, false, 1, 0
+	g := &p.Guard[0]
+	g.Poll, g.Eager = schedule.MaxTTL/30, true
+	for k := range g.Trips {
+		g.Trips[k] = schedule.Prompt()
+	}
+	p.Fault[0] = schedule.Fault{Kind: schedule.Crash, On: schedule.OnGrant, Nth: 1, Choice: schedule.OfHolders, Count: uint8(p.N), After: ms, Length: ms}
+	p.Fault[1] = schedule.Fault{Kind: schedule.Cordon, On: schedule.OnUp, Nth: 1, Choice: schedule.OfMask, Mask: 1<<p.N - 1, After: 2 * time.Second, Length: 3 * time.Second}
+	p.Faults = 2
+}
+
 // rolling makes plans in which a lock is kept while masters restart, and perhaps is
 // revoked or force-released as soon as copies are put back.
 func rolling(p *schedule.Plan) {

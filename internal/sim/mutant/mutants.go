@@ -96,6 +96,8 @@ func All() []Mutant {
 		{"peers-ignored", "waits for its own D, although another guard announces a longer one", Exclusion, differing},
 		{"peers-forgotten", "counts only the D that is announced just now on the master itself", Exclusion, leaving},
 		{"latest-delay", "waits for the D that it heard last, and not for the greatest", Exclusion, differing},
+		{"delays-unread", "forgets over its own restart which D others have announced", Exclusion, restartedApart},
+		{"uncordon-cancels", "an uncordon ends the wait that a restart has earned", EarlyRejoin, cordonedInFence},
 		{"fence-shortened", "shortens a fence when the guard with the longer D has gone", Exclusion, leaving},
 		{"joins-adopted", "takes a master that joins a cluster in use as it is", Exclusion, replaced},
 		{"young-adopted", "takes a master as it is that started less than D ago, at first contact", Exclusion, metYoung},

@@ -39,8 +39,11 @@ func (w *World) restartGuard(g *guard) {
 		return
 	}
 	w.say("g", g.index, "starts again, with its memory")
-	before, used := g.watches, g.used
+	before, used, peers, heardAt := g.watches, g.used, g.peers, g.heardAt
 	w.startGuard(g, w.now)
+	if g.heardAt = heardAt; !w.rules.Breaks("delays-unread") {
+		g.peers = peers
+	}
 	g.used, g.amnesic = used, w.rules.Breaks("use-forgotten")
 	for i := range w.plan.N {
 		x, old := &g.watches[i], &before[i]

@@ -3,7 +3,6 @@ package world
 import (
 	"redlockctl/internal/announce"
 	"redlockctl/internal/sim/schedule"
-	"redlockctl/restartguard"
 )
 
 var guardNames = [schedule.MaxGuards]string{"g1", "g2"}
@@ -43,5 +42,5 @@ func (w *World) hearGuards(g *guard, node int) {
 	lost := !x.knows || x.inLosses != x.losses
 	x.warned = x.warned && !(x.inServing && !lost) && (!lost || x.fencedBefore)
 	x.fencedBefore = !x.inServing
-	x.warned = x.warned || g.heardAt > 0 && w.now-g.heardAt <= g.clock.lasts(restartguard.PeerKept)-ms
+	x.warned = x.warned || g.heardAt > 0
 }

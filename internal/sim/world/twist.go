@@ -31,7 +31,7 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 	switch {
 	case r.Breaks("peers-ignored"):
 		o.Heard = 0
-	case r.Breaks("peers-forgotten") && w.differ() && x.inGuards&^(1<<g.index) == 0:
+	case (r.Breaks("peers-forgotten") || r.Breaks("fence-shortened")) && w.differ() && x.inGuards&^(1<<g.index) == 0:
 		o.Heard = 0
 	}
 	if r.Breaks("evictions-ignored") {
@@ -104,7 +104,10 @@ func (w *World) twistState(g *guard, node int, o restartguard.Observation, old *
 	if r.Breaks("unsettled-rejoin") && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseFenced && !now.Before(s.Deadline) {
 		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Remove, RunID: s.RunID}, 1
 	}
-	if d := max(w.delayOf(g), o.Heard); r.Breaks("fence-shortened") && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
+	if r.Breaks("uncordon-cancels") && old.Duty.Kind == restartguard.DutyCordon && s.Duty.Kind == restartguard.DutyWait {
+		s.Deadline = now
+	}
+	if d := w.delayOf(g); r.Breaks("fence-shortened") && x.inGuards&^(1<<g.index) == 0 && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
 		s.Deadline, s.Delay = s.Deadline.Add(d-s.Delay), d
 	}
 	restarted := old.RunID != "" && old.RunID != s.RunID
