@@ -183,7 +183,7 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 			x := &w.guards[i].watches[node]
 			x.graceUntil = max(x.graceUntil, m.crossUntil)
 		}
-	case m.brokenAt > e.y: // after the look by which it rejoins: as if it had served already
+	case m.brokenAt > e.y && m.brokenAt > w.guards[e.who].watches[node].readAt: // behind the look by which it rejoins, and no other since: as if it had served already
 		m.excused = true
 	default:
 		m.excused, m.fresh = false, 0
