@@ -125,7 +125,7 @@ func TestActsOnPages(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ keys, does string }{
-		{"7 down Z", "continue n2"}, {"7 F", "flush n1"}, {"7 t", "skew 2s n1"}, {"7 n", "start 1 leak"}, {"7 c", "crash n1"},
+		{"7 down Z", "continue n2"}, {"7 F", "flush n1"}, {"7 t", "skew 2s n1"}, {"7 c", "crash n1"},
 	} {
 		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 		r.press(strings.Fields(c.keys)...)
