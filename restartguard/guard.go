@@ -485,13 +485,6 @@ func (g *Guard) keepDelays(now time.Time) (events []Event) {
 	return events
 }
 
-// greatest is the greatest D of others that counts.
-func (g *Guard) greatest() time.Duration {
-	g.hearing.Lock()
-	defer g.hearing.Unlock()
-	return g.peers.Greatest()
-}
-
 // sameAs is the name of a node before this one at whose address the same incarnation
 // answers; "": there is none.
 func (g *Guard) sameAs(w *member, runID string) string {
