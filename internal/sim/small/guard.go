@@ -52,6 +52,9 @@ func (r *restartModel) look(s *state, i int) {
 		About: restartguard.Seen, Role: "master", Wipes: int64(n.wipes), Configured: n.incarnation == 1, Params: params(n.closed),
 		Clock: restartguard.Reading{Sent: wall, Got: wall, Wall: wall + n.ahead}, Asked: s.time(),
 	}
+	if n.incarnation == 1 { // it has been up for long when the model begins
+		o.Up = time.Hour
+	}
 	if r.is("wipes-ignored") {
 		o.Wipes = 0
 	}

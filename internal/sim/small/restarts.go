@@ -251,6 +251,8 @@ func (r *restartModel) alike(n node, now, from time.Duration) node {
 	}
 	// All clocks are right but for their steps: when they were read says nothing.
 	g.Clock, g.ClockAt, g.ClockDrift = restartguard.Reading{Wall: g.Clock.Wall - g.Clock.Sent}, 0, 0
+	// No node is cordoned, and no guard with early rejoin restarts.
+	g.Recalled = time.Time{}
 	// Of connections it matters if they are the present one.
 	if g.Pending.Sent {
 		g.Pending.Conn -= n.conn
