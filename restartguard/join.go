@@ -65,10 +65,9 @@ func (p *past) at(name, addr, fence string) (State, bool) {
 	return p.take(func(n pastNode) bool { return n.addr == addr }, fence)
 }
 
-// recognized is the state with which a node goes on that was not met under the present
+// recognized is s, or the state with which a node goes on that was not met under the present
 // configuration: that of before, where the same incarnation had another name or address.
-func (w *watcher) recognized(runID string) State {
-	s := w.state
+func (w *watcher) recognized(s State, runID string) State {
 	if s.RunID != "" {
 		return s
 	}

@@ -153,13 +153,16 @@ func (w *watcher) step(o Observation) []Action {
 	if o.About == Seen {
 		w.guard.hears(&o, w.voices)
 	}
-	same, state := w.same, w.state
+	same := w.same
 	if o.About == Seen {
 		same = w.guard.sameAs(w.member, o.RunID)
-		state = w.recognized(o.RunID)
-		o.New = w.guard.mayBeNew(&state)
 	}
 	w.mu.Lock()
+	state := w.state
+	if o.About == Seen {
+		state = w.recognized(state, o.RunID)
+		o.New = w.guard.mayBeNew(&state)
+	}
 	next, actions, events := Step(p, state, o, time.Now())
 	if same != w.same && same != "" {
 		events = append(events, Event{At: time.Now(), Kind: "same server", Text: sameServer(same), Alarm: true})

@@ -62,7 +62,7 @@ func TestOneHostileServerHarmsNoCommand(t *testing.T) {
 			t.Parallel()
 			bad := labtest.Misbehaving(t, "n3", servers[2].Addr(), m)
 			dir := t.TempDir()
-			text := "[cluster]\nmax_ttl = \"10s\"\n[redlock]\nnode_timeout = \"300ms\"\n[monitor]\ntimeout = \"2s\"\n[guard]\nstate_dir = \"" + filepath.Join(dir, "guard") + "\"\n"
+			text := "[cluster]\nmax_ttl = \"10s\"\n[redlock]\nnode_timeout = \"300ms\"\n[monitor]\ntimeout = \"2s\"\n[guard]\nfirst_contact = \"adopt-young\"\nstate_dir = \"" + filepath.Join(dir, "guard") + "\"\n"
 			for k, addr := range []string{servers[0].Addr(), servers[1].Addr(), bad.Addr()} {
 				text += fmt.Sprintf("[[nodes]]\nname = \"n%d\"\naddr = %q\n", k+1, addr)
 			}

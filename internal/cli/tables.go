@@ -92,10 +92,10 @@ func (a *commandLine) printFindings(s *monitor.Snapshot, findings []*monitor.Fin
 // copied.
 func wrapped(s string) string { return strings.Join(styles.Wrap(s, 88, 0), "\n") }
 
-// unavailable returns a silent error for a cluster without a quorum; the output says it
-// already.
+// unavailable returns a silent error for a cluster without a quorum, or whose nodes hide
+// from this program what it asks for; the output says it already.
 func unavailable(s *monitor.Snapshot) error {
-	if s.Cluster.Verdict == monitor.VerdictUnknown &&
+	if v := s.Cluster.Verdict; (v == monitor.VerdictUnknown || v == monitor.VerdictDanger) &&
 		slices.ContainsFunc(s.Nodes, func(n monitor.Node) bool { return n.State == monitor.NodeDenied }) {
 		return exit.Silently(exit.Denied{Err: errors.New("what the nodes hide from this program is not known")})
 	}

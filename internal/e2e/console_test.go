@@ -43,7 +43,7 @@ func forceRelease(t *testing.T, bin string) {
 		term.shows(node, "● serving")
 	}
 	term.shows("redlockctl", "e2e", "5 nodes", "quorum 3")
-	term.shows("UNPROTECTED", "no guard")
+	term.shows("UNPROTECTED", "start not seen yet")
 
 	c.run(t, "acquire", "job:1", "--ttl", "60s")
 	term.shows("job:1", "held", "5/5")
@@ -237,7 +237,7 @@ func cordonAndUncordon(t *testing.T, bin string) {
 	term.keys("Tab")
 	term.text("new disk")
 	term.keys("Enter")
-	term.shows("it accepts writes now")
+	term.shows("n2", "● serving")
 	if _, err := c.do(t, 1, "SET", "x", "y"); err != nil {
 		t.Error(err)
 	}

@@ -56,7 +56,7 @@ func TestConsoleYieldsToADaemon(t *testing.T) {
 	old := *c
 	old.dir = t.TempDir()
 	old.config = filepath.Join(old.dir, "old.toml")
-	if err := os.WriteFile(old.config, []byte(strings.ReplaceAll(string(b), `"30s"`, `"1s"`)), 0o600); err != nil {
+	if err := os.WriteFile(old.config, []byte(strings.NewReplacer(`max_ttl = "30s"`, `max_ttl = "1s"`, `node_timeout = "1s"`, `node_timeout = "100ms"`).Replace(string(b))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	host, err := os.Hostname()
