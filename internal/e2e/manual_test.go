@@ -237,6 +237,7 @@ func newWalk(t *testing.T) *walk {
 	w.init = fmt.Sprintf("cd %s && redlockctl init --nodes %s --tls-ca ca.pem --cluster orders --pattern 'lock:*' --max-ttl 2s --watch 1s --yes", w.dir, strings.Join(urls, ","))
 	w.listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
 	t.Cleanup(w.stopGuard)
+	time.Sleep(4 * time.Second) // masters that are adopted have run for longer than D: younger ones are fenced first
 	return w
 }
 
