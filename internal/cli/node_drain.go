@@ -15,7 +15,7 @@ import (
 )
 
 var nodeDrain = nodeAct{
-	verb: "drain", done: "drained", did: "drained",
+	verb: "drain", done: "cordoned", did: "cordoned",
 	short: "Empty a master before a planned restart",
 	long: `Cordons the node, and waits until it has no unexpired copy of a lock: a restart then
 forgets nothing. It says how many copies are left and when the last one ends; a copy
@@ -28,7 +28,7 @@ Exit code 1 when --timeout ends first; the node stays cordoned then.`,
 	run:    (*operator.Operator).Cordon,
 }
 
-// drainCommand is cordon, with what comes behind it.
+// drainCommand cordons a node like node cordon, and then waits until it is empty.
 func (a *commandLine) drainCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := a.nodeActCommand(nodeDrain)
@@ -36,7 +36,7 @@ func (a *commandLine) drainCommand() *cobra.Command {
 	cmd.Use, cmd.Args = "drain NAME", flags.OneName("node")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		out := a.Out
-		a.Out = a.Err // what was cordoned is no result yet
+		a.Out = a.Err // the cordon is not the result
 		err := cordon(cmd, args)
 		if a.Out = out; err != nil {
 			return err
@@ -63,14 +63,14 @@ func (a *commandLine) waitDrained(ctx context.Context, cfg *config.Config, name 
 	if err != nil {
 		return fmt.Errorf("node drain %s: %w; it stays cordoned: redlockctl node uncordon %s ends that", safetext.Escape(name), err, safetext.Escape(name))
 	}
-	doc := nodeActJSON{Node: safetext.New(name), Done: nodeDrain.done}
+	doc := nodeActJSON{Node: safetext.New(name), Done: "drained"}
 	if !d.Guards {
 		doc.Then = d.Unseen + ": after a restart it waits for D"
 	}
 	if a.Output != "table" {
 		return a.JSON("node act", doc)
 	}
-	outcome{did: nodeDrain.did, name: name, node: &doc}.print(a.Out, time.Now())
+	outcome{did: "drained", name: name, node: &doc}.print(a.Out, time.Now())
 	if d.Guards {
 		fmt.Fprintf(a.Out, "  restart it now; then redlockctl node uncordon %s\n", safetext.Escape(name))
 	}
