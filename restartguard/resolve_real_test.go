@@ -16,26 +16,33 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
 
-// A master that comes back under its name at another address, empty, as a pod does, is
-// found there: the guard fences it as one that has lost its locks, and lets it rejoin.
-func TestANameMayResolveAnew(t *testing.T) {
-	servers := labtest.Servers(t, 2)
-	first := forward(t, "127.0.0.2:0", servers[0].Addr())
+// atAName is a node by a name that leads to the first of two servers, through first, until another address is stored.
+func atAName(t *testing.T) (servers []*lab.Server, first *forwarder, address *atomic.Value, n *redlock.Node) {
+	t.Helper()
+	servers = labtest.Servers(t, 2)
+	first = forward(t, "127.0.0.2:0", servers[0].Addr())
 	_, port, _ := net.SplitHostPort(first.Addr().String())
 	forward(t, "127.0.0.3:"+port, servers[1].Addr())
-	var address atomic.Value
+	address = new(atomic.Value)
 	address.Store(netip.MustParseAddr("127.0.0.2"))
-	resolveBy(t, &address)
-
+	resolveBy(t, address)
 	n, err := redlock.NewNode("n1", &redis.Options{Addr: "n1.redlock.test:" + port})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return servers, first, address, n
+}
+
+// A master that comes back under its name at another address, empty, as a pod does, is
+// found there: the guard fences it as one that has lost its locks, and lets it rejoin.
+func TestANameMayResolveAnew(t *testing.T) {
+	servers, first, address, n := atAName(t)
 	c, err := redlock.New([]*redlock.Node{n}, redlock.Options{NodeTimeout: time.Second, Retries: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -166,17 +173,7 @@ func resolveBy(t *testing.T, address *atomic.Value) {
 // breaks, and the guard finds the new server all the same. For how long that served
 // nobody knows.
 func TestANameThatMovesWhileTheOldServerLives(t *testing.T) {
-	servers := labtest.Servers(t, 2)
-	first := forward(t, "127.0.0.2:0", servers[0].Addr())
-	_, port, _ := net.SplitHostPort(first.Addr().String())
-	forward(t, "127.0.0.3:"+port, servers[1].Addr())
-	var address atomic.Value
-	address.Store(netip.MustParseAddr("127.0.0.2"))
-	resolveBy(t, &address)
-	n, err := redlock.NewNode("n1", &redis.Options{Addr: "n1.redlock.test:" + port})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servers, _, address, n := atAName(t)
 	g := guard(t, restartguard.Config{Delay: 2 * time.Second}, n)
 	before := g.reaches(restartguard.PhaseServing).RunID
 
