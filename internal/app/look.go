@@ -44,7 +44,11 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	defer wg.Wait()
 	defer stop()
 	if !of.Locks && !of.Nodes && of.Keys == nil { // findings and the verdict are asked for
-		mon.Booted(bootSights(run, s))
+		select {
+		case <-mon.Booted(bootSights(run, s)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		wg.Go(crash.Safe(func() { followBoots(run, s, mon) }))
 	}
 	return f(mon)

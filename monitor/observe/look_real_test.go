@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
+	"redlockctl/monitor/finding"
 	"redlockctl/monitor/observe"
 	"redlockctl/monitor/wire"
 	"redlockctl/redlock"
@@ -109,6 +110,21 @@ func TestWhatIsNotReadIsTold(t *testing.T) {
 	}
 	if s := decided(t, m); !s.Complete || s.Locks.Len() != 500 {
 		t.Errorf("a connection that broke once was not made again: %s", describe(s))
+	}
+}
+
+// How nodes start may be told only after the first whole view: who waits for it has it.
+func TestWhatIsToldLateIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	m := watch(t, labtest.Nodes(labtest.Servers(t, 3)), observe.Options{})
+	for range 100 {
+		decided(t, m)
+		for _, form := range []finding.BootForm{finding.BootFirm, finding.BootFragile} {
+			<-m.Booted(map[string]finding.BootSight{"n1": {Form: form}})
+			if got := m.Snapshot().Nodes[0].StartsFenced; got != (form == finding.BootFirm) {
+				t.Fatalf("told %v, and StartsFenced is %v", form, got)
+			}
+		}
 	}
 }
 

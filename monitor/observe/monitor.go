@@ -458,9 +458,9 @@ func (m *Monitor) Guarded(sight func() monitor.GuardView) {
 	m.world.findings.Guarded(sight)
 }
 
-// Booted tells the monitor how nodes start, by their names; what is told before
-// is replaced.
-func (m *Monitor) Booted(boots map[string]finding.BootSight) {
+// Booted tells the monitor how nodes start, by their names; what was told before
+// is replaced. shown is closed when a snapshot has it.
+func (m *Monitor) Booted(boots map[string]finding.BootSight) (shown <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.world.findings.Booted(boots)
@@ -468,6 +468,7 @@ func (m *Monitor) Booted(boots map[string]finding.BootSight) {
 		w.booted(boots[w.Name])
 	}
 	m.hurry()
+	return m.fresh
 }
 
 // task is what the state of all wants of a follower.
