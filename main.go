@@ -7,7 +7,7 @@ package main
 import (
 	"os"
 
-	"redlockctl/internal/cli"
+	"redlockctl/cli"
 	"redlockctl/internal/run"
 )
 

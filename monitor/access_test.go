@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // A case of a node: what it has of the lock, its state, and how it would start.

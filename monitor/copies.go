@@ -4,8 +4,8 @@ import (
 	"iter"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/server/safetext"
 )
 
 // CopyState tells apart what is known of a key on a node.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // Level is how much an event wants to be read.

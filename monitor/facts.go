@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // FactSection is the section of INFO, and FactParameters are the parameters of CONFIG, that

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/filter"
-	"redlockctl/internal/safetext"
+	"redlockctl/monitor/filter"
+	"redlockctl/server/safetext"
 )
 
 // Filter chooses locks, by the language of package filter; it is the same on the screen and in

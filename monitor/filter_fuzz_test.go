@@ -6,8 +6,8 @@ import (
 	"time"
 	"unicode"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor/glob"
+	"redlockctl/server/safetext"
 )
 
 // FuzzFilter: whatever is typed, the filter chooses or not, the same each time, and

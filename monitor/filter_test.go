@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 func TestFilterMatches(t *testing.T) {

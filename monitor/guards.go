@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
+	"redlockctl/server/announce"
 )
 
 // Guards are the restart guards that announce themselves on the nodes, each once, the

@@ -6,10 +6,10 @@ import (
 
 	"github.com/tidwall/btree"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor/internal/packed"
 	"redlockctl/redlock"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // LockState is the state of a resource over all nodes, in a word. The order is

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/words"
+	"redlockctl/monitor/words"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 // CrashMargin is how many of its copies a token that has own of n may lose

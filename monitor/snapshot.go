@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/words"
+	"redlockctl/monitor/words"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // Snapshot is everything the monitor knows at one moment. It is immutable: a

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/words"
+	"redlockctl/monitor/words"
+	"redlockctl/server/announce"
 )
 
 // Dangers is how many findings are [SeverityDanger].

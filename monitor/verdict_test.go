@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
+	"redlockctl/server/announce"
 )
 
 // goodCluster is five masters that serve, and no guard.

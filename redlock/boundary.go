@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/resp"
+	"redlockctl/server/resp"
 )
 
 // boundary makes a panic of the client library, while it reads a reply of a node, an error of that command.

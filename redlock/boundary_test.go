@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/sessions"
+	"redlockctl/internal/lab/sessions"
 )
 
 // A reply on which the client library panics is an error of its command, which names node and command; the

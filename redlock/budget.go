@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"redlockctl/internal/resp"
+	"redlockctl/server/resp"
 )
 
 var (

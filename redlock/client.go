@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 )
 
 // The order of locks. Whoever holds a mutex may lock one that stands further to

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 )
 
 // KeepOptions are the settings of a [Keeper]. The zero value of a field means

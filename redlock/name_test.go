@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lab/labtest"
-	"redlockctl/internal/lockform"
 	"redlockctl/redlock"
+	"redlockctl/server/lockform"
 )
 
 // TestConnectionsAreNamed: those of the lock client and plain ones, also for a user

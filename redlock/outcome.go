@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // Errors that tell apart how an operation ended; all are wrapped, test with

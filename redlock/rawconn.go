@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/resp"
-	"redlockctl/internal/serverinfo"
+	"redlockctl/server/resp"
+	"redlockctl/server/serverinfo"
 )
 
 // rawConn is a connection that go-redis dials, encrypts, authenticates and

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/resp"
+	"redlockctl/server/resp"
 )
 
 // The scripts compare lengths first, so that a huge foreign value under the key

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/sessions"
+	"redlockctl/internal/lab/sessions"
 )
 
 // scripted is a node whose server says what a string says, whatever it is asked.

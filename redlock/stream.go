@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 )
 
 // dialer is how to connect to a node.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 )
 
 // trackingConn is a connection over which a node tells of keys: what is there now, when

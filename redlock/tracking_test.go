@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/resp"
+	"redlockctl/server/resp"
 )
 
 // TestTapReadsPushes: messages come between answers and in the midst of them.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/resp"
+	"redlockctl/server/resp"
 )
 
 // redisTracking is the trackingConn of a Redis server: a connection that go-redis has opened

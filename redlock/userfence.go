@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"redlockctl/internal/resp"
+	"redlockctl/server/resp"
 )
 
 // errUserFenced is why a node gives no vote that is fenced by its lock clients' user.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // DefaultAllow gives back all commands that write, but those that wipe a whole

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"redlockctl/internal/crash"
-	"redlockctl/internal/resp"
-	"redlockctl/internal/sleep"
+	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
 	"redlockctl/redlock"
+	"redlockctl/server/resp"
 )
 
 const (

@@ -8,11 +8,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
 )
 
 // guardsOn are the guards that announce themselves on a server.

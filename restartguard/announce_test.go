@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
+	"redlockctl/server/announce"
 )
 
 func (s *script) hears(run string, p Params, d time.Duration) *script {

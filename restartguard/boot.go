@@ -12,11 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/minreplicas"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/serverinfo"
-	"redlockctl/internal/sleep"
+	"redlockctl/base/sleep"
 	"redlockctl/redlock"
+	"redlockctl/server/minreplicas"
+	"redlockctl/server/safetext"
+	"redlockctl/server/serverinfo"
 )
 
 // Inspect looks at a node once, on a connection of its own, and changes

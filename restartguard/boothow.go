@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // BootHow is what starts a server fenced.

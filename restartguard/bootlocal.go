@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"redlockctl/internal/private"
-	"redlockctl/internal/serverinfo"
+	"redlockctl/base/private"
+	"redlockctl/server/serverinfo"
 )
 
 // BootProcess is how a server of this host is started.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // source is where a line of a server's configuration stands.

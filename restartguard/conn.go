@@ -14,10 +14,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/resp"
-	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/resp"
+	"redlockctl/server/serverinfo"
 )
 
 // errBroken is returned when a connection failed: what was sent through it may

@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/sleep"
+	"redlockctl/base/sleep"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
 )
 
 // Cordon closes a node by an operator's hand: no guard lifts it. It returns after

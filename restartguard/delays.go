@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/private"
-	"redlockctl/internal/safetext"
+	"redlockctl/base/private"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 const (

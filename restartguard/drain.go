@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"redlockctl/internal/announce"
+	"redlockctl/server/announce"
 )
 
 // drainLease is the part of a guard's own D for which its word counts that a node was drained: less

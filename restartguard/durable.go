@@ -3,7 +3,7 @@ package restartguard
 import (
 	"strings"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // NextData is what a server does with its data after its next start, as its command line and

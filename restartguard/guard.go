@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // Defaults of [Config], and the pause between two attempts to connect to a node

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/minreplicas"
-	"redlockctl/internal/serverinfo"
+	"redlockctl/server/minreplicas"
+	"redlockctl/server/serverinfo"
 )
 
 // read takes what sections of INFO tell.

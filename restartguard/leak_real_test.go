@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
 )
 
 // startOf starts a server of a generation.

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"redlockctl/internal/private"
+	"redlockctl/base/private"
 )
 
 // ErrInUse is returned by OpenMemory when another guard uses the directory.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"redlockctl/internal/private"
+	"redlockctl/base/private"
 )
 
 const bootNow = 5 * time.Hour

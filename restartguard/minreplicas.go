@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // setLag is the server's own default of min-replicas-max-lag, in seconds.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
 )
 
 // ErrNoGuard is wrapped where no guard announces itself on a node.

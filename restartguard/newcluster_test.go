@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
+	"redlockctl/server/announce"
 )
 
 // What nobody can vouch for may not vote before D, by the greatest D that is announced.

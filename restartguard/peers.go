@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"redlockctl/internal/announce"
+	"redlockctl/server/announce"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/announce"
+	"redlockctl/server/announce"
 )
 
 // parameter is the answer to CONFIG GET name.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"redlockctl/internal/sleep"
+	"redlockctl/base/sleep"
 )
 
 const (

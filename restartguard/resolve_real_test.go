@@ -15,11 +15,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/net/dns/dnsmessage"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
 )
 
 // atAName is a node by a name that leads to the first of two servers, through first, until another address is stored.

@@ -1,6 +1,6 @@
 package restartguard
 
-import "redlockctl/internal/announce"
+import "redlockctl/server/announce"
 
 // foreign is what a node is instead of an independent master; "": it is one.
 func foreign(role string) string {

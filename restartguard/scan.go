@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/resp"
+	"redlockctl/server/lockform"
+	"redlockctl/server/resp"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/sessions"
+	"redlockctl/internal/lab/sessions"
 	"redlockctl/redlock"
 )
 

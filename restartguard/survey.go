@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 const (

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
 )
 
 func memoryIn(t *testing.T, dir string) *restartguard.Memory {

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/crash"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/sleep"
+	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // watcher is the guard of one node. What it alone needs to know is its own goroutine's.

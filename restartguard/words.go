@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // short is enough of a run_id to tell two apart.

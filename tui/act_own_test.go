@@ -11,8 +11,8 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 
-	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/safetext/safetexttest"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 )

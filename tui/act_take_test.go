@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"redlockctl/internal/lockform"
 	"redlockctl/internal/operator"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // only is a screen with this one lock.

@@ -8,10 +8,10 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/safetext"
 )
 
 // What w was told stands in the table, on the lock's page and in the dialog that takes the

@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
+	"redlockctl/server/safetext"
 )
 
 // copiedMsg reports the result of writing to this machine's clipboard.

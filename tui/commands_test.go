@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlockctl/internal/cli"
+	"redlockctl/cli"
 	"redlockctl/tui"
 )
 

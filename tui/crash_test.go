@@ -18,7 +18,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 	"redlockctl/monitor/monitortest"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 )

@@ -3,9 +3,9 @@ package tui
 import (
 	"testing"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/safetext"
 	"redlockctl/tui/page"
 )
 

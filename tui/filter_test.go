@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 	"redlockctl/tui/page"
 	"redlockctl/tui/source"
 )

@@ -9,12 +9,12 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/restartguard"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 	"redlockctl/tui/source"
 	"redlockctl/tui/styles"
 )

@@ -15,11 +15,11 @@ import (
 	"github.com/charmbracelet/colorprofile"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 	"redlockctl/tui/action"
 	"redlockctl/tui/styles"
 )

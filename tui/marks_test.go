@@ -9,9 +9,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/internal/view"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/safetext/safetexttest"
 	"redlockctl/tui/page"
 )
 

@@ -10,12 +10,12 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
+	"redlockctl/server/safetext/safetexttest"
 	"redlockctl/tui/page"
 	"redlockctl/tui/prefs"
 )

@@ -19,11 +19,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/restartguard"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 	"redlockctl/tui/action"
 	"redlockctl/tui/styles"
 )

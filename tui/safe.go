@@ -5,7 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 )
 
 // safeModel wraps the model: if a command, which Bubble Tea runs in its own goroutine,

@@ -20,7 +20,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 	"redlockctl/tui/prefs"

@@ -13,9 +13,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/safetext"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 	"redlockctl/tui/prefs"

@@ -5,8 +5,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/filter"
 	"redlockctl/internal/view"
+	"redlockctl/monitor/filter"
 	"redlockctl/tui/command"
 	"redlockctl/tui/input"
 	"redlockctl/tui/page"

@@ -10,11 +10,11 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/safetext"
+	"redlockctl/server/safetext/safetexttest"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 	"redlockctl/tui/source"

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/config"
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // User is a user of a server with its rules.

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/private"
+	"redlockctl/base/private"
 )
 
 // TokenSHA returns the hash that the log has in place of a token. Whoever knows the

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // link is a line of the log: a record and its place in the chain. The hash is the last

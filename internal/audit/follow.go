@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // Follower reads the lines that any process on this machine adds to a log, to know who

@@ -32,12 +32,12 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/record"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // Config is a valid configuration, with all defaults filled in.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // ErrInvalid is returned, wrapped in an [*Error], when a configuration must not

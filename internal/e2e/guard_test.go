@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
+	"redlockctl/server/announce"
 )
 
 // announced is how many guards announce themselves on the first master.

@@ -328,7 +328,7 @@ func (w *walk) clientsLock() {
 		urls = append(urls, scheme+n.addr())
 	}
 	login := fmt.Sprintf("LOCK_USER=redlockctl-client LOCK_PASSWORD=$(cat %s/client.password) LOCK_CA=%s/ca.pem ", w.folder, w.dir)
-	house, err := filepath.Abs("../lockform/make")
+	house, err := filepath.Abs("../../proof/samples")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/base/sleep"
 	"redlockctl/internal/lab/embedded"
-	"redlockctl/internal/serverinfo"
-	"redlockctl/internal/sleep"
+	"redlockctl/server/serverinfo"
 )
 
 // ErrNotFresh is returned by [UpBad] when there is a lab in dir already.

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"redlockctl/internal/crash"
-	"redlockctl/internal/sleep"
+	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
 	"redlockctl/redlock"
 )
 

@@ -17,10 +17,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/base/sleep"
 	"redlockctl/internal/lab/embedded"
-	"redlockctl/internal/serverinfo"
-	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
+	"redlockctl/server/serverinfo"
 )
 
 // daemon is one server of [Up]: a directory, a port, and perhaps a process.

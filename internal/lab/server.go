@@ -18,7 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/child"
+	"redlockctl/base/child"
 	"redlockctl/redlock"
 )
 

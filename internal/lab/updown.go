@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"redlockctl/internal/private"
-	"redlockctl/internal/safetext"
+	"redlockctl/base/private"
+	"redlockctl/server/safetext"
 )
 
 // Started is one server that lab up left running.

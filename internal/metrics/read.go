@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // Bounds of an answer of /status that is read.

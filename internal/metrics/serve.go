@@ -21,8 +21,8 @@ import (
 	"go.yaml.in/yaml/v2"
 	"golang.org/x/net/netutil"
 
-	"redlockctl/internal/crash"
-	"redlockctl/internal/safetext"
+	"redlockctl/base/crash"
+	"redlockctl/server/safetext"
 )
 
 // Limits of the server: a slow client must not block anything.

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // statusJSON is the document of /status: what the guard in this process knows.

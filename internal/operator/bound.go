@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
 )
 
 // boundTime bounds how long guards are asked for before a lock is taken.

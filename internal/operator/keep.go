@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"redlockctl/base/crash"
 	"redlockctl/internal/audit"
-	"redlockctl/internal/crash"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 // Kept is a lock that was acquired by hand and is extended until it is released

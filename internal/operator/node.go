@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
+	"redlockctl/base/sleep"
 	"redlockctl/internal/audit"
-	"redlockctl/internal/sleep"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
 )
 
 // Cordon keeps a node out until a person lets it rejoin.

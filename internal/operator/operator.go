@@ -19,12 +19,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/audit"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // ErrReadOnly is returned for each act while the operator is read-only.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // Asked is a lock that somebody wants to take from its holder, as it was last

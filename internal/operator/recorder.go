@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlockctl/base/crash"
 	"redlockctl/internal/audit"
-	"redlockctl/internal/crash"
 	"redlockctl/restartguard"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"redlockctl/internal/audit"
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // Removal is a lock that is taken from its holder, as a [Plan] has shown it.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 // Standing is who relies on a lock, whatever copies are left of it.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // What a removal means follows from who relies on the lock, not from the copies that are left.

@@ -27,10 +27,10 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/resource"
 
+	"redlockctl/base/sleep"
 	"redlockctl/internal/audit"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/sleep"
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // The attributes of a record: a promise to whoever queries them.

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"redlockctl/internal/audit"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // receiver is an OTLP receiver over HTTP, as the specification has it.

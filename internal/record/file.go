@@ -11,7 +11,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
-	"redlockctl/internal/private"
+	"redlockctl/base/private"
 )
 
 var (

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"time"
 
-	"redlockctl/internal/lockform"
 	"redlockctl/monitor"
+	"redlockctl/server/lockform"
 )
 
 // openGrant is the open grant of a lock; nil: it has none.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // A crash and its way back are a line for each cause, whoever else tells them too: with a

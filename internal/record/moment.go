@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // Moment is what was known at a moment.

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // A moment that was recorded is as it was seen then, before and after what changed; what is

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/safetext"
 )
 
 // told is a source whose snapshots and events a test makes.

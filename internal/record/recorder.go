@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/sleep"
+	"redlockctl/base/sleep"
 )
 
 const (

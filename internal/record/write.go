@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/server/safetext"
 )
 
 // takeInAfter is how long after the first view all locks are taken in. That takes

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"redlockctl/internal/record"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // Report is what happened in a span.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
+	"redlockctl/server/announce"
 )
 
 // ErrNotReady is returned where no node may be restarted now. Nothing was done.

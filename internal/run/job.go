@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 	"strconv"
 	"syscall"
 	"time"

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"redlockctl/internal/child"
-	"redlockctl/internal/crash"
+	"redlockctl/base/child"
+	"redlockctl/base/crash"
 )
 
 // A reaper is a second process of this program: the parent of the command. It holds a

@@ -19,11 +19,11 @@ import (
 	"syscall"
 	"time"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 	"redlockctl/internal/operator"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 // Command is what runs under a lock.

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 
 	"redlockctl/internal/audit"
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // AuditDoc is one line of the audit log. Seq is 0 for a line without a hash.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // ClusterRow is one of several clusters, as last seen.

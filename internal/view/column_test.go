@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/audit"
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
+	"redlockctl/server/safetext/safetexttest"
 )
 
 var update = flag.Bool("update", false, "write what is generated anew")

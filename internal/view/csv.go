@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // CSV writes rows as comma-separated values: for each column the fields of the JSON

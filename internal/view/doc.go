@@ -6,10 +6,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 // ClusterDoc is the state of the cluster.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // EventDoc is an event.

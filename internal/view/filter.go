@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"redlockctl/internal/audit"
-	"redlockctl/internal/filter"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/filter"
+	"redlockctl/server/safetext"
 )
 
 // EventLanguage has the fields of a filter of events.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
 )
 
 // Guard is what is known about fences besides a snapshot: from a guard in this process,

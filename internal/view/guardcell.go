@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/server/safetext"
 )
 
 // GuardCell says what keeps a node out of the quorum, or lets it in.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // GrantDoc is a recorded grant: one holder's time with a lock.

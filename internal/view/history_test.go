@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // A band shows each holder for as long as it held, who it was where there is room, what was

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // ownLibrary is the name of the form of this program's own locks.

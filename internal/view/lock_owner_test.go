@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // OWNER says how it is known, and is never the token where that has a column.

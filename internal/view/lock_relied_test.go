@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // What is said of a lock is what its holder may still rely on, until when, and who else can get in.

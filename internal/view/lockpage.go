@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // LockEnd says when a lock ends.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
 	"redlockctl/restartguard"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // Width returns how many cells s takes; escape sequences take none. ASCII, colours and our

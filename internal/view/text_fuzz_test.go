@@ -8,7 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"redlockctl/internal/safetext/safetexttest"
+	"redlockctl/server/safetext/safetexttest"
 )
 
 // FuzzText: whatever a server's text is, in a cell it fits, takes the same cells on

@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
 
-	"redlockctl/internal/safetext/safetexttest"
+	"redlockctl/server/safetext/safetexttest"
 )
 
 func TestWidthIsThatOfTheTerminal(t *testing.T) {

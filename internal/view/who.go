@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 // WhoHeadline returns in one line who holds a lock and how that is known.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // Method is where an answer comes from.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/serverinfo"
+	"redlockctl/server/safetext"
+	"redlockctl/server/serverinfo"
 )
 
 // Conn is a connection, as a line of CLIENT LIST tells of it.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // world is applications with pools on one node, in simulated time: each command

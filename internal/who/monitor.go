@@ -12,11 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/crash"
-	"redlockctl/internal/resp"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/serverinfo"
+	"redlockctl/base/crash"
 	"redlockctl/redlock"
+	"redlockctl/server/resp"
+	"redlockctl/server/safetext"
+	"redlockctl/server/serverinfo"
 )
 
 // What reading the traffic of a node may cost it.

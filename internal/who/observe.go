@@ -13,11 +13,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/push"
 
-	"redlockctl/internal/crash"
-	"redlockctl/internal/resp"
-	"redlockctl/internal/serverinfo"
-	"redlockctl/internal/sleep"
+	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
 	"redlockctl/redlock"
+	"redlockctl/server/resp"
+	"redlockctl/server/serverinfo"
 )
 
 // What asking may cost a node. A list stops it for 0.4 ms at 200 connections and for

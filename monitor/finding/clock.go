@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
 	"redlockctl/redlock"
 )
 

@@ -3,8 +3,8 @@ package finding
 import (
 	"time"
 
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
 )
 
 // happened counts what happened on a node since this process first saw it, with the time of

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
+	"redlockctl/server/announce"
 )
 
 // servesEarly: somebody has removed the fence of a node before it may vote.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
+	"redlockctl/server/safetext"
 )
 
 // known is the input of all checks: the cluster at one moment.

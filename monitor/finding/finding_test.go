@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 var findingEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
 )
 
 // guardDelays: the guards' D differ, or are too short.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // The kinds of locks that findings are about.

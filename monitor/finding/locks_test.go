@@ -2,8 +2,8 @@ package finding
 
 import (
 	"fmt"
-	"redlockctl/internal/lockform"
 	"redlockctl/monitor"
+	"redlockctl/server/lockform"
 	"slices"
 	"strings"
 	"testing"

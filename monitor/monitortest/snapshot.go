@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
+	"redlockctl/server/safetext/safetexttest"
 )
 
 // Epoch is the moment that the snapshots of the tests show.

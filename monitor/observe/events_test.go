@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 // placed is a copy on a server.

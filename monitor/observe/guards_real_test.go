@@ -8,12 +8,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/lab/labtest"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // announced subscribes to the channel of a guard until it is closed.

@@ -3,10 +3,10 @@ package observe
 import (
 	"slices"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/minreplicas"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
+	"redlockctl/server/minreplicas"
+	"redlockctl/server/safetext"
 )
 
 // userState is the state of a node that is fenced by a user: by our own look, or by its guards where we

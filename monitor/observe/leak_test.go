@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // What a node's fence is worth is shown by our own look, and where that may not be by its guards.

@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/minreplicas"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
 	"redlockctl/monitor/finding"
 	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
+	"redlockctl/server/announce"
+	"redlockctl/server/minreplicas"
+	"redlockctl/server/safetext"
 )
 
 // Values of min-replicas-to-write that the guard and its operators use.

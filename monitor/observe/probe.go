@@ -7,13 +7,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/resp"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/sleep"
+	"redlockctl/base/sleep"
 	"redlockctl/monitor"
 	"redlockctl/monitor/wire"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/resp"
+	"redlockctl/server/safetext"
 )
 
 // infoSections are asked for one by one: not every server knows several at

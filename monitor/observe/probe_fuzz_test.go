@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/sessions"
+	"redlockctl/internal/lab/sessions"
 	"redlockctl/monitor"
 	"redlockctl/monitor/wire"
 	"redlockctl/redlock"

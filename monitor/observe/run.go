@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/crash"
-	"redlockctl/internal/sleep"
+	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
 	"redlockctl/monitor/clock"
 )
 

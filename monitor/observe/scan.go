@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"redlockctl/internal/crash"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/sleep"
-	"redlockctl/internal/words"
+	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
 	"redlockctl/monitor"
 	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
+	"redlockctl/monitor/words"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor/wire"
+	"redlockctl/server/safetext"
 )
 
 // userFence is a question whether a node is fenced by taking the right to write from its lock clients'

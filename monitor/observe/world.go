@@ -7,15 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
 	"redlockctl/monitor/finding"
 	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
+	"redlockctl/monitor/words"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // world is everything the monitor knows: nodes, locks, clocks, events. It is

@@ -12,11 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 func nodes(t *testing.T, names ...string) []*redlock.Node {

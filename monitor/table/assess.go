@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"redlockctl/internal/lockform"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
 	"redlockctl/redlock"
+	"redlockctl/server/lockform"
+	"redlockctl/server/safetext"
 )
 
 // assessment is what the copies of a record amount to.

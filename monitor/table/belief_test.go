@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
 )
 
 // restart restarts a server of the rig, which comes back with or without its keys.

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/words"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/monitor/words"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // trackGrant makes events of what happened to the grant of r since it was last assessed.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // groupOf names the lock that l is a key of; empty: l is all of it.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"redlockctl/internal/lockform"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/server/lockform"
 )
 
 // Row is what one read says of a key on a node.

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // loss is a moment at which a node may have forgotten votes: it restarted, its data

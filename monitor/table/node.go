@@ -1,9 +1,9 @@
 package table
 
 import (
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/server/safetext"
 	"slices"
 	"time"
 )

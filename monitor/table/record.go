@@ -3,10 +3,10 @@ package table
 import (
 	"slices"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/lockform"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/server/announce"
+	"redlockctl/server/lockform"
 )
 
 // record is all that is known of a key: its copies on all nodes, and what they

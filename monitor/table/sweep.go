@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/server/announce"
 )
 
 // Slice is how many locks are reassessed in one go: a few milliseconds.

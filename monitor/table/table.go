@@ -4,9 +4,9 @@ package table
 
 import (
 	"container/heap"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/server/safetext"
 	"slices"
 	"strings"
 	"time"

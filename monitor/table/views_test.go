@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
 )
 
 const viewTTL = 30 * time.Second

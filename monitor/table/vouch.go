@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // Vouches are the locks of which this table knows what their copies do not tell: a grant that

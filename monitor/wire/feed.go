@@ -13,9 +13,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/resp"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/server/resp"
 )
 
 // Feed is a connection over which a node tells which keys have changed (CLIENT

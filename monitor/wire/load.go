@@ -3,8 +3,8 @@ package wire
 import (
 	"time"
 
-	"redlockctl/internal/serverinfo"
 	"redlockctl/monitor/table"
+	"redlockctl/server/serverinfo"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"redlockctl/internal/lab/labtest"
-	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
+	"redlockctl/server/serverinfo"
 )
 
 // What we read ourselves is no load of others, and the pace follows what others do

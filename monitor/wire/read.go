@@ -9,11 +9,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/internal/resp"
-	"redlockctl/internal/safetext"
-	"redlockctl/internal/serverinfo"
 	"redlockctl/monitor"
 	"redlockctl/monitor/table"
+	"redlockctl/server/resp"
+	"redlockctl/server/safetext"
+	"redlockctl/server/serverinfo"
 )
 
 // readScript reads type, PTTL, length and the first bytes of each key, in one

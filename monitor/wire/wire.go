@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/resp"
 	"redlockctl/monitor/table"
 	"redlockctl/redlock"
+	"redlockctl/server/resp"
 )
 
 // wire speaks to a server itself, over a connection that the client library has

@@ -3,9 +3,9 @@ package action
 import (
 	"context"
 	"redlockctl/internal/operator"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 	"time"
 )
 

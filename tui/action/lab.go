@@ -9,7 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 	"redlockctl/internal/view"
 )
 

@@ -12,10 +12,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/operator"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/server/safetext"
 )
 
 // LetGo stops all extensions when the program has ended. It reports the locks that were

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 	"redlockctl/redlock"
 )
 

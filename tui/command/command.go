@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/safetext"
+	"redlockctl/server/safetext"
 )
 
 // Command is one of the command line.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/filter"
 	"redlockctl/internal/view"
+	"redlockctl/monitor/filter"
 	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )

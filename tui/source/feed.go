@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/sleep"
+	"redlockctl/base/sleep"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 )

@@ -6,7 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/sleep"
+	"redlockctl/base/sleep"
 )
 
 // watchDuty is how many times longer than a look the pause after it is, at least.

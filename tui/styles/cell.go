@@ -6,8 +6,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
+	"redlockctl/server/safetext"
 )
 
 // Pad makes s exactly w cells wide, its text on the left.

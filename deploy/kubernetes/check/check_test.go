@@ -129,7 +129,7 @@ func TestRulesAreTheSame(t *testing.T) {
 	}
 }
 
-// What "redlockctl init --kubernetes" makes, as kustomize builds it: a test of internal/adopt
+// What "redlockctl init --kubernetes" makes, as kustomize builds it: a test of cli/adopt
 // keeps the file as it is.
 func TestInit(t *testing.T) {
 	all := read(t, "testdata/init.yaml")

@@ -8,7 +8,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 
-	"redlockctl/internal/crash"
+	"redlockctl/base/crash"
 )
 
 // Start starts an instance at host:port, which begins fenced; [Instance.End] ends it.

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"redlockctl/internal/resp"
-	"redlockctl/internal/sessions"
+	"redlockctl/internal/lab/sessions"
 	"redlockctl/redlock"
+	"redlockctl/server/resp"
 )
 
 // Lies counts the answers that liars have made up, by the command or push that they stand for.

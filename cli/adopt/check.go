@@ -1,0 +1,278 @@
+package adopt
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/base/crash"
+	"redlockctl/cli/app"
+	"redlockctl/internal/config"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
+)
+
+// State is how far a step of the runbook is.
+type State string
+
+// The states of a step.
+const (
+	Done  State = "done"
+	Next  State = "next"  // to be done
+	Wrong State = "wrong" // it stands in the way, or was done and does not hold
+)
+
+// Step is one step of the runbook, as it was read back.
+type Step struct {
+	Name  string `json:"step"`
+	State State  `json:"state"`
+	Text  string `json:"text"`         // what was seen
+	Do    string `json:"do,omitempty"` // the command, or what is right; empty: nothing
+}
+
+// Progress is what [Check] found.
+type Progress struct {
+	Steps []Step
+	// Protected: each node starts fenced after its next crash, as far as its files tell,
+	// and a guard that can let it rejoin is there.
+	Protected bool
+}
+
+// checkTime bounds how long the first look of a check takes.
+const checkTime = 10 * time.Second
+
+// Check reads everything back from the servers, as the users that the folder has, and from
+// what install.sh has read in the servers' files. It changes nothing.
+func Check(ctx context.Context, f Folder, getenv func(string) string) (*Progress, error) {
+	if _, err := os.Stat(filepath.Join(f.Path, opsConfig)); err != nil {
+		return nil, fmt.Errorf("--out %q: is not a folder that init has written with a guard: %w", f.Path, err)
+	}
+	secrets, err := f.Secrets()
+	if err != nil {
+		return nil, err
+	}
+	load := func(name string) (*config.Config, error) {
+		return config.Load(filepath.Join(f.Path, name), func(key string) string {
+			if key == PasswordVariable {
+				return secrets[GuardUser]
+			}
+			return getenv(key)
+		})
+	}
+	ops, err := load(opsConfig)
+	if err != nil {
+		return nil, err
+	}
+	guard, err := load(guardConfig)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := guard.Masters()
+	if err != nil {
+		return nil, err
+	}
+	logins := checkLogins(ctx, nodes, secrets)
+	p := &Progress{Steps: []Step{loginStep(logins)}}
+	var s *monitor.Snapshot
+	if slices.ContainsFunc(logins, func(l login) bool { return l.err == nil }) {
+		if s, err = app.Look(ctx, ops, app.Aim{Most: checkTime}); err != nil {
+			return nil, err
+		}
+		p.Steps = append(p.Steps, guardStep(s))
+	} else {
+		p.Steps = append(p.Steps, Step{"guard", Next, "not known before the users are there", "sudo sh guard.sh"})
+	}
+	boots := make([]restartguard.BootVerdict, len(nodes))
+	for i, n := range nodes {
+		boots[i] = f.boot(ctx, n, guard.Nodes[i].Fence)
+		if s != nil {
+			proved(&boots[i], s.Node(n.Name()))
+		}
+	}
+	p.Steps = append(p.Steps, startSteps(nodes, boots)...)
+	p.Protected = !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.State != Done })
+	if s != nil {
+		p.Steps = append(p.Steps, stateSteps(s)...)
+	}
+	return p, nil
+}
+
+// login is what came of logging in to one node as all users.
+type login struct {
+	node string
+	err  error
+	user string // who was refused
+}
+
+func checkLogins(ctx context.Context, nodes []*redlock.Node, secrets Secrets) []login {
+	out := make([]login, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(crash.Safe(func() {
+			out[i].node = n.Name()
+			for _, u := range users {
+				c := n.Client(1, askTime, func(o *redis.Options) { o.Username, o.Password = u.name, secrets[u.name] })
+				err := c.Ping(ctx).Err()
+				_ = c.Close()
+				if err != nil {
+					out[i].err, out[i].user = err, u.name
+					return
+				}
+			}
+		}))
+	}
+	all.Wait()
+	return out
+}
+
+func loginStep(logins []login) Step {
+	var missing, down []string
+	why := ""
+	for _, l := range logins {
+		switch {
+		case l.err == nil:
+		case redis.HasErrorPrefix(l.err, "WRONGPASS") || redis.HasErrorPrefix(l.err, "NOAUTH") || redis.HasErrorPrefix(l.err, "ERR"):
+			missing = append(missing, l.node)
+			why = l.user + " cannot log in"
+		default:
+			down = append(down, l.node)
+			why = safetext.Escape(l.err.Error())
+		}
+	}
+	switch {
+	case len(down) > 0:
+		return Step{"users", Wrong, nodesText(down) + " cannot be reached: " + why, "all masters must answer"}
+	case len(missing) > 0:
+		return Step{"users", Next, "on " + nodesText(missing) + " " + why, "sh users.sh"}
+	}
+	return Step{"users", Done, fmt.Sprintf("%s, %s and %s log in on all %d masters", ClientUser, GuardUser, OpsUser, len(logins)), ""}
+}
+
+func nodesText(names []string) string { return strings.Join(names, ", ") }
+
+func guardStep(s *monitor.Snapshot) Step {
+	const do = "sudo sh guard.sh"
+	var without, hidden []string
+	who := ""
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		switch {
+		case !n.GuardsKnown:
+			hidden = append(hidden, n.Name)
+		case len(n.Guards) == 0:
+			without = append(without, n.Name)
+		default:
+			who = fmt.Sprintf("on %s (process %d), D %s", safetext.Escape(n.Guards[0].Host.Raw()), n.Guards[0].PID, view.Span(n.Guards[0].Delay))
+		}
+	}
+	switch {
+	case len(without) > 0 && who != "":
+		return Step{"guard", Wrong, "one runs " + who + ", but not for " + nodesText(without), "journalctl -u redlockctl-guard"}
+	case len(without) > 0:
+		return Step{"guard", Next, "none is seen on " + nodesText(without), do}
+	case len(hidden) > 0:
+		return Step{"guard", Next, "none can be seen yet on " + nodesText(hidden), do}
+	}
+	return Step{"guard", Done, "one runs " + who, ""}
+}
+
+// startSteps are the steps of the nodes' starts, those alike together.
+func startSteps(nodes []*redlock.Node, boots []restartguard.BootVerdict) []Step {
+	var steps []Step
+	for _, kind := range []struct {
+		of    func(restartguard.BootVerdict) bool
+		state State
+		text  string
+		do    string
+	}{
+		{func(v restartguard.BootVerdict) bool { return v.Boot == restartguard.BootFenced }, Done, "would start fenced", ""},
+		{func(v restartguard.BootVerdict) bool { return v.Boot == restartguard.BootUnfenced }, Next, "would start UNFENCED", "sh servers.sh"},
+		{func(v restartguard.BootVerdict) bool { return v.Boot == restartguard.BootUnknown }, Next, "how it would start is not known", "sh servers.sh"},
+		{func(v restartguard.BootVerdict) bool { return v.Boot == restartguard.BootFragile }, Wrong, "would start fenced, but not after CONFIG REWRITE", "sh servers.sh"},
+	} {
+		var names []string
+		because := ""
+		for i, v := range boots {
+			if kind.of(v) {
+				names = append(names, nodes[i].Name())
+				because = strings.Join(v.Because, "; ")
+			}
+		}
+		switch {
+		case len(names) == 0:
+		case kind.state == Done:
+			steps = append(steps, Step{"start", Done, nodesText(names) + " " + kind.text, ""})
+		default:
+			steps = append(steps, Step{"start", kind.state, nodesText(names) + " " + kind.text + ": " + because, kind.do})
+		}
+	}
+	return steps
+}
+
+func stateSteps(s *monitor.Snapshot) []Step {
+	var steps []Step
+	for i := range s.Findings {
+		if f := &s.Findings[i]; f.Severity == monitor.SeverityDanger {
+			what := f.Title
+			if f.Node != "" {
+				what = f.Node + ": " + what
+			}
+			steps = append(steps, Step{"doctor", Wrong, what + ": " + safetext.Escape(f.Evidence.Raw()), "redlockctl --config ops.toml doctor"})
+		}
+	}
+	var proved []string
+	for i := range s.Nodes {
+		if slices.ContainsFunc(s.Nodes[i].Guards, func(g announce.Guard) bool { return g.Boot == announce.BootFenced }) {
+			proved = append(proved, s.Nodes[i].Name)
+		}
+	}
+	if len(proved) > 0 {
+		steps = append(steps, Step{"proof", Done, "a guard saw " + nodesText(proved) + " start fenced", ""})
+	}
+	return steps
+}
+
+// boot is how a node starts: by what install.sh has read in its files, and by the files
+// themselves where they can be read from here.
+func (f Folder) boot(ctx context.Context, n *redlock.Node, method restartguard.Method) restartguard.BootVerdict {
+	var v restartguard.BootVerdict
+	seen, err := os.ReadFile(filepath.Join(f.Path, n.Name(), app.SeenFile))
+	if err == nil {
+		v, _ = app.ReadSeen(f.Path, n.Name(), method)
+	} else {
+		v.Because = []string{"its files were not read yet"}
+	}
+	if c, err := restartguard.CheckBoot(ctx, n, method, nil); err == nil && c.Local && c.Boot != restartguard.BootUnknown {
+		v = c.BootVerdict
+	}
+	for _, u := range users {
+		if err == nil && !strings.Contains(string(seen), "\n# user: "+u.name+"\n") && v.Boot == restartguard.BootFenced {
+			v.Boot, v.Because = restartguard.BootUnknown, []string{"its files lack the user " + u.name}
+		}
+	}
+	return v
+}
+
+// proved corrects what files say by what a guard has seen: a start shows more.
+func proved(v *restartguard.BootVerdict, n *monitor.Node) {
+	saw := func(boot announce.Boot) bool {
+		return slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot == boot })
+	}
+	switch {
+	case saw(announce.BootUnfenced) && v.Boot == restartguard.BootFenced:
+		v.Boot, v.Because = restartguard.BootUnknown, []string{"its files say fenced, but a guard saw its last start unfenced: a restart shows which holds"}
+	case saw(announce.BootFenced) && v.Boot == restartguard.BootUnknown:
+		v.Boot = restartguard.BootFenced
+	}
+}

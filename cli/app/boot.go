@@ -1,0 +1,180 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
+	"redlockctl/internal/config"
+	"redlockctl/monitor"
+	"redlockctl/monitor/finding"
+	"redlockctl/monitor/observe"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/server/safetext"
+)
+
+// BootLook is how one node starts, as far as it can be seen.
+type BootLook struct {
+	Node   *redlock.Node
+	Method restartguard.Method
+	Check  restartguard.BootCheck
+	Err    error
+}
+
+// LookAtBoots looks at several nodes at the same time, and at the files of those of this
+// host, or at one file instead.
+func LookAtBoots(ctx context.Context, cfg *config.Config, looks []BootLook, file string) {
+	memory, err := Remembered(cfg)
+	lookAtBoots(ctx, memory, err, looks, file)
+}
+
+func lookAtBoots(ctx context.Context, memory map[string]restartguard.Remembered, memoryErr error, looks []BootLook, file string) {
+	var all sync.WaitGroup
+	for i := range looks {
+		l := &looks[i]
+		all.Go(crash.Safe(func() {
+			if file != "" {
+				l.Check, l.Err = restartguard.CheckBootFile(ctx, l.Node, l.Method, file)
+				return
+			}
+			var known *restartguard.Remembered
+			if m, ok := memory[l.Node.Name()]; ok && m.Addr == l.Node.Addr() {
+				known = &m
+			}
+			l.Check, l.Err = restartguard.CheckBoot(ctx, l.Node, l.Method, known)
+			if memoryErr != nil {
+				l.Check.Because = append(l.Check.Because, safetext.Printable(memoryErr.Error()))
+			}
+		}))
+	}
+	all.Wait()
+}
+
+// bootSights are what can be told of how the nodes start: by the files of those of this host, by what
+// [SeenFile] of the configuration's folder has of others, and by what a guard on this host remembers.
+func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
+	looks := make([]BootLook, len(s.Nodes))
+	for i, n := range s.Nodes {
+		looks[i] = BootLook{Node: n, Method: s.Guard.Methods[n.Name()]}
+		if looks[i].Method.Kind == restartguard.MethodNone {
+			looks[i].Method = restartguard.Method{} // only its data are looked at
+		}
+	}
+	memory, err := remembered(s.Memory)
+	lookAtBoots(ctx, memory, err, looks, "")
+	sights := make(map[string]finding.BootSight, len(looks))
+	for i, l := range looks {
+		name := l.Node.Name()
+		m, ok := memory[name]
+		ok = ok && m.Addr == l.Node.Addr()
+		sight := finding.BootSight{Guarded: ok, StartedUnfenced: ok && m.Known && !m.Verified, DataKnown: l.Check.Data.Known, DataWeak: l.Check.Data.Weak}
+		if method := s.Guard.Methods[name]; method.Kind != restartguard.MethodNone {
+			looks[i].form(&sight, s.Folder, method)
+		}
+		sights[name] = sight
+	}
+	return sights
+}
+
+// form is how the node starts: firm is only what the files or the command line show.
+func (l *BootLook) form(s *finding.BootSight, folder string, method restartguard.Method) {
+	v := l.Check.BootVerdict
+	if seen, ok := ReadSeen(folder, l.Node.Name(), method); ok && (l.Err != nil || v.Boot == restartguard.BootUnknown || v.Form == restartguard.FormUnknown) {
+		v, l.Err = seen, nil
+	}
+	switch {
+	case l.Err != nil || v.Form == restartguard.FormUnknown:
+	case v.Boot == restartguard.BootFenced:
+		s.Form = finding.BootFirm
+	case v.Boot == restartguard.BootFragile:
+		s.Form = finding.BootFragile
+	case v.Boot == restartguard.BootUnfenced:
+		s.Form = finding.BootUnfenced
+	}
+	if s.Form == finding.BootFragile || s.Form == finding.BootUnfenced {
+		s.Evidence = strings.Join(v.Because, "; ")
+		if len(v.Do) > 0 {
+			do := strings.Join(v.Do, "; ")
+			s.Remedy = strings.ToUpper(do[:1]) + do[1:] + ". redlockctl node boot-fence " + safetext.Escape(l.Node.Name()) + " prints the lines."
+		}
+	}
+}
+
+// bootsEvery is how often the files are looked at again by what stays.
+const bootsEvery = 30 * time.Second
+
+// followBoots tells a monitor how the nodes start, again and again until ctx ends.
+func followBoots(ctx context.Context, s Spec, mon *observe.Monitor) {
+	for sleep.For(ctx, bootsEvery) == nil {
+		mon.Booted(bootSights(ctx, s))
+	}
+}
+
+// SeenFile is, in a folder for each node beside a configuration that init has written, what
+// install.sh has read in the server's files.
+const SeenFile = "seen.conf"
+
+// ReadSeen is how a node starts by its [SeenFile]; false: there is none.
+func ReadSeen(folder, node string, method restartguard.Method) (restartguard.BootVerdict, bool) {
+	if folder == "" || filepath.Base(node) != node {
+		return restartguard.BootVerdict{}, false
+	}
+	seen, err := os.ReadFile(filepath.Join(folder, node, SeenFile))
+	if err != nil {
+		return restartguard.BootVerdict{}, false
+	}
+	return AssessSeen(string(seen), method), true
+}
+
+// Examine watches the cluster for this long, and for as long as the first view
+// takes beyond it, if that is not bounded.
+func Examine(ctx context.Context, cfg *config.Config, span time.Duration, of Aim) (s *monitor.Snapshot, err error) {
+	err = Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
+		began := time.Now()
+		if _, err := Decided(ctx, mon, of); err != nil {
+			return err
+		}
+		_ = sleep.For(ctx, span-time.Since(began))
+		s = mon.Snapshot()
+		return ctx.Err()
+	})
+	return s, err
+}
+
+// AssessSeen is how a node starts by the text of a [SeenFile].
+func AssessSeen(seen string, method restartguard.Method) restartguard.BootVerdict {
+	var names []string
+	texts := map[string]string{}
+	for line := range strings.Lines(seen) {
+		line = strings.TrimRight(line, "\r\n")
+		if name, ok := strings.CutPrefix(line, "# file: "); ok {
+			names = append(names, name)
+			texts[name] = ""
+		} else if len(names) > 0 {
+			texts[names[len(names)-1]] += line + "\n"
+		}
+	}
+	if len(names) == 0 {
+		return restartguard.BootVerdict{Because: []string{"install.sh has read no file"}}
+	}
+	read := func(pattern string) (files []restartguard.BootFile, err error) {
+		for _, name := range names {
+			if ok, _ := path.Match(pattern, name); ok || name == pattern {
+				files = append(files, restartguard.BootFile{Path: name, Text: texts[name]})
+			}
+		}
+		if len(files) == 0 && !strings.ContainsAny(pattern, "*?[") {
+			err = errors.New("install.sh has not read " + safetext.Escape(pattern))
+		}
+		return files, err
+	}
+	return restartguard.AssessBoot(restartguard.BootText{Main: names[0], Dir: path.Dir(names[0]), Read: read}, method)
+}

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"redlockctl/base/sleep"
+	"redlockctl/internal/config"
+	"redlockctl/internal/view"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/server/safetext"
+)
+
+// ErrNotDrained is returned by [Drain] when its time ended before the node was drained.
+var ErrNotDrained = errors.New("not drained")
+
+const (
+	drainPoll = 500 * time.Millisecond
+	// drainSeen is how long it takes until a guard has counted the copies of a node itself, at most.
+	drainSeen = 10 * time.Second
+)
+
+// Drained is what a wait for a cordoned node has come to.
+type Drained struct {
+	// Guards: a guard takes the node for drained, so that a restart needs no D.
+	Guards bool
+	// Unseen is why none does.
+	Unseen string
+}
+
+// Drain waits until a cordoned node has no unexpired copy, and a guard has seen that. says is told how
+// far it is, each time that changes.
+func Drain(ctx context.Context, cfg *config.Config, name string, says func(string)) (d Drained, err error) {
+	node, _, err := NodeOf(cfg, name)
+	if err != nil {
+		return d, err
+	}
+	said, last := "", "no look has been answered yet"
+	var empty time.Time
+	for {
+		text, left, err := drainLook(ctx, cfg, node)
+		switch {
+		case ctx.Err() != nil:
+			return d, fmt.Errorf("%w: %s", ErrNotDrained, last)
+		case err != nil:
+			text = safetext.Printable(err.Error())
+		case left == 0:
+			if empty.IsZero() {
+				empty = time.Now()
+			}
+			if d.Guards, d.Unseen = drainedSeen(ctx, cfg, name); d.Guards || time.Since(empty) > drainSeen {
+				return d, nil
+			}
+			text = "no copy is left; a guard has to see that too"
+		}
+		if last = text; text != said {
+			says(text)
+			said = text
+		}
+		_ = sleep.For(ctx, drainPoll)
+	}
+}
+
+// drainedSeen reports whether a guard takes a node for drained, or why none is known to.
+func drainedSeen(ctx context.Context, cfg *config.Config, name string) (bool, string) {
+	s, err := Look(ctx, cfg, Aim{Nodes: true})
+	if err != nil {
+		return false, safetext.Printable(err.Error())
+	}
+	if n := s.Node(name); n.Drained() {
+		return true, ""
+	} else if len(n.Guards) == 0 {
+		return false, "no guard watches it"
+	}
+	return false, "no guard has seen that it is empty"
+}
+
+// drainLook says what is in the way, and how many copies that are.
+func drainLook(ctx context.Context, cfg *config.Config, node *redlock.Node) (text string, left int, err error) {
+	copies, err := restartguard.CopiesOn(ctx, node, cfg.Cluster.LockPatterns)
+	if err != nil || len(copies) == 0 {
+		return "", 0, err
+	}
+	now := time.Now()
+	latest := slices.MaxFunc(copies, func(a, b restartguard.Copy) int { return a.Ends().Compare(b.Ends()) })
+	text = fmt.Sprintf("%s left, the last ends at %s (%s)", view.Plural(len(copies), "copy", "copies"), view.Clock(latest.Ends()), view.Remaining(latest.Ends().Sub(now)))
+	inWay := slices.DeleteFunc(slices.Clone(copies), func(c restartguard.Copy) bool {
+		return !c.Endless() && (cfg.Cluster.MaxTTL == 0 || c.Left <= cfg.Cluster.MaxTTL)
+	})
+	if len(inWay) > 0 {
+		c := inWay[0]
+		why := "has no TTL, and never ends: redlockctl force-release ends it"
+		if !c.Endless() {
+			why = fmt.Sprintf("has a TTL above max_ttl: %s left", view.Remaining(c.Left))
+		}
+		text += fmt.Sprintf("; in the way: %s %s", safetext.Escape(c.Key), why)
+		if len(inWay) > 1 {
+			text += fmt.Sprintf("; %d more", len(inWay)-1)
+		}
+	}
+	return text, len(copies), nil
+}

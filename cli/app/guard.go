@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"redlockctl/base/sleep"
+	"redlockctl/internal/operator"
+	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
+	"redlockctl/restartguard"
+)
+
+// guardEvents are what a guard of this process tells of, and where it goes: to the
+// log of the daemon or the events of the session, and into the audit log. It outlives
+// a change of the configuration.
+type guardEvents struct {
+	tell   func(e restartguard.Event)
+	record *operator.GuardRecorder
+}
+
+// newGuardEvents begins to write to the audit log at path; it is to be closed. That
+// the log cannot be written is told, and is no reason to stop.
+func newGuardEvents(path string, tell func(restartguard.Event)) *guardEvents {
+	trouble := func(err error) {
+		e := restartguard.Event{At: time.Now(), Kind: "audit log", Text: "the audit log can be written again"}
+		if err != nil {
+			e.Text, e.Alarm = "the audit log cannot be written; the guard continues: "+err.Error(), true
+		}
+		tell(e)
+	}
+	return &guardEvents{tell, operator.RecordGuard(path, trouble)}
+}
+
+// newGuard makes the guard of a session or of the daemon; with a former guard it is its
+// successor.
+func (k *guardEvents) newGuard(s Spec, former *restartguard.Guard) (*restartguard.Guard, error) {
+	cfg, cluster := s.Guard, s.Monitor.ClusterName
+	cfg.OnEvent = func(e restartguard.Event) { k.take(cluster, e) }
+	if former != nil {
+		return former.Successor(s.Guarded, cfg)
+	}
+	g, err := restartguard.New(s.Guarded, cfg)
+	if err == nil {
+		k.record.By(g.ID()) // which its successors keep
+	}
+	return g, err
+}
+
+func (k *guardEvents) take(cluster string, e restartguard.Event) {
+	switch e.Kind { // a person should look at these
+	case "exposed", "unreachable", "no quorum", "clock", "wiped", "evicted", "restored", "memory":
+		e.Alarm = true
+	}
+	k.tell(e)
+	k.record.Take(cluster, e)
+}
+
+// vouch has a guard announce what a monitor beside it knows of locks, so that who looks for the
+// first time says the same, until ctx ends.
+func vouch(ctx context.Context, mon *observe.Monitor, g *restartguard.Guard) {
+	const pause = 50 * time.Millisecond // what a look says is this old, and as old as its last probe
+	for version := uint64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-mon.Changed(version):
+		}
+		s := mon.Snapshot()
+		version = s.Version
+		for i := range s.Nodes {
+			g.Vouch(s.Nodes[i].Name, mon.Vouches(s.Nodes[i].Name))
+		}
+		if sleep.For(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+func sightOf(g *restartguard.Guard) monitor.GuardView {
+	sight := monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}, Delay: g.Delay()}
+	for _, s := range g.Status() {
+		if s.Method.Kind == restartguard.MethodNone {
+			continue // it fences nothing
+		}
+		sight.Nodes[s.Node] = monitor.GuardedNode{
+			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, AtStart: s.AtStart && !s.Verified, Since: s.Since,
+			OpenFor: restartguard.AtMost(s.BootExposed), Err: s.Err, Invalid: s.Invalid,
+		}
+	}
+	if o := g.Outlook(); !o.Possible() && g.Met() {
+		sight.Outlook = o.Text(time.Now())
+	}
+	return sight
+}

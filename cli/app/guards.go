@@ -1,0 +1,311 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/config"
+	"redlockctl/internal/metrics"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
+)
+
+// Remembered is what the guard's daemon on this machine remembers of each node,
+// nothing if it never ran. A memory that cannot be read is an error: it may say what
+// must be known.
+func Remembered(cfg *config.Config) (map[string]restartguard.Remembered, error) {
+	return remembered(cfg.Guard.StateDir)
+}
+
+func remembered(dir string) (map[string]restartguard.Remembered, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	m, err := restartguard.ReadMemory(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("what the guard remembers cannot be read: %w", err)
+	}
+	return m, nil
+}
+
+// GuardRuns reports whether a guard runs on the state directory of the configuration.
+func GuardRuns(cfg *config.Config) (bool, error) {
+	if cfg.Guard.StateDir == "" {
+		return false, nil
+	}
+	return restartguard.Running(cfg.Guard.StateDir)
+}
+
+// Guards is what can be told from here of the guards that run: those that announce
+// themselves on the nodes, wherever they run, and the one on this machine's state
+// directory, by what it has written down.
+type Guards struct {
+	All   []announce.Guard // the one with the greatest D first
+	Known bool             // nobody else is there
+
+	cfg    *config.Config
+	s      *monitor.Snapshot
+	memory map[string]restartguard.Remembered
+	err    error // the memory cannot be read
+	here   *bool // whether a guard runs on it; nil: none ever wrote to the directory, or it cannot be told
+}
+
+// GuardsOf is what a snapshot and the state directory tell of the guards.
+func GuardsOf(cfg *config.Config, s *monitor.Snapshot) Guards {
+	g := Guards{cfg: cfg, s: s}
+	g.All, g.Known = s.Guards()
+	if g.memory, g.err = Remembered(cfg); len(g.memory) > 0 {
+		if running, err := GuardRuns(cfg); err == nil {
+			g.here = &running
+		}
+	}
+	return g
+}
+
+// Running reports whether a guard runs; nil: that is not known.
+func (g Guards) Running() *bool {
+	runs := len(g.All) > 0 || g.here != nil && *g.here
+	if !runs && !g.Known {
+		return nil
+	}
+	return &runs
+}
+
+// Missing says that no guard runs, or that it is not known if one does, and what
+// that means for these nodes; empty where one runs.
+func (g Guards) Missing(nodes ...string) string {
+	effect := "fenced nodes do not rejoin"
+	if len(nodes) > 0 {
+		effect = "nothing lets " + strings.Join(nodes, ", ") + " rejoin"
+	}
+	switch running := g.Running(); {
+	case running != nil && *running:
+		return ""
+	case running != nil:
+		return "no guard runs (none announces itself on the nodes): " + effect + " until one is started"
+	case g.here != nil:
+		return fmt.Sprintf("no guard runs on this state directory (%s), and it is not known if one runs elsewhere, since guards cannot be seen on the nodes: if none does, %s", g.cfg.Guard.StateDir, effect)
+	}
+	return "it is not known if a guard runs, since guards cannot be seen on the nodes: if none does, " + effect
+}
+
+// Forsaken says which fenced nodes nobody is known to let rejoin; empty where there are
+// none, or where a guard runs.
+func (g Guards) Forsaken() string {
+	var fenced []string
+	for _, n := range g.s.Nodes {
+		if n.State == monitor.NodeFenced {
+			fenced = append(fenced, n.Name)
+		}
+	}
+	if fenced == nil {
+		return ""
+	}
+	return g.Missing(fenced...)
+}
+
+// On are the nodes on which a guard announces itself.
+func (g Guards) On(one announce.Guard) (nodes []string) {
+	for _, n := range g.s.Nodes {
+		if slices.ContainsFunc(n.Guards, one.Same) {
+			nodes = append(nodes, n.Name)
+		}
+	}
+	return nodes
+}
+
+// Lines are the guards that are seen, one a line, and how many more there are.
+func (g Guards) Lines() (lines []string) {
+	const most = 4
+	for i, one := range g.All {
+		if i == most {
+			return append(lines, fmt.Sprintf("guards: %d more", len(g.All)-most))
+		}
+		line := "guard: " + monitor.GuardName(one)
+		if one.PID > 0 {
+			line += fmt.Sprintf(", pid %d", one.PID)
+		}
+		line += ", D " + one.Delay.String()
+		if own := g.s.Cluster.Name; one.Cluster.Raw() != own && !one.Cluster.Empty() {
+			line += ", which calls the cluster " + one.Cluster.Word()
+		}
+		lines = append(lines, fmt.Sprintf("%s, on %d of %d nodes", line, len(g.On(one)), len(g.s.Nodes)))
+	}
+	return lines
+}
+
+// wait is for how long a fenced node still waits, and why, where that is known.
+type wait struct {
+	left  time.Duration
+	cause string
+}
+
+// waits is for how long fenced nodes still wait for the guard on this machine.
+func (g Guards) waits() map[string]wait {
+	if g.here == nil || !*g.here {
+		return nil
+	}
+	return waitsIn(g.memory, g.s)
+}
+
+// waitsIn is for how long fenced nodes still wait for the guard with this memory. What it
+// remembers of another incarnation or another server says nothing.
+func waitsIn(memory map[string]restartguard.Remembered, s *monitor.Snapshot) map[string]wait {
+	waits := map[string]wait{}
+	for _, n := range s.Nodes {
+		if m := memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 && n.State == monitor.NodeFenced {
+			waits[n.Name] = wait{m.Wait, m.Cause}
+		}
+	}
+	return waits
+}
+
+// Outlook is what the fences mean, as far as the guard on this machine tells; false where
+// it tells of none that ends. Since when nothing can be locked is not known to one who has
+// just come.
+func (g Guards) Outlook() (restartguard.Outlook, bool) { return g.outlook(g.waits()) }
+
+// outlook is what the fences mean, where it is known how long some nodes wait.
+func (g Guards) outlook(waits map[string]wait) (restartguard.Outlook, bool) {
+	n := len(g.s.Nodes)
+	return restartguard.OutlookOf(statusBy(g.s, waits), n, redlock.Quorum(n)), len(waits) > 0
+}
+
+// statusBy is what can be told of the fences by one who runs no guard, where it is known
+// how long some nodes wait. A node that is fenced and of which that is not known comes
+// back nobody knows when.
+func statusBy(s *monitor.Snapshot, waits map[string]wait) []restartguard.NodeStatus {
+	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
+	for _, n := range s.Nodes {
+		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
+		switch n.State {
+		case monitor.NodeServing:
+			st.Phase = restartguard.PhaseServing
+		case monitor.NodeCordoned:
+			st.Phase = restartguard.PhaseCordoned
+		case monitor.NodeFenced:
+			st.Phase = restartguard.PhaseFenced
+			if w, ok := waits[n.Name]; ok {
+				st.Until, st.Reason = s.At.Add(w.left), w.cause
+			}
+		}
+		status = append(status, st)
+	}
+	return status
+}
+
+// toldBy is what the guard on this state directory has written down of nodes that are
+// fenced, and what that means for the others that do not serve; nil: nothing.
+func toldBy(dir string, s *monitor.Snapshot) []restartguard.NodeStatus {
+	fenced := func(n monitor.Node) bool { return n.State == monitor.NodeFenced }
+	if dir == "" || !slices.ContainsFunc(s.Nodes, fenced) {
+		return nil
+	}
+	if runs, err := restartguard.Running(dir); err != nil || !runs {
+		return nil
+	}
+	memory, err := restartguard.ReadMemory(dir)
+	if err != nil {
+		return nil
+	}
+	waits := waitsIn(memory, s)
+	if len(waits) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(statusBy(s, waits), func(st restartguard.NodeStatus) bool {
+		n := s.Node(st.Node)
+		return n.State == monitor.NodeServing || n.State == monitor.NodeUnknown
+	})
+}
+
+// GuardAt reports whether a guard runs that watches a node; nil: it is not known.
+func GuardAt(ctx context.Context, cfg *config.Config, name string) *bool {
+	runs, _ := GuardRuns(cfg)
+	if runs {
+		return &runs
+	}
+	s, err := Look(ctx, cfg, Aim{Nodes: true})
+	if err != nil {
+		return nil
+	}
+	n := s.Node(name)
+	if n == nil || !n.GuardsKnown && len(n.Guards) == 0 {
+		return nil
+	}
+	return new(len(n.Guards) > 0)
+}
+
+// Doc is what is known of the guards: of the one on this machine by what it has written
+// down, and of the one that was asked, if told is not nil.
+func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
+	doc := view.GuardsDoc{
+		DelayMs: g.cfg.Guard.Delay.Milliseconds(), StateDir: safetext.New(g.cfg.Guard.StateDir), Memory: "none", GuardsSeenDoc: g.docOfSeen(),
+	}
+	switch {
+	case g.err != nil:
+		doc.Memory, doc.Error = "unreadable", safetext.OptionalError(g.err)
+	case g.memory != nil:
+		doc.Memory = "there"
+	}
+	waits, boots := g.waits(), map[string]string{}
+	if told != nil {
+		doc.Running, waits = new(true), map[string]wait{}
+		for _, n := range told.Nodes {
+			boots[n.Name] = n.Boot
+			if m := g.s.Node(n.Name); m != nil && n.Wait >= 0 && m.State == monitor.NodeFenced {
+				waits[n.Name] = wait{left: n.Wait}
+			}
+		}
+	}
+	methods := Methods(g.cfg)
+	for _, n := range g.s.Nodes {
+		one := view.GuardDoc{Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: (&view.Guard{}).BootFence(&n)}
+		// Of a node that does not answer it is not known whose incarnation comes next.
+		if m, ok := g.memory[n.Name]; ok && m.Addr == n.Addr {
+			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
+			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known && m.Known {
+				one.BootFence = view.StartedUnfenced
+				if m.Verified {
+					one.BootFence = view.StartedFenced
+				}
+			}
+		}
+		if boot, ok := boots[n.Name]; ok {
+			one.Known = boot != announce.BootUnknown.String()
+			one.BootFence = cmp.Or(map[string]string{
+				announce.BootFenced.String(): view.StartedFenced, announce.BootUnfenced.String(): view.StartedUnfenced,
+			}[boot], view.StartUnseen)
+		}
+		if n.Leak != "" {
+			one.BootFence = "does not hold"
+		}
+		if w, ok := waits[n.Name]; ok {
+			one.RejoinMs, one.Cause = new(w.left.Milliseconds()), w.cause
+		}
+		doc.Nodes = append(doc.Nodes, one)
+	}
+	if o, known := g.outlook(waits); known || g.here != nil && !o.Possible() {
+		doc.Outlook = safetext.Optional(o.Text(g.s.At))
+		doc.OutlookDoc = view.DocOfOutlook(o, g.s.At)
+	}
+	return doc
+}
+
+func (g Guards) docOfSeen() view.GuardsSeenDoc {
+	doc := view.GuardsSeenDoc{Running: g.Running(), GuardsKnown: g.Known, Guards: []view.SeenGuardDoc{}}
+	for _, one := range g.All {
+		on := append([]safetext.Text{}, safetext.Texts(g.On(one))...)
+		doc.Guards = append(doc.Guards, view.SeenGuardDoc{ID: one.ID, Host: one.Host, PID: one.PID, DelayMs: one.Delay.Milliseconds(), On: on})
+	}
+	return doc
+}

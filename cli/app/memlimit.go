@@ -1,0 +1,66 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"redlockctl/base/crash"
+	"redlockctl/monitor/observe"
+	"redlockctl/redlock"
+)
+
+// guardMemory is what the guard's process may take beside what watching the locks
+// may: far more than it needs, and enough for what comes between two looks.
+const guardMemory = 192 << 20
+
+// garbage is how much garbage, in percent of what is in use, may gather before it is
+// collected, where the variable GOGC does not say it. With a million locks nearly all that
+// is in use is the table: at Go's default of 100 its size would be taken twice.
+const garbage = 50
+
+// newMonitor makes a monitor in a process that collects its garbage early.
+func newMonitor(nodes []*redlock.Node, opt observe.Options) (*observe.Monitor, error) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
+	return observe.New(nodes, opt)
+}
+
+// errTooMuchMemory is returned when a task was ended because the process took more
+// memory than it may.
+var errTooMuchMemory = errors.New("too much memory is in use")
+
+// withinMemory runs task until ctx ends, or until the process uses more than most
+// bytes.
+func withinMemory(ctx context.Context, most int64, used func() int64, task func(context.Context)) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan struct{})
+	crash.Go(func() { defer close(done); task(ctx) })
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return context.Cause(ctx)
+		case <-tick.C:
+			if used() <= most {
+				continue
+			}
+			stop(errTooMuchMemory)
+			<-done
+			debug.FreeOSMemory()
+			return errTooMuchMemory
+		}
+	}
+}
+
+func usedMemory() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
+}

@@ -1,0 +1,218 @@
+package app
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"redlockctl/internal/record"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+	"redlockctl/server/safetext"
+	"redlockctl/tui/source"
+)
+
+// Player is a record that stands at a moment, as a source of snapshots: the screen shows it
+// in place of a monitor.
+type Player struct {
+	reader *record.Reader
+
+	mu      sync.Mutex
+	moment  *record.Moment
+	changed chan struct{}
+	closed  bool
+}
+
+var _ source.Recording = (*Player)(nil)
+
+// NewPlayer begins at a moment.
+func NewPlayer(r *record.Reader, at time.Time) (*Player, error) {
+	p := &Player{reader: r, changed: make(chan struct{}), moment: &record.Moment{Snapshot: &monitor.Snapshot{}}}
+	return p, p.MoveTo(at)
+}
+
+// MoveTo goes to a moment, or to the end of the record that is next to it.
+func (p *Player) MoveTo(t time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.moveTo(t)
+}
+
+func (p *Player) moveTo(t time.Time) error {
+	first, last := p.span()
+	if t.After(last) {
+		t = last
+	}
+	if t.Before(first) {
+		t = first
+	}
+	m, err := p.reader.At(t)
+	if err != nil {
+		return fmt.Errorf("the record cannot be read: %w", err)
+	}
+	m.Snapshot.Version = p.moment.Snapshot.Version + 1
+	p.moment = m
+	if !p.closed {
+		close(p.changed)
+		p.changed = make(chan struct{})
+	}
+	return nil
+}
+
+// Shift goes by so much time.
+func (p *Player) Shift(d time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.moveTo(p.moment.Snapshot.At.Add(d))
+}
+
+// Step implements [source.Recording].
+func (p *Player) Step(back bool, lock string) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok, err := p.reader.Step(p.moment.Snapshot.At, back, lock)
+	if err != nil || !ok {
+		return ok, err
+	}
+	return true, p.moveTo(at)
+}
+
+// Span is from when to when something was recorded.
+func (p *Player) Span() (first, last time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.span()
+}
+
+func (p *Player) span() (first, last time.Time) {
+	return p.reader.Cluster.First, p.reader.Cluster.Last
+}
+
+// Refresh looks how far the record goes by now.
+func (p *Player) Refresh() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reader.Refresh()
+}
+
+func (p *Player) at() *record.Moment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.moment
+}
+
+// By is who recorded this moment.
+func (p *Player) By() string { return p.at().By }
+
+// Snapshot implements [source.Source].
+func (p *Player) Snapshot() *monitor.Snapshot { return p.at().Snapshot }
+
+// Changed implements [source.Source].
+func (p *Player) Changed(version uint64) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.moment.Snapshot.Version > version {
+		c := make(chan struct{})
+		close(c)
+		return c
+	}
+	return p.changed
+}
+
+// ChangedSince implements [source.Source]: every moment is another one.
+func (p *Player) ChangedSince(uint64) ([]string, bool) { return nil, false }
+
+// EventsSince implements [source.Source].
+func (p *Player) EventsSince(uint64) ([]monitor.Event, uint64) { return p.Snapshot().Events, 0 }
+
+// historyGrants are as many holders as the history of a lock has.
+const historyGrants = 50
+
+// History implements [source.Source]: the holders that a lock had until the moment.
+func (p *Player) History(lock string) (out []monitor.Event) {
+	at := p.Snapshot().At
+	grants, err := p.reader.GrantsOf(lock, record.Span{Until: at.Add(time.Millisecond)}, historyGrants)
+	if err != nil {
+		return nil
+	}
+	for _, g := range PastGrants(grants) {
+		tell := func(t time.Time, kind, text string) {
+			if !t.IsZero() && !t.After(at) {
+				out = append(out, monitor.Event{Seq: uint64(len(out) + 1), At: t, Kind: kind, Key: g.Lock, Text: safetext.New(text)})
+			}
+		}
+		tell(g.Began, "acquired", "acquired by "+g.Who())
+		tell(g.Ended, g.How, g.How+" ("+g.Who()+")")
+	}
+	return out
+}
+
+// Holders implements [source.Recording].
+func (p *Player) Holders(lock string, from, to time.Time) ([]view.GrantDoc, error) {
+	return HoldersOf(p.reader, lock, from, to)
+}
+
+// ID implements [source.Guard]: none runs here.
+func (p *Player) ID() string { return "" }
+
+// Status implements [source.Guard]: what one said then.
+func (p *Player) Status() []restartguard.NodeStatus { return p.at().Fences }
+
+// Close ends the reading.
+func (p *Player) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.closed = true
+		close(p.changed)
+	}
+	return p.reader.Close()
+}
+
+// HoldersOf are the holders of a lock in a time, as they were seen at its end.
+func HoldersOf(r *record.Reader, lock string, from, to time.Time) ([]view.GrantDoc, error) {
+	grants, err := r.GrantsOf(lock, record.Span{Since: from, Until: to}, 1000)
+	docs := PastGrants(grants)
+	for i := range docs {
+		if g := &docs[i]; g.Ended.After(to) {
+			g.Ended, g.How = time.Time{}, ""
+		}
+	}
+	return docs, err
+}
+
+// PastGrants are the documents of grants.
+func PastGrants(grants []record.Grant) []view.GrantDoc {
+	docs := make([]view.GrantDoc, 0, len(grants))
+	for _, g := range grants {
+		docs = append(docs, view.GrantDoc{
+			Lock: safetext.New(g.Lock), TokenSHA: g.Token, Owner: safetext.Optional(g.Owner), Library: g.Library, Began: g.Began, Partly: g.Partly, Until: g.Until,
+			Extensions: g.Extensions, Extended: g.Extended, Ended: g.Ended, How: g.How, Overlaps: g.Overlaps,
+		})
+	}
+	return docs
+}
+
+// PastEvents are the documents of events.
+func PastEvents(events []record.Event) []view.PastEventDoc {
+	docs := make([]view.PastEventDoc, 0, len(events))
+	for _, e := range events {
+		docs = append(docs, view.PastEventDoc{At: e.At, Kind: e.Kind, Node: safetext.Optional(e.Node), Lock: safetext.Optional(e.Lock), Text: safetext.New(e.Text)})
+	}
+	return docs
+}
+
+// OpenRecording is what opens the record of a cluster for the screen; nil: there is none.
+func OpenRecording(path, cluster string) func() (source.Recording, error) {
+	if path == "" {
+		return nil
+	}
+	return func() (source.Recording, error) {
+		r, err := record.OpenReader(path, cluster)
+		if err != nil {
+			return nil, err
+		}
+		return NewPlayer(r, time.Now())
+	}
+}

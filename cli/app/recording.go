@@ -1,0 +1,198 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"redlockctl/base/crash"
+	"redlockctl/internal/audit"
+	"redlockctl/internal/metrics"
+	"redlockctl/internal/otlp"
+	"redlockctl/internal/record"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+	"redlockctl/server/safetext"
+)
+
+// noted is a source of what is recorded that takes events in.
+type noted interface {
+	record.Source
+	Note(monitor.Event)
+}
+
+// recorded runs a recorder until ctx ends, and puts among the events how it fares. That
+// another process records already is no trouble. who is what records; fences tells what its
+// guard knows, and may be nil.
+func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from noted, who string, fences func() []restartguard.NodeStatus) {
+	if opt.Path == "" {
+		return
+	}
+	host, _ := os.Hostname()
+	opt.By, opt.Fences = who+"@"+host, fences
+	opt.Tell = func(err error) {
+		e := monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "recorder", Text: safetext.New("recording goes on")}
+		switch {
+		case errors.Is(err, record.ErrInUse):
+			e.Level, e.Text = monitor.LevelInfo, safetext.New("another process on this machine records this cluster")
+		case err != nil:
+			e.Level, e.Text = monitor.LevelAlarm, safetext.New("nothing is recorded; everything else continues: "+err.Error())
+		}
+		from.Note(e)
+	}
+	wg.Go(crash.Safe(func() { record.New(opt).Run(ctx, from) }))
+}
+
+// actsLate is for how long what was done waits for somebody to tell that it was seen.
+const actsLate = 3 * time.Second
+
+// acted puts among the events of a cluster, until ctx ends, those locks that were taken from
+// their holders by the audit log at path and of which nobody saw it: they were acquired and
+// gone between two looks, or nobody watches locks here.
+func acted(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from noted) {
+	if path == "" {
+		return
+	}
+	log := audit.Follow(path)
+	wg.Go(crash.Safe(func() {
+		defer log.Close()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		a := acts{cluster: cluster}
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-tick.C:
+				for _, e := range a.step(now, log.Done(), from) {
+					from.Note(e)
+				}
+			}
+		}
+	}))
+}
+
+// acts are locks that were taken from their holders, until it is known that it was seen.
+type acts struct {
+	cluster string
+	seq     uint64
+	waiting []audit.Record
+	seen    []monitor.Event
+}
+
+// step takes in what was done and returns what nobody saw.
+func (a *acts) step(now time.Time, done []audit.Record, from record.Source) (untold []monitor.Event) {
+	events, _ := from.EventsSince(a.seq)
+	for _, e := range events {
+		if a.seq = e.Seq; slices.Contains([]string{"force-released", "revoked", monitor.LockLostMajority.String()}, e.Kind) {
+			a.seen = append(a.seen, e)
+		}
+	}
+	a.seen = slices.DeleteFunc(a.seen, func(e monitor.Event) bool { return now.Sub(e.At) > 4*actsLate })
+	for _, r := range done {
+		if r.Cluster == a.cluster {
+			a.waiting = append(a.waiting, r)
+		}
+	}
+	a.waiting = slices.DeleteFunc(a.waiting, func(r audit.Record) bool {
+		told := slices.ContainsFunc(a.seen, func(e monitor.Event) bool {
+			return (e.Key.Raw() == r.Target || safetext.Escape(e.Key.Raw()) == r.Target) && e.At.After(r.Time.Add(-time.Second))
+		})
+		if told || now.Sub(r.Time) < actsLate {
+			return told
+		}
+		text := r.Act + " by " + r.Actor
+		if r.Reason != "" {
+			text += ": " + r.Reason
+		}
+		if sha := r.TokenSHA; len(sha) >= 16 {
+			text += " (" + record.TokenName(sha[:16]) + ")"
+		}
+		untold = append(untold, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text + "; its holder was not seen here")})
+		return true
+	})
+	return untold
+}
+
+// exported sends the events of a cluster to an OTLP receiver until ctx ends; nil where the
+// environment names none.
+func exported(ctx context.Context, wg *sync.WaitGroup, cluster string, from noted) metrics.Export {
+	e, err := otlp.New(cluster)
+	if err != nil {
+		from.Note(monitor.Event{Level: monitor.LevelAlarm, Kind: "export", Text: safetext.New("events are not exported: " + err.Error())})
+	}
+	if e == nil {
+		return nil // and not a nil *Exporter, which would not be nil
+	}
+	wg.Go(crash.Safe(func() { e.Run(ctx, from) }))
+	return e
+}
+
+// guardSource is what a guard that watches no locks has to be recorded: the states of its
+// nodes, and what it tells.
+type guardSource struct {
+	guard *restartguard.Guard
+	about monitor.Cluster
+
+	mu     sync.Mutex
+	seq    uint64
+	events []monitor.Event
+}
+
+// mostGuardEvents are kept until they are written: a second's worth.
+const mostGuardEvents = 1024
+
+func (g *guardSource) Note(e monitor.Event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seq++
+	e.Seq = g.seq
+	g.events = append(g.events[max(0, len(g.events)+1-mostGuardEvents):], e)
+}
+
+func (g *guardSource) EventsSince(seq uint64) (events []monitor.Event, missed uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := min(g.seq-seq, uint64(len(g.events)))
+	return slices.Clone(g.events[len(g.events)-int(n):]), g.seq - seq - n
+}
+
+// ChangedSince implements [record.Source]: there are no locks.
+func (g *guardSource) ChangedSince(uint64) ([]string, bool) { return nil, true }
+
+// Snapshot implements [record.Source]; it has nodes alone.
+func (g *guardSource) Snapshot() *monitor.Snapshot {
+	s := &monitor.Snapshot{At: time.Now(), Cluster: g.about}
+	for _, st := range g.guard.Status() {
+		n := monitor.Node{Name: st.Node, Err: safetext.New(st.Err)}
+		switch st.Phase {
+		case restartguard.PhaseServing, restartguard.PhaseExposed:
+			n.State = monitor.NodeServing
+		case restartguard.PhaseFenced:
+			n.State = monitor.NodeFenced
+		case restartguard.PhaseCordoned:
+			n.State = monitor.NodeCordoned
+		case restartguard.PhaseUnreachable:
+			if n.State = monitor.NodeDown; st.Denied {
+				n.State = monitor.NodeDenied
+			}
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	return s
+}
+
+func eventOf(e restartguard.Event) monitor.Event {
+	level := monitor.LevelNotice
+	if e.Alarm {
+		level = monitor.LevelAlarm
+	}
+	return monitor.Event{
+		At: e.At, Level: level, Kind: strings.TrimSpace("guard " + e.Kind), Node: e.Node,
+		Text: safetext.New("guard: " + strings.TrimSpace(e.Node+" "+e.Text)),
+	}
+}

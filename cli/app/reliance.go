@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+	"redlockctl/server/announce"
+)
+
+// reliance is what a session does about a guard, where it yields to others.
+type reliance uint8
+
+const (
+	undecided  reliance = iota // not all announcements were read
+	runsOwn                    // nobody else watches
+	reliesOn                   // a guard is seen
+	cannotTell                 // guards cannot be seen: one may be there
+)
+
+// relianceOf decides once the announcements on every node that answers were read. A
+// guard that is seen on one node is enough: two with different configurations are
+// worse than one that misses a node, which is a finding. Where none can be seen there
+// may be one with a greater D, so that running none is what cannot be wrong: a node
+// that waits, waits longer.
+func relianceOf(s *monitor.Snapshot) (reliance, []announce.Guard) {
+	read, denied := s.GuardsRead()
+	all, _ := s.Guards()
+	switch {
+	case !read:
+		return undecided, nil
+	case len(all) > 0:
+		return reliesOn, all
+	case denied:
+		return cannotTell, nil
+	}
+	return runsOwn, nil
+}
+
+// runOrRely runs the guard until ctx ends, if no other one watches. Else it says which
+// one this session relies on, and when that is gone; it does not take over by itself.
+func (s *Session) runOrRely(ctx context.Context, g *restartguard.Guard) {
+	snap := s.Monitor.Snapshot()
+	does, others := relianceOf(snap)
+	for ; does == undecided; does, others = relianceOf(snap) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.Monitor.Changed(snap.Version):
+			snap = s.Monitor.Snapshot()
+		}
+	}
+	switch does {
+	case runsOwn:
+		s.noteGuard(false, fmt.Sprintf("no other guard is seen: this console runs one, D = %s", g.Delay()))
+		s.sit(ctx, g)
+		s.show()
+		_ = g.Run(ctx)
+	case cannotTell:
+		s.noteGuard(true, "this user may not call PUBSUB CHANNELS, so it is not known whether a guard watches: this console runs none. "+
+			"Give it the rights that redlockctl config acl prints; where no other guard runs, start the console with --guard")
+	default:
+		s.rely(ctx, others)
+	}
+}
+
+// goneAfter is for how long no guard is seen before that is told: longer than one
+// takes to begin anew with another configuration.
+const goneAfter = 5 * time.Second
+
+// rely says when the guards that the session relies on are gone, and when there is one
+// again.
+func (s *Session) rely(ctx context.Context, others []announce.Guard) {
+	s.noteGuard(false, fmt.Sprintf("%s watches this cluster, D = %s: this console runs none", monitor.GuardName(others[0]), others[0].Delay))
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	seen, gone := time.Now(), false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		snap := s.Monitor.Snapshot()
+		told := toldBy(s.memory, snap)
+		s.guard.told.Store(&told)
+		does, all := relianceOf(snap)
+		switch {
+		case does == reliesOn && gone:
+			s.noteGuard(false, monitor.GuardName(all[0])+" watches this cluster again")
+			fallthrough
+		case does == reliesOn:
+			others, seen, gone = all, time.Now(), false
+		case does != runsOwn:
+			seen = time.Now() // nothing can be told
+		case !gone && time.Since(seen) > goneAfter:
+			gone = true
+			s.noteGuard(true, monitor.GuardName(others[0])+" is gone; this console relied on it, and no other guard is seen: "+
+				"nodes that are fenced do not rejoin. Start redlockctl guard, or start this console again")
+		}
+	}
+}
+
+func (s *Session) noteGuard(alarm bool, text string) {
+	s.tell(restartguard.Event{At: time.Now(), Text: text, Alarm: alarm})
+}

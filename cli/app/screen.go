@@ -1,0 +1,155 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/colorprofile"
+
+	"redlockctl/base/private"
+	"redlockctl/internal/config"
+	"redlockctl/tui"
+	"redlockctl/tui/prefs"
+)
+
+// fewProcessors are so few that work on very many locks and the collection of garbage can have them
+// all: a key would wait for its turn in this process. With more threads than that, the machine
+// shares them out, and one that has just been woken goes first.
+const fewProcessors = 4
+
+// OnMachine adds to the options of the screen what a machine gives it: where it
+// keeps what was chosen, a clipboard, and when it goes on after it was stopped.
+func OnMachine(opt tui.Options, getenv func(string) string) tui.Options {
+	if getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < fewProcessors {
+		runtime.GOMAXPROCS(fewProcessors)
+	}
+	if path := config.StateDir(getenv, "ui.json"); path != "" {
+		opt.Store = uiStore{path}
+	}
+	opt.Clipboard, opt.Resumed = clipboard(getenv), resumed()
+	opt.Profile = colorprofile.Env([]string{"TERM=" + getenv("TERM"), "COLORTERM=" + getenv("COLORTERM"), "WT_SESSION=" + getenv("WT_SESSION")})
+	return opt
+}
+
+// uiStore keeps the screen's preferences in a file. It is nobody else's: a
+// filter in the history may name holders.
+type uiStore struct{ path string }
+
+const (
+	mostUI = 1 << 20         // bytes of it that are read
+	uiWait = 2 * time.Second // for another console that changes it
+)
+
+var errDamaged = errors.New("is damaged")
+
+// Load reads the file; one that is not there holds the defaults. What is wrong comes first in an error, and
+// the path last: a narrow screen cuts it.
+func (s uiStore) Load() (p prefs.Preferences, err error) {
+	doc, err := s.read()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p, nil
+	case err != nil:
+		return p, s.failed("cannot be read", err)
+	}
+	if err := json.Unmarshal(doc, &p); err != nil {
+		return prefs.Preferences{}, fmt.Errorf("ui.json %w (%s: %w)", errDamaged, s.path, err)
+	}
+	return p, nil
+}
+
+func (s uiStore) read() ([]byte, error) {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, mostUI))
+}
+
+// failed is an error of the file with its cause before its path.
+func (s uiStore) failed(what string, err error) error {
+	cause := err
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		cause = at.Err
+	}
+	return fmt.Errorf("ui.json %s: %w (%s)", what, cause, s.path)
+}
+
+// Change reads the file and replaces it as a whole, while no other console does so: who reads it never
+// sees a half, and no console takes back what another one kept. A file that is damaged is made anew.
+func (s uiStore) Change(change func(*prefs.Preferences)) error {
+	if err := s.change(change); err != nil {
+		return s.failed("cannot be written", err)
+	}
+	return nil
+}
+
+func (s uiStore) change(change func(*prefs.Preferences)) error {
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return err
+	}
+	lock, err := private.Open(s.path+".lock", os.O_RDWR|os.O_CREATE, 0o600, private.Nobody)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // which gives the lock back
+	if err := private.Lock(lock, false, uiWait); err != nil {
+		return err
+	}
+	p, err := s.Load()
+	if err != nil && !errors.Is(err, errDamaged) {
+		return err
+	}
+	change(&p)
+	doc, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	return private.Replace(s.path, append(doc, '\n'))
+}
+
+// clipboard is how text is put into the clipboard of this machine, beside what
+// the terminal is asked to; nil: there is no way.
+func clipboard(getenv func(string) string) func(context.Context, string) error {
+	var tries [][]string
+	switch {
+	case getenv("SSH_CONNECTION") != "": // the person sits at another machine
+	case runtime.GOOS == "darwin":
+		tries = [][]string{{"pbcopy"}}
+	default:
+		if getenv("WAYLAND_DISPLAY") != "" {
+			tries = append(tries, []string{"wl-copy"})
+		}
+		if getenv("DISPLAY") != "" {
+			tries = append(tries, []string{"xclip", "-selection", "clipboard"}, []string{"xsel", "--clipboard", "--input"})
+		}
+	}
+	for _, t := range tries {
+		path, err := exec.LookPath(t[0])
+		if err != nil {
+			continue
+		}
+		return func(ctx context.Context, text string) error {
+			var said bytes.Buffer
+			cmd := exec.CommandContext(ctx, path, t[1:]...)
+			cmd.Stdin, cmd.Stderr = strings.NewReader(text), &said
+			if err := cmd.Run(); err != nil {
+				return fmt.Errorf("%s: %w %s", t[0], err, strings.TrimSpace(said.String()))
+			}
+			return nil
+		}
+	}
+	return nil
+}

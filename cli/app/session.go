@@ -1,0 +1,160 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlockctl/base/crash"
+	"redlockctl/internal/metrics"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
+	"redlockctl/restartguard"
+	"redlockctl/tui"
+	"redlockctl/tui/source"
+)
+
+// GuardMode is whether a session runs a guard.
+type GuardMode uint8
+
+const (
+	GuardUnlessSeen GuardMode = iota // where no other guard watches
+	GuardAlways
+	GuardNever
+)
+
+// Session is a cluster that is watched, guarded and acted on: what stands behind
+// the console and the demo.
+type Session struct {
+	Monitor  *observe.Monitor
+	Operator *operator.Operator
+	Delay    time.Duration // D
+
+	guard  seat
+	events *guardEvents // nil: no guard was wanted
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+	// cluster is its name; metrics are nil if there are none.
+	cluster string
+	memory  string // where a guard on this machine writes down what it knows
+	metrics *metrics.Metrics
+	export  metrics.Export
+	record  func() (source.Recording, error) // nil: nothing is recorded
+	audit   func() *view.AuditLog            // nil: nothing is logged
+	showing sync.Mutex
+}
+
+// OpenSession starts the parts; they run until ctx ends or the session is closed.
+// told may be nil.
+func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metrics) (*Session, error) {
+	s.Monitor.Patient = true // it stays: the masters have other work
+	mon, err := newMonitor(s.Nodes, s.Monitor)
+	if err != nil {
+		return nil, err
+	}
+	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, memory: s.Memory, metrics: told, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName)}
+	if s.Audit != "" {
+		ses.audit = (&auditReader{path: s.Audit}).read
+	}
+	opt := operator.Options{Note: mon.Note}
+	if told != nil {
+		opt.Acquired = func(took time.Duration, err error) { told.Acquired(ses.cluster, took, err) }
+	}
+	if ses.Operator, err = OpenOperator(s, opt); err != nil {
+		return nil, err
+	}
+	var guard *restartguard.Guard
+	if mode != GuardNever && len(s.Guarded) > 0 {
+		ses.events = newGuardEvents(s.Audit, ses.tell)
+		if guard, err = ses.events.newGuard(s, nil); err != nil {
+			ses.events.record.Close()
+			_ = ses.Operator.Close()
+			return nil, err
+		}
+	}
+	run, stop := context.WithCancel(ctx)
+	ses.stop = stop
+	ses.wg.Go(crash.Safe(func() { mon.Run(run) }))
+	ses.wg.Go(crash.Safe(func() { mon.Booted(bootSights(run, s)); followBoots(run, s, mon) }))
+	recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus)
+	acted(run, &ses.wg, s.Audit, ses.cluster, mon)
+	ses.export = exported(run, &ses.wg, ses.cluster, mon)
+	switch {
+	case guard == nil:
+	case mode == GuardUnlessSeen:
+		ses.wg.Go(crash.Safe(func() { ses.runOrRely(run, guard) }))
+	default:
+		ses.sit(run, guard)
+		ses.wg.Go(crash.Safe(func() { _ = guard.Run(run) }))
+	}
+	ses.show()
+	return ses, nil
+}
+
+func (s *Session) tell(e restartguard.Event) { s.Monitor.Note(eventOf(e)) }
+
+// Close ends all parts and waits for them. No node rejoins on the way out.
+func (s *Session) Close() {
+	s.stop()
+	s.wg.Wait()
+	s.metrics.Hide(s.cluster)
+	if s.events != nil {
+		s.events.record.Close()
+	}
+	_ = s.Operator.Close()
+}
+
+// GuardStatus is the status of the guard, or what another one on this machine has written down; nil:
+// there is none.
+func (s *Session) GuardStatus() []restartguard.NodeStatus { return s.guard.Status() }
+
+// Screen is the session as a screen takes it.
+func (s *Session) Screen() tui.Cluster {
+	return tui.Cluster{Source: s.Monitor, Guard: &s.guard, Actions: s.Operator, Delay: s.Delay, Record: s.record, Audit: s.audit}
+}
+
+// seat is the place of a session's guard: empty until it runs.
+type seat struct {
+	at atomic.Pointer[restartguard.Guard]
+	// told is what the guard on which the session relies has written down, if it runs on this machine.
+	told atomic.Pointer[[]restartguard.NodeStatus]
+}
+
+// ID is that of the guard's announcements; empty: none runs.
+func (s *seat) ID() string {
+	if g := s.at.Load(); g != nil {
+		return g.ID()
+	}
+	return ""
+}
+
+// Status is the guard's, or what is told of another one; nil: there is none.
+func (s *seat) Status() []restartguard.NodeStatus {
+	if g := s.at.Load(); g != nil {
+		return g.Status()
+	}
+	if told := s.told.Load(); told != nil {
+		return *told
+	}
+	return nil
+}
+
+// sit lets all see the guard that runs from now on.
+func (s *Session) sit(ctx context.Context, g *restartguard.Guard) {
+	s.guard.at.Store(g)
+	s.wg.Go(crash.Safe(func() { vouch(ctx, s.Monitor, g) }))
+	s.Monitor.Guarded(func() monitor.GuardView { return sightOf(g) })
+}
+
+func (s *Session) show() {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	about := metrics.Cluster{Name: s.cluster, Monitor: s.Monitor, Export: s.export}
+	if g := s.guard.at.Load(); g != nil { // a nil *Guard in the interface would not be nil
+		about.Guard = g
+	}
+	s.metrics.Show(about)
+}

@@ -1,0 +1,243 @@
+// Package cli is the command line: the console, the demo and the commands, one file per
+// command.
+//
+// Results go to standard output, as a plain table or, with --output json, as a document
+// of the schema [printer.Schema]. Errors go to standard error as lines that begin with
+// "redlockctl: ", and decide the exit code (see [exit.Code]). Escape codes are written to
+// terminals only.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"charm.land/fang/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"redlockctl/base/crash"
+	"redlockctl/cli/app"
+	"redlockctl/cli/exit"
+	"redlockctl/cli/flags"
+	"redlockctl/cli/printer"
+)
+
+// Main runs the command line with the arguments after the program's name, and returns the
+// exit code. The first SIGINT or SIGTERM ends the command in good order; a second one
+// ends the process at once.
+func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+	ctx, end := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	crash.Go(func() {
+		s := <-signals
+		signal.Stop(signals)
+		end(exit.Interruption{By: s})
+	})
+	// go-redis would log to standard error, into the middle of the screen. Each failure is
+	// already the error of a command or the state of a node.
+	redis.SetLogger(noLog{})
+	a := newCommandLine(&printer.Printer{
+		In: in, Out: out, Err: errOut, Getenv: os.Getenv,
+		InTTY: isTerminal(in), OutTTY: isTerminal(out), ErrTTY: isTerminal(errOut),
+	})
+	return int(a.main(ctx, args))
+}
+
+func (a *commandLine) main(ctx context.Context, args []string) exit.Code {
+	a.Remember()
+	a.args = args
+	root := a.rootCommand()
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+
+	var err error
+	if a.styledHelp(args) {
+		// fang asks the terminal for its background colour and waits for the answer. That is
+		// acceptable for a help page, not for an action or an error.
+		err = fang.Execute(ctx, root, fang.WithoutVersion(), fang.WithoutManpage(),
+			fang.WithErrorHandler(func(io.Writer, fang.Styles, error) {}))
+	} else {
+		err = root.ExecuteContext(ctx)
+	}
+	if err != nil && !a.began {
+		err = exit.Usage(err)
+	}
+	if err != nil && a.began && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		by := exit.ErrInterrupted
+		if cause := context.Cause(ctx); errors.As(cause, new(exit.Interruption)) {
+			by = cause
+		}
+		if _, said := exit.Results(err); said == nil {
+			err = by
+		} else {
+			err = fmt.Errorf("%w: %w", by, err) // nodes have something to tell
+		}
+	}
+	exit.Report(a.Err, err)
+	if lost := a.Unwritten(); lost != nil && !errors.Is(err, lost) {
+		exit.Report(a.Err, lost)
+		if err == nil {
+			return exit.Failed
+		}
+	}
+	return exit.Of(err)
+}
+
+// styledHelp reports whether this run shows a help page on a terminal, which fang styles.
+func (a *commandLine) styledHelp(args []string) bool {
+	if !a.OutTTY || a.Getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
+		return false
+	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--help") || slices.Contains(args, "-h") || len(args) > 0 && args[0] == "help"
+}
+
+func (a *commandLine) rootCommand() *cobra.Command {
+	var guard, noGuard, plain bool
+	var where listening
+	root := &cobra.Command{
+		Use:   "redlockctl",
+		Short: "Operations console for Redis locks held by the Redlock algorithm",
+		Long: `redlockctl watches the masters that hold Redlock locks, shows each lock on each
+of them, takes and releases locks by hand, and keeps a crashed master out of the
+quorum until every lock that it may have forgotten has expired.
+
+Without a command it opens the console on the masters of the configuration,
+and runs a restart guard in it unless another guard already watches them: the
+header says which one, and its D. Where standard input or output is not a terminal
+it prints the nodes and locks as plain text instead. With --plain it goes on in lines
+of text, for a screen reader: what changes is printed once, and commands are typed.
+
+The configuration is the first of: --config, $REDLOCKCTL_CONFIG, ./config.toml,
+$XDG_CONFIG_HOME/redlockctl/config.toml, /etc/redlockctl/config.toml. With --nodes none
+is read.
+
+Exit codes: ` + exit.Help,
+		Example: `# five masters in this process, simulated clients, the console on them
+redlockctl demo
+
+# five real masters on 127.0.0.1:7001-7005, and a lock on them
+redlockctl lab up
+redlockctl acquire job:1 --ttl 20s
+redlockctl locks`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			hint := ""
+			if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
+				hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(s, ", "))
+			}
+			return fmt.Errorf("unknown command %q%s; see redlockctl --help", args[0], hint)
+		},
+		PersistentPreRunE: a.checkGlobals,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			mode := app.GuardUnlessSeen
+			switch {
+			case guard && noGuard:
+				return exit.Usagef("--guard and --no-guard: give one of them")
+			case guard:
+				mode = app.GuardAlways
+			case noGuard:
+				mode = app.GuardNever
+			}
+			return a.console(ctx, mode, where, plain)
+		}),
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(flags.Plain)
+	root.Version = build().line()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().BoolVar(&noGuard, "no-guard", false, "run no guard in the console")
+	root.Flags().BoolVar(&guard, "guard", false, "run a guard in the console also where another guard watches")
+	root.Flags().BoolVar(&plain, "plain", false, "lines for a screen reader: what changes is printed once, as a sentence; q and enter quit")
+	where.add(root)
+	a.addFlags(root)
+	a.addCommands(root)
+	strict(root)
+	return root
+}
+
+func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
+	if err := flags.NoneNegative(cmd); err != nil {
+		return err
+	}
+	words := flags.OutputsOf(cmd)
+	if !slices.Contains(words, a.Output) {
+		return fmt.Errorf("--output %q: it is %s", a.Output, flags.Either(words))
+	}
+	if cmd.Root().PersistentFlags().Changed("nodes") && len(a.named.Nodes) == 0 { // an empty variable must not mean another cluster
+		return errors.New("--nodes names no master")
+	}
+	return nil
+}
+
+func (a *commandLine) addFlags(root *cobra.Command) {
+	pf := root.PersistentFlags()
+	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
+	pf.StringVar(&a.cluster, "cluster", "", "cluster of the configuration, if it has several (also $REDLOCKCTL_CLUSTER); with --nodes, the cluster's name")
+	a.nodeFlags(pf)
+	pf.StringVarP(&a.Output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
+	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every action that changes anything")
+	pf.BoolVar(&a.NoColor, "no-color", false, "no colours (also $NO_COLOR)")
+	pf.BoolVar(&a.ASCII, "ascii", false, "ASCII characters only")
+	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return flags.OutputsOf(cmd), cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = root.RegisterFlagCompletionFunc("cluster", a.completeClusters)
+}
+
+func (a *commandLine) addCommands(root *cobra.Command) {
+	node, guard := a.nodeCommand(), a.guardCommand()
+	node.AddCommand(a.waitCommand(), a.bootFenceCommand())
+	guard.AddCommand(a.guardStatusCommand())
+	root.AddCommand(
+		a.demoCommand(), a.initCommand(),
+		flags.GroupOf("lab", "Real masters on this machine, to try things out on", a.labUpCommand(), a.labDownCommand()),
+		flags.GroupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
+		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
+		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
+		a.runCommand(), a.restartCommand(),
+		node, guard,
+		flags.GroupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
+		flags.GroupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),
+		a.historyCommand(), a.reportCommand(), a.replayCommand(), a.whoCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.manCommand(), a.versionCommand(),
+	)
+}
+
+// strict adds cobra's own commands and flags now, and makes all commands refuse unknown
+// names.
+func strict(root *cobra.Command) {
+	root.InitDefaultVersionFlag()
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, flags.Group
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 {
+					err = fmt.Errorf("%s help: unknown command %q", found.CommandPath(), rest[0])
+				}
+				return err
+			}
+		}
+	}
+}

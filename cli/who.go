@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/cli/app"
+	"redlockctl/cli/exit"
+	"redlockctl/cli/flags"
+	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/view"
+	"redlockctl/internal/who"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/server/safetext"
+)
+
+// whoJSON is the document of who.
+type whoJSON struct {
+	Cluster safetext.Text `json:"cluster"`
+	Name    safetext.Text `json:"name"`
+	Copies  int           `json:"copies"`
+	Nodes   int           `json:"nodes"`
+	Token   safetext.Text `json:"token,omitzero"`
+	// State and HeldUntil are set for a lock without a majority on which a client relies, or
+	// may rely.
+	State     string        `json:"state,omitempty"`
+	HeldUntil *time.Time    `json:"held_until,omitempty"`
+	Method    who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
+	Owner     safetext.Text `json:"owner,omitzero"`
+	// Application names connections that belong together: by name, by user and address, or by
+	// address.
+	Application string           `json:"application,omitempty"`
+	P           float64          `json:"p,omitempty"`
+	Events      int              `json:"events"`
+	Liveness    who.Liveness     `json:"liveness,omitempty"`
+	Extensions  int              `json:"extensions"`
+	ExtendedMS  int64            `json:"last_extended_ms,omitempty"` // ago
+	UsuallyMS   int64            `json:"usual_interval_ms,omitempty"`
+	Connections []whoConnJSON    `json:"connections"`
+	Candidates  []candidateJSON  `json:"candidates"`
+	Unusable    []view.UnreadDoc `json:"unusable"`
+}
+
+type whoConnJSON struct {
+	who.NodeConn
+	AgeMS  int64 `json:"age_ms"`
+	GoneMS int64 `json:"gone_ms,omitempty"` // time since it was closed; 0: open
+}
+
+type candidateJSON struct {
+	Application string  `json:"application"`
+	P           float64 `json:"p"`
+}
+
+func (a *commandLine) whoCommand() *cobra.Command {
+	var opt who.Options
+	var traffic bool
+	var node, reason string
+	cmd := &cobra.Command{
+		Use:   "who NAME",
+		Short: "Who holds a lock, and how that is known",
+		Long: `Says who holds the lock NAME: the application, its connections on each node, and
+the command that finds its process. How that is known is said with it:
+
+  told       the token says so, as those of redlockctl and some libraries do
+  inferred   each time the lock changes, the list of connections is read; who is
+             active then and seldom at other times is likely the holder. An answer
+             needs p of 0.99 and 4 changes by this token; otherwise candidates are listed
+  seen       with --monitor: a command with the lock's key and token was seen in the
+             traffic of one node. That takes a third of the node's speed and shows
+             all data: it needs --node and --reason, is in the audit log, ends at the
+             first hit, after 10 s, or when the node has to keep 1 MiB for it, and is
+             refused above 10,000 commands a second unless --force
+
+Changes nothing. It reads CLIENT LIST at most five times a second on each node, for as
+long as --for, and refuses nodes with more than 2,000 connections unless --force.
+What defeats it: connections that are busy in every second, proxies, NAT, short-lived
+connections, and applications without a name that share an address.`,
+		Example: "redlockctl who job:1\nredlockctl who orders:7 --for 1m -o json\n" +
+			"redlockctl who job:1 --monitor --node n1 --reason 'holder of job:1 hangs, INC-7'",
+		Args:              flags.OneName("lock"),
+		ValidArgsFunction: firstArgument(a.completeLocks, cobra.ShellCompDirectiveNoFileComp),
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			if opt.For <= 0 {
+				return exit.Usagef("--for: must be positive")
+			}
+			switch {
+			case traffic && node == "":
+				return exit.Usagef("--monitor: of which --node?")
+			case !traffic && (node != "" || reason != ""):
+				return exit.Usagef("--node and --reason: go with --monitor")
+			}
+			if traffic {
+				return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
+					return a.whoByTraffic(ctx, cfg, op, args[0], node, reason, opt.Force)
+				})
+			}
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			s, err := app.SpecOf(cfg)
+			if err != nil {
+				return err
+			}
+			opt.Key, opt.Timeout = args[0], cfg.Monitor.Timeout
+			done := a.ProgressFor("watching "+args[0], opt.For)
+			found, err := who.Observe(ctx, s.Nodes, opt)
+			done()
+			switch {
+			case errors.Is(err, who.ErrTooMany):
+				return fmt.Errorf("%w (--force overrides this)", err)
+			case err != nil:
+				return err
+			}
+			relied, at := app.ReliedOn(ctx, cfg, found, a.Reading)
+			return a.printWho(cfg.Cluster.Name, found, relied, at)
+		}),
+	}
+	cmd.Flags().DurationVar(&opt.For, "for", operator.WhoFor, "how long to watch at most")
+	cmd.Flags().BoolVar(&opt.Force, "force", false, "also on nodes with more than 2,000 connections; with --monitor on busy ones")
+	cmd.Flags().BoolVar(&traffic, "monitor", false, "read the traffic of one node, which shows all data and costs it a third of its speed")
+	cmd.Flags().StringVar(&node, "node", "", "with --monitor: of which node")
+	cmd.Flags().StringVar(&reason, "reason", "", "with --monitor: why, for the audit log")
+	_ = cmd.RegisterFlagCompletionFunc("node", a.completeNodes)
+	return cmd
+}
+
+func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *operator.Operator, name, node, reason string, force bool) error {
+	var found *who.Answer
+	done := a.Progress("reading the traffic of " + node)
+	err := op.MonitorLock(ctx, node, name, reason, func(ctx context.Context, n *redlock.Node) (string, error) {
+		var err error
+		if found, err = who.Monitor(ctx, n, name, force, cfg.Monitor.Timeout); err != nil {
+			return "", err
+		}
+		return "holder " + string(found.Method), nil
+	})
+	done()
+	if err != nil {
+		return err
+	}
+	relied, at := app.ReliedOn(ctx, cfg, found, a.Reading)
+	return a.printWho(cfg.Cluster.Name, found, relied, at)
+}
+
+// printWho prints an answer. It is an error if nobody holds the lock or nobody can tell.
+// relied is the lock if a client may rely on it without a majority.
+func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) error {
+	if a.Output == "json" {
+		doc := whoDoc(cluster, w)
+		if relied != nil {
+			lock := view.DocOfLock(relied, at)
+			doc.State, doc.HeldUntil = lock.State, lock.HeldUntil
+			if w.Held == 0 {
+				doc.Token = relied.Holder
+			}
+		}
+		if err := a.JSON("who", doc); err != nil {
+			return err
+		}
+	} else {
+		a.showWho(w, relied, at)
+	}
+	quorum := redlock.Quorum(w.N)
+	switch {
+	case w.N-len(w.Unusable) < quorum:
+		return fmt.Errorf("\"%s\": %w: %d of %d nodes can be watched", safetext.Escape(w.Key), redlock.ErrNoQuorum, w.N-len(w.Unusable), w.N)
+	case relied == nil && at != nil && view.Answering(at) < quorum: // it may have a majority by now
+		return fmt.Errorf("\"%s\": %w: only %d of %d nodes answered when they were asked again", safetext.Escape(w.Key), redlock.ErrNoQuorum, view.Answering(at), w.N)
+	case w.Held == 0 && relied == nil:
+		return operator.NotLocked(w.Key, w.N-len(w.Unusable), w.N)
+	}
+	return nil
+}
+
+func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) {
+	for node, why := range w.Unusable {
+		a.Note("%s: %s", safetext.Escape(node), why)
+	}
+	if relied != nil && w.Held == 0 {
+		ctx := a.ViewContext(at)
+		fmt.Fprintf(a.Out, "%s: no copy is left; granted to %s\n  %s\n", safetext.Escape(w.Key), view.LockHolder(ctx, relied).Text, view.LockEnd(ctx, relied))
+		return
+	}
+	if w.Held == 0 {
+		return
+	}
+	fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(w.Key), view.WhoHeadline(w))
+	switch {
+	case relied != nil:
+		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
+	case w.Held < redlock.Quorum(w.N):
+		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
+	}
+	if life := view.WhoLiveness(w, 0); life != "" {
+		fmt.Fprintf(a.Out, "  %s\n", life)
+	}
+	if len(w.Conns) > 0 {
+		fmt.Fprintln(a.Out)
+		a.Table(view.WhoConns(w))
+	}
+}
+
+func whoDoc(cluster string, w *who.Answer) whoJSON {
+	d := whoJSON{
+		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Token: w.Token,
+		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Liveness: w.Liveness, Extensions: w.Extends,
+		ExtendedMS: w.Extended.Milliseconds(), UsuallyMS: w.Usually.Milliseconds(),
+		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Unusable: []view.UnreadDoc{},
+	}
+	if w.Group != nil {
+		d.Application = w.Group.String()
+	}
+	for _, c := range w.Conns {
+		d.Connections = append(d.Connections, whoConnJSON{c, int64(c.Age) * 1000, c.Gone.Milliseconds()})
+	}
+	for _, l := range w.Likely {
+		d.Candidates = append(d.Candidates, candidateJSON{l.Group.String(), l.P})
+	}
+	for node, why := range w.Unusable {
+		d.Unusable = append(d.Unusable, view.UnreadDoc{Node: safetext.New(node), Why: why})
+	}
+	return d
+}

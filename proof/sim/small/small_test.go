@@ -1,0 +1,87 @@
+package small
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"redlockctl/proof/sim/simtest"
+	"redlockctl/proof/sim/trace"
+)
+
+func explore(t *testing.T, cfg Config) Exploration {
+	t.Helper()
+	r, err := Explore(context.Background(), cfg)
+	if err != nil {
+		t.Errorf("%+v: %v", cfg, err)
+	}
+	t.Logf("%+v: %d states, %d steps in %s", cfg, r.States, r.Steps, r.Elapsed)
+	return r
+}
+
+func holds(t *testing.T, models ...Config) {
+	t.Helper()
+	for _, cfg := range models {
+		r := explore(t, cfg)
+		if r.Trace != nil {
+			t.Errorf("%s: %v", cfg, r.Trace)
+		}
+		if r.States < 500 {
+			t.Errorf("%s: only %d states", cfg, r.States)
+		}
+	}
+}
+
+func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
+	// Not both a flush and a guard that starts again without its memory: whoever
+	// first sees the node after the flush cannot tell that there was one.
+	holds(t, Config{Crashes: 1, EarlyRejoin: true})
+	if !simtest.Race {
+		holds(t, Config{Crashes: 1})
+	}
+}
+
+// All of it, beside the mutants that it must find.
+func TestSmallModelsWithoutMutants(t *testing.T) {
+	simtest.NotUnderRace(t)
+	for _, m := range Models() {
+		t.Run(m.String(), func(t *testing.T) {
+			t.Parallel()
+			holds(t, m)
+		})
+	}
+}
+
+// The model finds what it must.
+func TestMutantsOfTheSmallModel(t *testing.T) {
+	simtest.NotUnderRace(t)
+	for _, w := range Mutants() {
+		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel()
+			r := explore(t, w.Model())
+			if r.Trace == nil {
+				t.Fatalf("survives %d states: %s", r.States, w.What)
+			}
+			if len(r.Trace) > 40 {
+				t.Errorf("a trace of %d lines is not for people", len(r.Trace))
+			}
+			for _, l := range r.Trace {
+				t.Logf("%s %s %s", trace.At(l.At), l.Who, l.Text)
+			}
+		})
+	}
+}
+
+func TestExploreEnds(t *testing.T) {
+	if _, err := Explore(context.Background(), Config{Mutant: "x"}); !errors.Is(err, ErrUnknownMutant) {
+		t.Errorf("%v", err)
+	}
+	if r, err := Explore(context.Background(), Config{Crashes: 1, States: 100}); !errors.Is(err, ErrTooManyStates) || r.States > 101 {
+		t.Errorf("%d states, %v", r.States, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Explore(ctx, Config{Crashes: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,92 @@
+package world
+
+import (
+	"time"
+
+	"redlockctl/proof/sim/schedule"
+	"redlockctl/proof/sim/trace"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// survey is a guard's, as the rules have it.
+func (w *World) survey() restartguard.Survey {
+	n := w.plan.N
+	q := restartguard.Survey{N: n, Quorum: redlock.Quorum(n), After: w.earlyAfter(), Apart: schedule.AttemptBound / 2}
+	if w.rules.Breaks("early-counts-lost-node") {
+		q.Quorum--
+	}
+	return q
+}
+
+// evidence is what a guard has for a master that it looks at.
+func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Evidence {
+	x := &g.watches[node]
+	if x.state.Phase != restartguard.PhaseFenced {
+		return nil
+	}
+	r := &w.rules
+	others := w.others[:0]
+	for i := range w.plan.N {
+		if i == node {
+			continue
+		}
+		s := g.watches[i].state
+		switch {
+		case r.Breaks("early-ignores-unreachable") && s.Phase == restartguard.PhaseUnreachable:
+			continue
+		case r.Breaks("early-ignores-losses") && s.RunID != "" && s.Phase != restartguard.PhaseUnreachable:
+			s.Phase, s.Trusted, s.Holds = restartguard.PhaseServing, epoch, true
+		}
+		others = append(others, restartguard.Other{Name: nodeNames[i], State: s})
+	}
+	if r.Breaks("early-ignores-unreachable") {
+		g.survey.N = len(others) + 1
+	}
+	return g.survey.EvidenceFor(nodeNames[node], x.state, others, now)
+}
+
+// answerSurvey takes the answer to a scan to the survey.
+func (w *World) answerSurvey(g *guard, node int) {
+	x := &g.watches[node]
+	sent, got := g.clock.time(x.asked), g.clock.time(w.now)
+	t := restartguard.Answer{Round: x.question.Round, RunID: x.state.RunID, Began: sent, Ended: got}
+	c := x.inCopy
+	if w.rules.Breaks("early-old-scan") {
+		c = x.oldCopy
+	}
+	if c.Key != "" {
+		c.Sent, c.Got = sent, got
+		if w.rules.Breaks("early-ignores-ends") {
+			c.Left = schedule.MaxTTL
+		}
+		if w.rules.Breaks("early-equal-tokens") {
+			c.Token = "locked"
+		}
+		t.Copies = []restartguard.Copy{c}
+	}
+	w.say("g", g.index, "asks %s for its locks: %s", nodeNames[node], copyText(c))
+	g.survey.Answer(nodeNames[node], t)
+}
+
+func copyText(c restartguard.Copy) string {
+	if c.Key == "" {
+		return "none"
+	}
+	return c.Token + " for another " + trace.Span(c.Left)
+}
+
+// looked is what a look means for the survey.
+func (w *World) looked(g *guard, node int, o *restartguard.Observation, now time.Time) {
+	s := g.watches[node].state
+	if s.Phase != restartguard.PhaseFenced {
+		g.survey.Drop(nodeNames[node])
+	}
+	if o.About != restartguard.Seen {
+		return
+	}
+	if w.rules.Breaks("early-ignores-losses") {
+		s.Phase, s.Trusted, s.Holds = restartguard.PhaseServing, epoch, true
+	}
+	g.survey.Confirm(nodeNames[node], s, o.Asked, now)
+}

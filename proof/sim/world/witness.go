@@ -1,0 +1,184 @@
+package world
+
+import (
+	"math/bits"
+	"time"
+
+	"redlockctl/proof/sim/mutant"
+	"redlockctl/proof/sim/trace"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// believe takes note that from now until a true time a client believes in its
+// lock, and looks if another does.
+func (w *World) believe(c *client, until time.Duration) {
+	c.believes, c.believed = until, w.now
+	if until <= w.now {
+		return
+	}
+	for i := range w.plan.Clients {
+		o := &w.clients[i]
+		if o == c || o.believes <= w.now {
+			continue
+		}
+		if w.grants[o.token].taking || w.grants[c.token].taking {
+			continue // whoever takes a lock from a holder that is alive makes two
+		}
+		if w.excusable(c.token, o.token) || w.excusable(o.token, c.token) {
+			w.exposed = true
+			return
+		}
+		w.breach(mutant.Exclusion, "c%d relies on the lock until %s, and c%d until %s", o.index+1, trace.At(o.believes), c.index+1, trace.At(until))
+		return
+	}
+}
+
+// excusable reports whether a grant stands on votes that masters gave a second time,
+// after one for another, while they served after a loss and before any guard
+// could fence them.
+func (w *World) excusable(second, first uint8) bool {
+	if w.rules.NoExcuse {
+		return false
+	}
+	g := &w.grants[second]
+	votes := g.votes
+	if g.repaired != 0 {
+		votes = g.relied // it has outlived others
+	}
+	relied := votes
+	for i := range w.plan.N {
+		if g.seconds[i]>>first&1 != 0 {
+			votes &^= 1 << i
+		}
+	}
+	return votes != relied && bits.OnesCount8(votes) < redlock.Quorum(w.plan.N)
+}
+
+// resurrected is the witness of an extension: none that began after the lock was
+// revoked or force-released may be granted, unless its acquisition was under way when that began.
+func (w *World) resurrected(c *client) {
+	g := &w.grants[c.token]
+	if g.takenAt == 0 || c.asked <= g.takenAt || g.takeBegan <= g.until {
+		return
+	}
+	w.breach(mutant.Resurrected, "c%d has extended its lock, begun at %s, which was revoked or force-released at %s", c.index+1, trace.At(c.asked), trace.At(g.takenAt))
+}
+
+// intrudes is the witness of the place of a copy that is put back: a master that
+// serves, and that has no other's copy.
+func (w *World) intrudes(m *master, e *event) {
+	switch {
+	case m.refuses():
+		w.breach(mutant.Resurrected, "%s, which is fenced, accepts a copy of %s that is put back", nodeNames[e.node], tokenName(e.tok))
+	case m.token != 0 && m.token != e.tok:
+		w.breach(mutant.Resurrected, "the copy of %s on %s is replaced by one of %s that is put back", tokenName(m.token), nodeNames[e.node], tokenName(e.tok))
+	}
+}
+
+// outlives is the witness of a copy that was put back: it ends as those do that the
+// extension before it has made.
+func (w *World) outlives(c *client, e *event) {
+	if e.x > c.terms.TTL && e.run == c.run {
+		w.breach(mutant.LeftBehind, "the copy that was put back on %s outlives the lock by %s", nodeNames[e.node], trace.Span(e.x-c.terms.TTL))
+	}
+}
+
+// leaked is the witness of a vote through a fence: no guard takes it for proven.
+func (w *World) leaked(m *master, node int) {
+	for i := range w.plan.Guards {
+		g := &w.guards[i]
+		s := &g.watches[node].state
+		if g.up && s.Proven && s.Phase == restartguard.PhaseFenced && s.RunID == w.runIDs[node][m.incarnation%incarnations] {
+			w.breach(mutant.Proof, "%s votes behind its fence, which g%d takes for proven", nodeNames[node], i+1)
+		}
+	}
+}
+
+// mayRejoin is the witness of a rejoin.
+func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
+	if m.slave && e.y >= m.demoted {
+		w.breach(mutant.EarlyRejoin, "g%d lets %s rejoin, which it has seen to be a replica", g.index+1, nodeNames[node])
+		return
+	}
+	if m.cordoned() && e.y >= m.heldSince {
+		w.breach(mutant.CordonRemoved, "g%d lets %s rejoin, which it has seen cordoned by an operator", g.index+1, nodeNames[node])
+		return
+	}
+	right := w.right
+	if w.rules.EarlyRejoin {
+		right = w.earlyAfter()
+	}
+	since, least := w.now-m.lostAt, g.clock.lasts(right)
+	long := g.clock.lasts(w.right)
+	if e.tok != 0 && m.refuses() && (m.fresh != 0 && w.now-m.forgotAt < long || m.lostAt > 0 && since < long) {
+		w.Stats.Unheard++
+		m.unguarded |= m.fresh
+		w.say("g", g.index, "could not have heard of a longer D")
+		return
+	}
+	if e.tok == 0 && m.refuses() {
+		m.unguarded = 0
+	}
+	if m.lostAt > 0 && m.refuses() && since < least {
+		w.breach(mutant.EarlyRejoin, "g%d lets %s rejoin %s after its last crash, and D is %s", g.index+1, nodeNames[node], trace.Span(since), trace.Span(right))
+	}
+}
+
+// reckon is the witness of what a guard was told: from when on a master that
+// serves after a loss has no excuse any more.
+func (w *World) reckon(g *guard, x *watch) {
+	if x.knows && x.inLosses != x.losses {
+		x.telling = true
+	}
+	if !x.knows && x.inbox.Up < w.delayOf(g) {
+		x.telling = true // it may have lost votes with its start
+	}
+	if x.knows && w.now-x.readAt > w.delayOf(g)*99/100 {
+		x.away = true
+	}
+	x.knows, x.losses, x.readAt = true, x.inLosses, w.now
+	w.reckonClock(x)
+	if !x.inServing || x.inBlind { // one that it may not fence is its to tell of, and no more
+		x.telling = false
+	}
+}
+
+// reckonClock: what a clock gains by steps shows in any two readings in a row
+// that were answered quickly, if one before the steps was too, and if it is more
+// than what may hide behind the error of these readings and the rates of clocks: a
+// fast guard gives a slow master that much.
+func (w *World) reckonClock(x *watch) {
+	const quick, large, hidden = 50 * ms, 200 * ms, 1.65e-2
+	switch {
+	case w.now-x.asked > quick:
+		x.ahead = 0
+		return
+	case x.inIncarnation != x.offsetIncarnation:
+		x.offsetIncarnation, x.gained, x.ahead = x.inIncarnation, 0, 0
+	default:
+		x.gained += x.inOffset - x.offset - time.Duration(hidden*float64(w.now-x.offsetAt))
+		if x.gained = max(x.gained, 0); x.gained < large {
+			x.ahead = 0
+		} else if x.ahead++; x.ahead == 2 {
+			x.gained, x.ahead, x.telling = 0, 0, true
+		}
+	}
+	x.offset, x.offsetAt = x.inOffset, w.now
+}
+
+// inTime reports whether no guard could have fenced a node yet.
+func (w *World) inTime(node int) bool {
+	for i := range w.plan.Guards {
+		if w.now > w.guards[i].watches[node].graceUntil {
+			return false
+		}
+	}
+	return true
+}
+
+// unaware reports whether a guard with a shorter D, which is about to let a master rejoin
+// for the end of that D, had no chance to hear of the longer one.
+func (w *World) unaware(g *guard, x *watch) bool {
+	return w.delayOf(g) < w.delay && !x.warned && x.state.Early == ""
+}
