@@ -124,7 +124,7 @@ func Plain(_ *cobra.Command, err error) error {
 	if !errors.As(err, &bad) || !errors.As(err, new(*strconv.NumError)) {
 		return err
 	}
-	kind := map[string]string{"int": "a whole number", "uint64": "a whole number, not negative", "float64": "a number", "bool": "true or false"}
+	kind := map[string]string{"int": "a whole number", "bool": "true or false"}
 	return fmt.Errorf("--%s %q: it is %s", bad.GetFlag().Name, bad.GetValue(), kind[bad.GetFlag().Value.Type()])
 }
 
