@@ -12,10 +12,11 @@ import (
 	"redlockctl/server/announce"
 )
 
-// boundTime bounds how long guards are asked for before a lock is taken.
+// boundTime is the timeout for asking the guards before a lock is acquired.
 const boundTime = 500 * time.Millisecond
 
-// guardsOf are the guards that announce themselves on nodes, as a quorum of them tells.
+// guardsOf returns the guards that announce themselves on the nodes. It waits for a
+// quorum of nodes to answer.
 func guardsOf(ctx context.Context, nodes []*redlock.Node) []announce.Guard {
 	ctx, cancel := context.WithTimeout(ctx, boundTime)
 	defer cancel()
@@ -42,7 +43,7 @@ func guardsOf(ctx context.Context, nodes []*redlock.Node) []announce.Guard {
 	return announce.DecodeAll(channels)
 }
 
-// bound is the longest TTL that may be asked for, and who says so; 0: nobody does.
+// bound returns the longest TTL that may be asked for, and who sets it; 0 means no bound.
 func (o *Operator) bound(ctx context.Context) (most time.Duration, who string) {
 	most, who = o.opt.MaxTTL, "the cluster's max_ttl"
 	if o.guards == nil {
@@ -54,7 +55,8 @@ func (o *Operator) bound(ctx context.Context) (most time.Duration, who string) {
 	return most, who
 }
 
-// HandTTL is the TTL of a lock taken by hand: what is given, or 30 s within the bound.
+// HandTTL returns the TTL of a lock acquired by hand: given, or 30 s if the bound allows
+// it.
 func (o *Operator) HandTTL(ctx context.Context, given time.Duration) time.Duration {
 	if given != 0 {
 		return given
@@ -63,7 +65,7 @@ func (o *Operator) HandTTL(ctx context.Context, given time.Duration) time.Durati
 	return HandTTL(0, most)
 }
 
-// within refuses a TTL beyond the bound, or says what it risks.
+// within refuses a TTL beyond the bound. With Force it returns the risk instead.
 func (o *Operator) within(ctx context.Context, ttl time.Duration) (risk string, err error) {
 	most, who := o.bound(ctx)
 	if most <= 0 || ttl <= most {

@@ -17,7 +17,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// cluster stands for three nodes and takes note of all that is asked of them.
+// cluster is a fake of three nodes that records each call.
 type cluster struct {
 	t     *testing.T
 	log   string // path of the audit log
@@ -26,7 +26,7 @@ type cluster struct {
 	onCall func(call string)
 	look   []redlock.NodeResult
 	lookIs error
-	// release answers for a token; nil deletes the copies of look.
+	// release answers for a token; nil deletes the copies in look.
 	release func(token string) ([]redlock.NodeResult, error)
 	handErr error
 }
@@ -103,8 +103,8 @@ func (c *cluster) keep(*redlock.Lock, redlock.KeepOptions) (keeper, error) {
 	return kept{c: c}, nil
 }
 
-// kept is a keeper of a lock on the cluster; what a test does not ask for it has
-// not.
+// kept is a fake keeper of a lock on the cluster, with only the methods that the tests
+// use.
 type kept struct {
 	keeper
 	c *cluster
@@ -129,8 +129,8 @@ func (c *cluster) open(_ context.Context, n *redlock.Node) error {
 	return c.handErr
 }
 
-// start makes an operator on a cluster in which token t1 holds two nodes of
-// three.
+// start makes an operator on a fake cluster. Token t1 has copies on two of its three
+// nodes.
 func start(t *testing.T, change func(*Options)) (*Operator, *cluster) {
 	t.Helper()
 	c := &cluster{t: t, log: filepath.Join(t.TempDir(), "audit.jsonl"), look: look("t1", "t1", "")}
@@ -146,8 +146,8 @@ func start(t *testing.T, change func(*Options)) (*Operator, *cluster) {
 	return build(c, c.keep, c.hold, c.open, opt), c
 }
 
-// look is what three nodes say when they are asked for a lock: "" has none,
-// "!" does not answer.
+// look returns the answers of three nodes for a lock: "" has no copy, "!" does not
+// answer.
 func look(tokens ...string) []redlock.NodeResult {
 	out := make([]redlock.NodeResult, len(tokens))
 	for i, token := range tokens {
@@ -190,7 +190,7 @@ func (c *cluster) records() []audit.Record {
 	return out
 }
 
-// acts are all that an operator can do, with what it sends for it.
+// acts lists all actions of an operator with the calls that each sends.
 var acts = []struct {
 	name string
 	do   func(context.Context, *Operator) error
@@ -235,7 +235,7 @@ var acts = []struct {
 		audit.Record{Act: "node rejoin", Target: "n2", Reason: "done"}, []string{"open n2"}},
 }
 
-// ForceRelease and Revoke remove one key of one token; "": of all.
+// ForceRelease and Revoke remove one key, of one token; "" means all tokens.
 func (o *Operator) ForceRelease(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error) {
 	return o.removeOne(ctx, ForceRelease, key, token, reason)
 }

@@ -15,33 +15,33 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Kept is a lock that was acquired by hand and is extended until it is released
-// or stopped: one of the two must be called. The log has its acquisition and its
-// release; what is sent in between belongs to them.
+// Kept is a lock that an operator acquired. It is extended until Release or Stop, and one
+// of the two must be called. The audit log has the acquisition and the release, not the
+// extensions.
 type Kept interface {
 	Resource() string
 	Token() string
 	Nodes() []redlock.NodeResult // of the grant
 	State() redlock.KeeperState
-	Until() time.Time // the end of validity as it is known now
+	Until() time.Time // end of validity, as known now
 	Err() error       // why it is uncertain or lost
 	Terms() Terms
-	// Release ends the extensions and releases the lock. Where that cannot be logged
-	// beforehand, nothing is sent, and the lock is kept on.
+	// Release ends the extensions and releases the lock. If the release cannot be logged
+	// first, nothing is sent and the lock stays kept.
 	Release(ctx context.Context) ([]redlock.NodeResult, error)
 	// Stop ends the extensions; the lock expires by itself.
 	Stop()
 }
 
-// Terms are who keeps a lock, since when, until when and why.
+// Terms says who keeps a lock, since when, until when and why.
 type Terms struct {
 	By     string // as in the audit log: user@host
 	Since  time.Time
-	End    time.Time // it is released then; zero: when somebody releases it
-	Reason string    // as it was typed; may be empty
+	End    time.Time // when the lock is released; zero: when somebody releases it
+	Reason string    // as typed; may be empty
 }
 
-// KeptLock is a [Kept] with its grant and its changes, see [redlock.Keeper].
+// KeptLock implements [Kept] with its grant and its state changes, see [redlock.Keeper].
 type KeptLock struct {
 	keeper
 	lock    *redlock.Lock
@@ -53,22 +53,22 @@ type KeptLock struct {
 // Terms implements [Kept].
 func (k *KeptLock) Terms() Terms { return k.terms }
 
-// Lock is the grant.
+// Lock returns the grant.
 func (k *KeptLock) Lock() *redlock.Lock { return k.lock }
 
-// Resource is what is locked.
+// Resource returns the name of the locked resource.
 func (k *KeptLock) Resource() string { return k.lock.Resource() }
 
-// Token names the grant.
+// Token returns the token of the grant.
 func (k *KeptLock) Token() string { return k.lock.Token() }
 
-// Nodes are the results of the nodes when the lock was granted or last extended.
+// Nodes returns each node's result of the grant or of the last extension.
 func (k *KeptLock) Nodes() []redlock.NodeResult { return k.lock.Nodes() }
 
-// keptText is what the log says of a grant that does not expire with its TTL.
+// keptText is the detail in the log of a lock that is extended until somebody ends it.
 const keptText = "kept: extended until it is interrupted or released"
 
-// keptFor is the same of one that is kept for a time; 0: until somebody ends it.
+// keptFor returns that detail for a lock kept for span; 0: until somebody ends it.
 func keptFor(span time.Duration) string {
 	if span == 0 {
 		return keptText
@@ -76,9 +76,8 @@ func keptFor(span time.Duration) string {
 	return "kept for " + span.String() + ": extended until then, unless it is released before"
 }
 
-// Keep is [Operator.AcquireWith] for a lock that is extended until it is released: by its
-// holder, or when the time for which it is kept is over. What becomes of it is noted, see
-// [Options].
+// Keep is [Operator.AcquireWith] for a lock that is extended until its holder releases it
+// or until opt.For has passed. Changes are reported to [Options].Note.
 func (o *Operator) Keep(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions) (Kept, error) {
 	k, err := o.KeepWith(ctx, resource, ttl, opt, redlock.KeepOptions{})
 	if err != nil {
@@ -88,11 +87,11 @@ func (o *Operator) Keep(ctx context.Context, resource string, ttl time.Duration,
 	return k, nil
 }
 
-// releaseTime bounds the release of a lock whose time is over.
+// releaseTime is the timeout for releasing a lock at the end of its terms.
 const releaseTime = 15 * time.Second
 
-// attend notes the changes of a lock that is kept, and releases it when its time is over.
-// Where that fails it is extended no more: nobody asked for it beyond that time.
+// attend notes the changes of a kept lock and releases it at the end of its terms. If
+// that release fails, the extensions stop: nobody asked for the lock beyond that time.
 func (k *KeptLock) attend() {
 	var over <-chan time.Time
 	if !k.terms.End.IsZero() {
@@ -120,13 +119,13 @@ func (k *KeptLock) attend() {
 	}
 }
 
-// note tells of a change for the worse, and of its end.
+// note reports a change for the worse and the end of the lock.
 func (k *KeptLock) note(s redlock.KeeperState) {
 	e := monitor.Event{Level: monitor.LevelNotice, Key: safetext.New(k.Resource())}
 	text := k.Resource() + ", kept here, is " + s.String()
 	switch s {
 	case redlock.Released:
-		return // which is noted as an act
+		return // noted as an action
 	case redlock.Uncertain, redlock.Lost:
 		e.Level = monitor.LevelAlarm
 		if err := k.Err(); err != nil {
@@ -136,7 +135,7 @@ func (k *KeptLock) note(s redlock.KeeperState) {
 	k.o.note(e, text)
 }
 
-// KeepWith is [Operator.Keep] with options; the caller takes the changes, see
+// KeepWith is [Operator.Keep] with options. The caller reads the changes, see
 // [KeptLock.Hold].
 func (o *Operator) KeepWith(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions, keep redlock.KeepOptions) (*KeptLock, error) {
 	if opt.For < 0 {
@@ -162,9 +161,9 @@ func (o *Operator) terms(opt AcquireOptions) Terms {
 	return t
 }
 
-// KeepAll is [Operator.KeepWith] of several locks in the order of [redlock.InOrder]: all
-// or none. They are extended from the moment that each was acquired. keep has the options
-// of each.
+// KeepAll is [Operator.KeepWith] for several locks in the order of [redlock.InOrder]: all
+// or none. Each is extended from the moment it is acquired. keep returns the options of
+// each.
 func (o *Operator) KeepAll(ctx context.Context, resources []string, ttl time.Duration, opt AcquireOptions, keep func(resource string) redlock.KeepOptions) (all []*KeptLock, err error) {
 	for _, name := range redlock.InOrder(resources) {
 		k, err := o.KeepWith(ctx, name, ttl, opt, keep(name))
@@ -180,7 +179,7 @@ func (o *Operator) KeepAll(ctx context.Context, resources []string, ttl time.Dur
 	return all, nil
 }
 
-// ReleaseAll releases locks that are kept, the last first, also when ctx has ended.
+// ReleaseAll releases kept locks, the last first, even after ctx has ended.
 func ReleaseAll(ctx context.Context, all []*KeptLock) (err error) {
 	for _, k := range slices.Backward(all) {
 		if _, one := k.Release(context.WithoutCancel(ctx)); one != nil {
@@ -191,8 +190,8 @@ func ReleaseAll(ctx context.Context, all []*KeptLock) (err error) {
 	return err
 }
 
-// ExtendToKeep is [Operator.Extend] of a grant that is extended on, for span (0: until it is stopped); the log says so.
-// Where only the log failed, the lock is there beside the error.
+// ExtendToKeep is [Operator.Extend] of a grant that is then kept for span (0: until it is
+// stopped); the log says so. If only the log failed, it returns the lock and the error.
 func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl, span time.Duration, keep redlock.KeepOptions) (*KeptLock, error) {
 	lock, err := o.extend(ctx, resource, token, ttl, keptFor(span))
 	if lock == nil {
@@ -205,10 +204,9 @@ func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl
 	return &KeptLock{keeper: k, lock: lock, o: o, foreign: true, terms: o.terms(AcquireOptions{For: span})}, err
 }
 
-// Hold waits while the lock is extended, until ctx ends, its time is over or it is lost,
-// and tells each change. Then a lock that was acquired is released, and one that was acquired
-// elsewhere is left to expire. It returns what became of the lock: released, held, or
-// lost, which is an error.
+// Hold waits until ctx ends, the terms end or the lock is lost, and calls tell with each
+// change. Then it releases a lock that was acquired here; a lock acquired elsewhere is
+// left to expire. It returns the final state: released, held, or lost, which is an error.
 func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, error)) (redlock.KeeperState, error) {
 	if !k.terms.End.IsZero() {
 		var cancel context.CancelFunc
@@ -252,8 +250,8 @@ func (k *KeptLock) Release(ctx context.Context) ([]redlock.NodeResult, error) {
 	return results, a.end(summary(results), err)
 }
 
-// HoldAll holds locks that belong together: they end with the first that is lost, in the reverse
-// of the order in which they were acquired. hold holds one until its context ends.
+// HoldAll holds locks that belong together. When the first is lost, all end, in the
+// reverse order of their acquisition. hold holds one lock until its context ends.
 func HoldAll(ctx context.Context, kept []*KeptLock, hold func(context.Context, *KeptLock) error) error {
 	if len(kept) == 1 {
 		return hold(ctx, kept[0])

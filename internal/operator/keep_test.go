@@ -10,8 +10,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// A lock that is kept is given back between two lines of the log, and kept on
-// where the first cannot be written.
+// The release of a kept lock is logged before and after. If the first line cannot be
+// written, the lock stays kept.
 func TestKeptIsReleasedOnRecord(t *testing.T) {
 	o, c := start(t, nil)
 	k, err := o.Keep(t.Context(), "job", time.Second, AcquireOptions{})
@@ -43,8 +43,8 @@ func TestKeptIsReleasedOnRecord(t *testing.T) {
 	}
 }
 
-// A lock that is kept for a time is released on record when that is over, and who keeps
-// it, since when and why is known.
+// A lock kept for a time is released and logged at its end. Terms say who keeps it, since
+// when and why.
 func TestKeptForATimeIsReleasedThen(t *testing.T) {
 	o, c := start(t, nil)
 	released := make(chan struct{})

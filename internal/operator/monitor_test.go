@@ -11,8 +11,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// TestMonitorLockIsOnRecord: the traffic of a node is read for a reason alone, on a node
-// that there is, never in read-only mode; and what came of it is in the audit log.
+// TestMonitorLockIsOnRecord: reading a node's traffic needs a reason and a known node, is
+// refused in read-only mode, and its result is in the audit log.
 func TestMonitorLockIsOnRecord(t *testing.T) {
 	b := start(t, 1, nil)
 	read := 0

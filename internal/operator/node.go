@@ -15,8 +15,8 @@ import (
 	"redlockctl/server/announce"
 )
 
-// Cordon keeps a node out until a person lets it rejoin.
-// It returns when a guard keeps the cordon over a crash, where one watches the node.
+// Cordon fences a node until an operator uncordons it. If a guard watches the node,
+// Cordon returns when the guard has recorded the cordon, so that it survives a crash.
 func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
 	return o.node(ctx, "node cordon", func(ctx context.Context, n *redlock.Node) error {
 		if err := o.cordon(ctx, n); err != nil || o.kept == nil {
@@ -29,11 +29,11 @@ func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
 	}, node, reason)
 }
 
-// keepsWithin is the time in which a guard that watches a node has written down that it is cordoned.
+// keepsWithin is how long a guard may take to record that its node is cordoned.
 const keepsWithin = 3 * time.Second
 
-// Uncordon ends a cordon, and hands the node back to the guards: it rejoins when it may vote. One
-// that is not cordoned is refused.
+// Uncordon ends a cordon. The guards let the node rejoin when it may vote. A node that is
+// not cordoned is refused.
 func (o *Operator) Uncordon(ctx context.Context, node, reason string) error {
 	if n, err := o.find(node); err == nil {
 		is, err := restartguard.Inspect(ctx, n, o.opt.methodOf(n))
@@ -78,9 +78,8 @@ func (o *Operator) find(name string) (*redlock.Node, error) {
 	return nil, fmt.Errorf("%w: there is no node %q; the nodes are %s", ErrRefused, name, strings.Join(names, ", "))
 }
 
-// Already reports whether a node is cordoned, or else serving, so that there is
-// nothing to do. Where that cannot be told it is false: the act itself says what is
-// wrong.
+// Already reports whether the node is already cordoned, or already serving, so that there
+// is nothing to do. It is false if that is unknown: the action then returns the error.
 func (o *Operator) Already(ctx context.Context, node string, cordoned bool) bool {
 	n, err := o.find(node)
 	if err != nil {
@@ -97,14 +96,15 @@ func (o *Operator) Already(ctx context.Context, node string, cordoned bool) bool
 	return is.Params.MinReplicas == 0 // with any other value it may refuse writes
 }
 
-// listenFor is how long the guards of a new cluster are listened to: longer than one
+// listenFor is how long to listen for the guards of a new cluster: longer than a guard
 // takes to announce itself on a server that has just started.
 const listenFor = 3 * time.Second
 
-// CheckNewCluster refuses a cluster that may have been in use, by what the nodes show, what
-// the guard of this machine remembers, and what the guards announce that watch the nodes; see
-// [restartguard.FirstUse]. Nothing is changed. It returns the guards that it asked, and in an
-// error when the nodes would rejoin without it. again: they were listened to just now.
+// CheckNewCluster refuses a cluster that may have been in use. It looks at the nodes, at
+// the memory of this machine's guard, and at the announcements of the guards that watch
+// the nodes; see [restartguard.FirstUse]. It changes nothing. It returns the guards that
+// it asked; its error says when the nodes would rejoin anyway. again means that the
+// guards were listened to just now.
 func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restartguard.Remembered, patterns []string, delay time.Duration, again bool) (asked []announce.Guard, err error) {
 	until := time.Now().Add(listenFor)
 	for {

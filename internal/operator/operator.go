@@ -1,10 +1,10 @@
-// Package operator carries out what a person asks for, by command line or
-// screen: it refuses in read-only mode, writes the audit log before and after,
-// and sends. It is the only door through which a person changes anything.
+// Package operator carries out the actions of a person, from the CLI or the screen. It
+// refuses them in read-only mode, writes the audit log before and after, and sends them.
+// No other package changes anything for a person.
 //
-// The order of an act is fixed: may it be done at all, then the intent, on
-// disk, then the first byte to a server, then the outcome in the log. What
-// cannot be logged is not done.
+// The order of an action is fixed: check that it is allowed, write the intent to disk,
+// send the first byte to a server, log the outcome. An action that cannot be logged is
+// not started.
 package operator
 
 import (
@@ -27,21 +27,21 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// ErrReadOnly is returned for each act while the operator is read-only.
+// ErrReadOnly is returned for each action while the operator is read-only.
 var ErrReadOnly = errors.New("refused: read-only")
 
-// ErrRefused is returned when an act must not be carried out as asked: no
-// reason given, the value is not a lock, the audit log cannot be written.
+// ErrRefused is returned when an action must not be carried out as asked: no reason
+// given, the value is not a lock, the audit log cannot be written.
 var ErrRefused = errors.New("refused")
 
 // ErrChanged is returned when the holder is not the one that was confirmed.
 var ErrChanged = errors.New("the holder changed since it was shown")
 
-// ErrUnlogged is returned when an act was carried out, and its outcome could
-// not be written to the audit log; the intent is in it.
+// ErrUnlogged is returned when an action was carried out but its outcome could not be
+// written to the audit log. The intent is in the log.
 var ErrUnlogged = errors.New("done, but the outcome is missing from the audit log")
 
-// locks is what an operator needs of *[redlock.Client].
+// locks has the methods of *[redlock.Client] that an operator uses.
 type locks interface {
 	Nodes() []*redlock.Node
 	Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error)
@@ -54,7 +54,7 @@ type locks interface {
 	Inspect(ctx context.Context, resource string) ([]redlock.NodeResult, error)
 }
 
-// keeper is what an operator needs of *[redlock.Keeper].
+// keeper has the methods of *[redlock.Keeper] that an operator uses.
 type keeper interface {
 	State() redlock.KeeperState
 	Until() time.Time
@@ -72,7 +72,7 @@ func keepLock(l *redlock.Lock, opt redlock.KeepOptions) (keeper, error) {
 	return k, nil
 }
 
-// hand is one of restartguard's functions that fence a node or let it serve.
+// hand is a function of restartguard that fences a node or lets it rejoin.
 type hand func(context.Context, *redlock.Node) error
 
 // Operator acts on one cluster. It is safe for use by many goroutines.
@@ -80,7 +80,7 @@ type Operator struct {
 	locks          locks
 	keep           func(*redlock.Lock, redlock.KeepOptions) (keeper, error)
 	cordon, rejoin hand
-	guards         func(context.Context) []announce.Guard // that announce themselves now; nil: none are asked for
+	guards         func(context.Context) []announce.Guard // guards that announce themselves now; nil: do not ask
 	uncordon       hand
 	kept           func(context.Context, *redlock.Node) (bool, error)
 	opt            Options
@@ -91,33 +91,33 @@ type Options struct {
 	Cluster  string
 	ReadOnly bool
 	Log      *audit.Log // nil only while ReadOnly
-	// MaxTTL is the longest TTL that may be asked for; 0 is no limit.
+	// MaxTTL is the longest TTL that may be asked for; 0 means no limit.
 	MaxTTL time.Duration
-	// Force takes and extends locks beyond MaxTTL and what guards cover; Note is told of the risk.
+	// Force allows TTLs beyond MaxTTL and beyond what guards cover; the risk goes to
+	// Note.
 	Force bool
-	// Methods are how nodes are fenced, by name; default min-replicas.
+	// Methods are the fence methods of the nodes, by name; default min-replicas.
 	Methods map[string]restartguard.Method
-	// Actor is who acts, for the audit log; default user@host of the process,
-	// with the user behind sudo.
+	// Actor is who acts, for the audit log; default user@host of the process, with the
+	// real user under sudo.
 	Actor string
-	// Note, if not nil, is told of each act when it ended, and of what becomes of a
-	// lock that is kept.
+	// Note, if set, is called after each action and when a kept lock changes.
 	Note func(monitor.Event)
-	// Acquired, if not nil, is told how long each acquisition took.
+	// Acquired, if set, is called with the time that each acquisition took.
 	Acquired func(took time.Duration, err error)
 }
 
-// methodOf is how a person fences a node.
+// methodOf returns the method by which an operator fences a node.
 func (opt *Options) methodOf(n *redlock.Node) restartguard.Method {
 	m := opt.Methods[n.Name()]
 	if m.Kind == restartguard.MethodNone {
-		return restartguard.Method{} // by hand a person may, what no guard does
+		return restartguard.Method{} // an operator may fence such a node; a guard never does
 	}
 	return m
 }
 
-// New makes an operator on the client's nodes. It sends nothing. Client and log are
-// closed with it.
+// New makes an operator on the client's nodes. It sends nothing. Close closes the client
+// and the log.
 func New(client *redlock.Client, opt Options) *Operator {
 	by := func(do func(context.Context, *redlock.Node, restartguard.Method) error) hand {
 		return func(ctx context.Context, n *redlock.Node) error { return do(ctx, n, opt.methodOf(n)) }
@@ -143,12 +143,12 @@ func (o *Operator) Close() error {
 	return err
 }
 
-// Inspect looks at all nodes for a lock. It changes nothing.
+// Inspect reads the copies of a lock on all nodes. It changes nothing.
 func (o *Operator) Inspect(ctx context.Context, resource string) ([]redlock.NodeResult, error) {
 	return o.locks.Inspect(ctx, resource)
 }
 
-// Nodes are those of the cluster.
+// Nodes returns the nodes of the cluster.
 func (o *Operator) Nodes() []*redlock.Node { return o.locks.Nodes() }
 
 func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) (keeper, error), cordon, rejoin hand, opt Options) *Operator {
@@ -156,21 +156,21 @@ func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) (keeper, error
 	return &Operator{locks: l, keep: keep, cordon: cordon, rejoin: rejoin, opt: opt}
 }
 
-// ReadOnly reports whether acts are refused.
+// ReadOnly reports whether actions are refused.
 func (o *Operator) ReadOnly() bool { return o.opt.ReadOnly }
 
-// Way is one of the two ways to take a lock from its holder.
+// Way is a way to remove a lock from its holder.
 type Way uint8
 
 const (
 	ForceRelease Way = iota // delete the copies now
-	Revoke                  // put a tombstone in their place
+	Revoke                  // replace the copies with tombstones
 )
 
-// String is the verb.
+// String returns the verb.
 func (w Way) String() string { return [...]string{"force-release", "revoke"}[w] }
 
-// Effect is what it does to each of several locks.
+// Effect says what the action does to each of several locks.
 func (w Way) Effect() string {
 	return [...]string{
 		"all copies deleted now: the name is free at once",
@@ -178,8 +178,8 @@ func (w Way) Effect() string {
 	}[w]
 }
 
-// Risk is to whoever works under one of several locks, all of which are revoked
-// already or not.
+// Risk says what clients risk that still rely on one of several locks. revoked means that
+// all of them are revoked already.
 func (w Way) Risk(revoked bool) string {
 	switch {
 	case w == Revoke:
@@ -190,14 +190,14 @@ func (w Way) Risk(revoked bool) string {
 	return "a holder that still works is not told: two clients will work on it. Safer: revoke"
 }
 
-// act is an act whose intent is in the log.
+// act is an action whose intent is in the log.
 type act struct {
 	o      *Operator
-	target string // as it is, where the log has it escaped
+	target string // not escaped; the log has it escaped
 	record audit.Record
 }
 
-// begin writes the intent. When it fails nothing may be sent.
+// begin writes the intent. If it fails, nothing may be sent.
 func (o *Operator) begin(r audit.Record) (*act, error) {
 	if o.opt.Log == nil {
 		return nil, fmt.Errorf("%w: there is no audit log", ErrRefused)
@@ -220,8 +220,8 @@ func (a *act) write(phase, detail string) error {
 	return a.o.opt.Log.Write(r)
 }
 
-// end writes the outcome; detail says what became of it, where err does not.
-// It returns err, joined with [ErrUnlogged] if the log failed meanwhile.
+// end writes the outcome: detail, or err. It returns err, joined with [ErrUnlogged] if
+// the log failed.
 func (a *act) end(detail string, err error) error {
 	phase := audit.Done
 	if err != nil {
@@ -265,8 +265,8 @@ func (o *Operator) note(e monitor.Event, text string) {
 	}
 }
 
-// HandTTL is the TTL of a lock taken by hand: what is given, or 30 s within the cluster's
-// max, which is 0 where it is not known.
+// HandTTL returns the TTL of a lock acquired by hand: given, or 30 s within most, the
+// cluster's max TTL (0: unknown).
 func HandTTL(given, most time.Duration) time.Duration {
 	const usual = 30 * time.Second
 	if most > 0 {
@@ -277,15 +277,15 @@ func HandTTL(given, most time.Duration) time.Duration {
 
 // AcquireOptions of [Operator.AcquireWith] and [Operator.Keep].
 type AcquireOptions struct {
-	Fencing bool          // draw a fencing token too
-	Wait    time.Duration // how long to go on trying; 0: as often as [redlock.Options] say
-	For     time.Duration // how long a lock is kept, which is released then; 0: until somebody releases it
+	Fencing bool          // also draw a fencing token
+	Wait    time.Duration // how long to keep trying; 0: as often as [redlock.Options] says
+	For     time.Duration // how long the lock is kept before it is released; 0: until somebody releases it
 	Reason  string        // for the log; may be empty
 }
 
-// AcquireWith takes a lock by hand. A TTL above the cluster's max is refused. A lock whose
-// taking cannot be logged is released again. A wait that ran out is an error that says
-// what stood in the way.
+// AcquireWith acquires a lock by hand. A TTL above the cluster's max is refused. If the
+// acquisition cannot be logged, the lock is released again. If the wait times out, the
+// error says who held the lock.
 func (o *Operator) AcquireWith(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions) (*redlock.Lock, error) {
 	return o.acquireWith(ctx, resource, ttl, opt, "")
 }
@@ -320,8 +320,7 @@ func waited(wait time.Duration, err error) error {
 	return fmt.Errorf("%w (waited %s)", e, wait)
 }
 
-// acquire takes a lock by way of do; more is what the log says of it besides the
-// TTL.
+// acquire acquires a lock by calling do; more is added to the TTL in the log.
 func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Duration, reason, more string, do func(context.Context, string, time.Duration) (*redlock.Lock, error)) (*redlock.Lock, error) {
 	risk, err := o.mayUse(ctx, resource, ttl)
 	if err != nil {
@@ -341,7 +340,7 @@ func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Durati
 	}
 	a.record.TokenSHA = audit.TokenSHA(lock.Token())
 	if err := a.end(decided(lock.Nodes(), nil), nil); err != nil {
-		// Nobody would know the token, so nobody could release it.
+		// Nobody knows the token, so nobody else could release it.
 		_, releaseErr := o.locks.Release(context.WithoutCancel(ctx), resource, lock.Token())
 		err = fmt.Errorf("%w: the lock was taken, could not be logged, and was released again: %w", ErrRefused, err)
 		if releaseErr != nil {
@@ -358,7 +357,7 @@ func (o *Operator) Extend(ctx context.Context, resource, token string, ttl time.
 	return o.extend(ctx, resource, token, ttl, "")
 }
 
-// extend extends a grant; more is what the log says of it besides the TTL.
+// extend extends a grant; more is added to the TTL in the log.
 func (o *Operator) extend(ctx context.Context, resource, token string, ttl time.Duration, more string) (*redlock.Lock, error) {
 	risk, err := o.mayUse(ctx, resource, ttl)
 	if err != nil {
@@ -375,7 +374,8 @@ func (o *Operator) extend(ctx context.Context, resource, token string, ttl time.
 	return lock, a.end(decided(lock.Nodes(), nil), nil)
 }
 
-// mayUse checks what all actions on a lock have in common; risk is what is wanted by force.
+// mayUse makes the checks that all actions on a lock share. risk is not empty if Force
+// allowed something risky.
 func (o *Operator) mayUse(ctx context.Context, resource string, ttl time.Duration) (risk string, err error) {
 	switch {
 	case o.opt.ReadOnly:
@@ -407,8 +407,8 @@ func (o *Operator) Release(ctx context.Context, resource, token string) ([]redlo
 	return results, a.end(summary(results), err)
 }
 
-// RunBegins logs that a command, of which the first word is given, begins to run
-// under a grant; if it fails, the command must not be run. ended logs how it ended.
+// RunBegins logs that a command starts to run under a grant; command is its first word.
+// If it fails, the command must not run. ended logs how it ended.
 func (o *Operator) RunBegins(lock *redlock.Lock, command string) (ended func(how string, failed bool) error, err error) {
 	a, err := o.begin(audit.Record{Act: "run", Target: lock.Resource(), TokenSHA: audit.TokenSHA(lock.Token()), Detail: "command " + command})
 	if err != nil {
@@ -422,7 +422,7 @@ func (o *Operator) RunBegins(lock *redlock.Lock, command string) (ended func(how
 	}, nil
 }
 
-// mayAct checks what all dangerous acts have in common.
+// mayAct makes the checks that all dangerous actions share.
 func (o *Operator) mayAct(reason string) error {
 	switch {
 	case o.opt.ReadOnly:
@@ -441,8 +441,8 @@ func nodesOf(err error) []redlock.NodeResult {
 	return nil
 }
 
-// logTarget is the name of a lock for the log, which escapes by itself what JSON
-// can hold.
+// logTarget returns the name of a lock for the log, which escapes by itself what JSON can
+// hold.
 func logTarget(resource string) string {
 	if utf8.ValidString(resource) {
 		return resource
@@ -450,8 +450,8 @@ func logTarget(resource string) string {
 	return safetext.Escape(resource)
 }
 
-// logText is an error for the log. Messages for people name tokens where they
-// say who is there instead; the log must not.
+// logText returns an error for the log. Messages for people contain the tokens that were
+// found instead; the log must not.
 func logText(err error) string {
 	var e *redlock.Error
 	switch {
@@ -463,9 +463,9 @@ func logText(err error) string {
 	return err.Error()
 }
 
-// decided is the summary of what ended as soon as enough nodes had answered. The
-// others may be as well as those, and the log must not look as if they were not. An
-// end that somebody else put to it is none of that kind.
+// decided summarises an action that ended as soon as enough nodes had answered. The log
+// must not suggest that the other nodes failed. This does not apply if somebody else
+// ended the action.
 func decided(results []redlock.NodeResult, err error) string {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return summary(results)
@@ -496,16 +496,16 @@ func joined(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
 }
 
-// Standing are the results of the nodes for a lock that was acquired or extended. It was decided
-// by the first quorum of answers; those that had not come by then are looked up
-// behind what was sent, so that the copies are there when the program ends and
-// the count is the whole truth.
+// Standing returns the nodes' results for a lock that was acquired or extended. The first
+// quorum of answers decided it. Nodes that had not answered by then are read now: the
+// read is queued after the command that they were sent, so the copies exist before the
+// program exits and the count is complete.
 func (o *Operator) Standing(ctx context.Context, lock *redlock.Lock) []redlock.NodeResult {
 	results := lock.Nodes()
 	if seen, err := o.Inspect(ctx, lock.Resource()); err == nil {
 		for i, r := range seen {
-			// Of a refusal the look tells who is there instead; the other answers stand:
-			// a replica shows a copy that is no vote of its own.
+			// After a refusal the read shows who holds the lock. Other answers stay: a
+			// replica shows a copy that is not its own vote.
 			if s := results[i].Status; s != redlock.StatusUnanswered && s != redlock.StatusHeld {
 				continue
 			}

@@ -47,7 +47,7 @@ func TestWhatCannotBeLoggedIsNotSent(t *testing.T) {
 	}
 }
 
-// What is on disk when the first call comes is what a crash would leave.
+// What is on disk at the first call is what would be left after a crash.
 func TestIntentIsOnDiskBeforeTheAct(t *testing.T) {
 	for _, act := range acts {
 		t.Run(act.name, func(t *testing.T) {
@@ -207,8 +207,8 @@ func TestForceRelease(t *testing.T) {
 	}
 }
 
-// A crash between the look and the last release must leave in the log whose
-// copies were being deleted.
+// After a crash between the read and the last release, the log must say whose copies were
+// being deleted.
 func TestForceReleaseOfAnyLogsWhatItFoundFirst(t *testing.T) {
 	o, c := start(t, nil)
 	c.look = look("t1", "t2", "!")
@@ -258,7 +258,7 @@ func TestForceReleaseTellsHowItEnded(t *testing.T) {
 	}
 }
 
-// The lock core sends releases although the context is over.
+// The lock core sends releases even after its context has ended.
 func TestForceReleaseDoesNotBeginAfterItWasCancelled(t *testing.T) {
 	o, c := start(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -279,7 +279,7 @@ func TestOutcomeThatCannotBeLoggedIsSaid(t *testing.T) {
 			}
 			err := act.do(t.Context(), o)
 			if strings.HasPrefix(act.name, "acquire") || act.name == "keep" {
-				// Nobody would have the token: the lock must not stay.
+				// Nobody would know the token, so the lock must not stay.
 				if !errors.Is(err, ErrRefused) || !slices.Equal(c.calls, []string{"acquire", "release "}) {
 					t.Errorf("got %v, sent %q; want ErrRefused, and the lock released", err, c.calls)
 				}
@@ -307,8 +307,8 @@ func TestFailureIsLogged(t *testing.T) {
 	}
 }
 
-// The verdict comes before the slower answers: that they were not waited for must
-// not read as if something had failed.
+// The verdict comes before the slower answers. The log must not present nodes that were
+// not waited for as failed.
 func TestTheLogTellsWhoWasNotWaitedFor(t *testing.T) {
 	results := []redlock.NodeResult{
 		{Node: "n1", Status: redlock.StatusOK}, {Node: "n2", Status: redlock.StatusOK}, {Node: "n3"},
@@ -324,8 +324,8 @@ func TestTheLogTellsWhoWasNotWaitedFor(t *testing.T) {
 	}
 }
 
-// The keys of a rueidislock lock follow from the name of one: they go along with it,
-// on record once, unless that key alone is meant.
+// The other keys of a rueidislock lock follow from the name of one key. They are removed
+// with it and logged once, unless only that key is wanted.
 func TestSiblingsGoAlong(t *testing.T) {
 	for _, only := range []bool{false, true} {
 		o, c := start(t, nil)
@@ -337,7 +337,7 @@ func TestSiblingsGoAlong(t *testing.T) {
 		if err := out.Err(); err != nil {
 			t.Fatal(err)
 		}
-		want := 16 // as many as lockform looks for
+		want := 16 // the number that lockform looks for
 		if only {
 			want = 1
 		}
@@ -350,8 +350,8 @@ func TestSiblingsGoAlong(t *testing.T) {
 	}
 }
 
-// A key that fails holds up none of the others, and fails the lock; one that has
-// nothing left does not, unless all have nothing left.
+// A key that fails does not stop the others, and the lock then fails. A key without
+// copies does not fail it unless no key has any.
 func TestOutcomeOfSeveralKeys(t *testing.T) {
 	gone, down := &redlock.Error{Kind: redlock.ErrNotHeld}, &redlock.Error{Kind: redlock.ErrNoQuorum}
 	for _, c := range []struct {

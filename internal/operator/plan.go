@@ -14,25 +14,24 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Asked is a lock that somebody wants to take from its holder, as it was last
-// seen.
+// Asked is a lock that an operator wants to remove from its holder, as last seen.
 type Asked struct {
 	Keys []string // all keys of the lock; the first names it
-	// Copies are what each node has under the first key: Held with token, type,
-	// length and TTL; Protocol with the type of what is no string; Absent; or why it
-	// is not known. A hash of Redisson has its holder as token.
+	// Copies are the nodes' copies of the first key: Held with token, type, length and
+	// TTL; Protocol with the type if it is not a string; Absent; or why it is unknown.
+	// For a hash of Redisson, the holder is the token.
 	Copies  []redlock.NodeResult
-	LookErr error          // how the look at them ended
-	Tokens  []string       // only copies of these tokens; nil: of all
-	Name    string         // how the lock is shown; default: the first key, escaped
-	Form    *lockform.Form // where it is known from more than the copies tell
+	LookErr error          // error of the read that found the copies
+	Tokens  []string       // remove only copies of these tokens; nil: of all
+	Name    string         // name shown for the lock; default: the first key, escaped
+	Form    *lockform.Form // if known from more than the copies
 	Quorum  int
-	MaxTTL  time.Duration // of the cluster; 0: none
-	// Standing is what a monitor knows of the lock beside its copies; nil: nothing.
+	MaxTTL  time.Duration // of the cluster; 0: no limit
+	// Standing is what a monitor knows of the lock besides its copies; nil: nothing.
 	Standing *Standing
 }
 
-// TokenCopies is one of the tokens of a lock, and the nodes that have its copies.
+// TokenCopies is a token of a lock with the nodes that have its copies.
 type TokenCopies struct {
 	Token string
 	Nodes []string
@@ -43,44 +42,44 @@ func (c TokenCopies) String() string {
 	return safetext.Escape(fmt.Sprintf("%s on %s", c.Token, strings.Join(c.Nodes, " ")))
 }
 
-// Plan is what taking a lock away will do: the same on the screen and by
-// command. Its texts are safe to show.
+// Plan says what a removal will do. Screen and CLI show the same texts, which are safe to
+// show.
 type Plan struct {
 	Way    Way
 	Keys   []string
 	Copies []redlock.NodeResult
-	Tokens []TokenCopies // whose copies go, the one with most copies first
-	Stay   []TokenCopies // those of other tokens
-	Silent []string      // nodes that did not answer: copies may be there
+	Tokens []TokenCopies // tokens whose copies are removed, the one with most copies first
+	Stay   []TokenCopies // other tokens
+	Silent []string      // nodes that did not answer: they may have copies
 	Effect string        // what it does
-	Risk   string        // to whoever works under the lock
-	Known  []string      // what is to be known of its library, each once
-	// BareDel is what a library that unlocks by a bare DEL does; empty: it does not.
+	Risk   string        // to clients that still rely on the lock
+	Known  []string      // notes on its library, each once
+	// BareDel says what a library that unlocks with a plain DEL does; empty: it does not.
 	BareDel string
-	// Shared are the tokens that a library sets on further keys, of which nothing but
-	// a look at all locks tells: see [Plan.AddKeys].
+	// Shared are tokens that a library sets on further keys. Only a read of all locks
+	// finds those keys: see [Plan.AddKeys].
 	Shared []string
 
 	majority bool // a token has a quorum
 	standing *Standing
 }
 
-// Planner plans removals one after the other, by what a look at each lock finds.
+// Planner plans removals one after the other from what it reads of each lock.
 type Planner struct {
 	Operator *Operator
 	Way      Way
 	OnlyKeys bool // see [Removal]
-	// Look looks at one lock, where its copies do not tell who relies on it.
+	// Look reads one lock, if its copies do not say who relies on it.
 	Look func(ctx context.Context, name string) (*monitor.Snapshot, error)
-	// LookAtAll looks at all locks. That is done where a library binds the keys of a lock by
-	// their token alone, and again for a lock that is newer than the last look.
+	// LookAtAll reads all locks. It is used if a library's keys share only their token,
+	// and again for a lock that is newer than the last read.
 	LookAtAll func(ctx context.Context, name string) (*monitor.Snapshot, error)
 
 	seen *monitor.Snapshot
 }
 
-// Plan is what a removal means by what is there now. Without tokens it is of all that
-// are found.
+// Plan returns the plan for a lock as it is now. Without tokens, it covers all tokens
+// that are found.
 func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan, error) {
 	o := p.Operator
 	copies, err := o.locks.Inspect(ctx, name)
@@ -105,9 +104,9 @@ func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan,
 	return plan, err
 }
 
-// AddKeys adds the further keys that a snapshot of all locks shows as one lock with
-// those of the plan. It reports whether the snapshot can tell: one that was made
-// before a token was drawn says nothing about its keys.
+// AddKeys adds the keys that a snapshot of all locks groups into one lock with the plan's
+// keys. It reports whether the snapshot can tell: one made before a token was drawn does
+// not show its keys.
 func (p *Plan) AddKeys(s *monitor.Snapshot) bool {
 	known := 0
 	for _, token := range p.Shared {
@@ -131,7 +130,7 @@ func (p *Plan) AddKeys(s *monitor.Snapshot) bool {
 	return known == len(p.Shared)
 }
 
-// PlanOf is [MakePlan] for a lock as a snapshot shows it, by the name that is shown for it.
+// PlanOf is [MakePlan] for a lock in a snapshot; name is the name shown for it.
 func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time.Time, tokens ...string) (Plan, error) {
 	a := Asked{Keys: []string{l.Key.Raw()}, Tokens: tokens, Name: name, Form: l.Form, Quorum: s.Cluster.Quorum, MaxTTL: s.Cluster.MaxTTL}
 	if l.Keys() != nil {
@@ -163,8 +162,8 @@ func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time
 	return MakePlan(way, a)
 }
 
-// MakePlan works out what taking a lock away means in the state that it is in, or
-// why it is refused.
+// MakePlan says what the removal of a lock means in its present state, or why it is
+// refused.
 func MakePlan(way Way, a Asked) (Plan, error) {
 	p := Plan{Way: way, Keys: slices.Clone(a.Keys), Copies: a.Copies, standing: a.Standing}
 	name := a.Keys[0]
@@ -174,7 +173,7 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 	if a.Form != nil && a.Form.Refused != "" {
 		return p, fmt.Errorf("%w: %s", ErrRefused, a.Form.Refused)
 	}
-	one := "" // the token that is named
+	one := "" // the token, if one is named
 	if len(a.Tokens) == 1 {
 		one = a.Tokens[0]
 	}
@@ -246,15 +245,15 @@ func (p *Plan) nothingThere(name string, a Asked) error {
 			there[i] = fmt.Sprintf("%q on %s", t.Token, strings.Join(t.Nodes, ", "))
 		}
 		return fmt.Errorf("%q: %w: now there is %s%s", name, ErrChanged, strings.Join(there, "; "), unheard)
-	case len(p.Silent) >= quorum, len(a.Copies) == 0: // nobody knows
+	case len(p.Silent) >= quorum, len(a.Copies) == 0: // unknown
 		return cmp.Or(a.LookErr, fmt.Errorf("%q: %w%s", name, redlock.ErrNoQuorum, unheard))
 	}
 	return fmt.Errorf("%w%s", NotLocked(name, len(a.Copies)-len(p.Silent), len(a.Copies)), unheard)
 }
 
-// Unheard says why it cannot be known whether another token holds the lock by now: the
-// tokens of the plan may be on nodes that did not answer. It is empty where all did, or
-// another token has a quorum. It is safe to show.
+// Unheard says why another token may hold the lock by now: the plan's tokens may be on
+// nodes that did not answer. It is empty if all answered or if another token has a
+// quorum. It is safe to show.
 func (p *Plan) Unheard(quorum int) string {
 	if len(p.Silent) == 0 || slices.ContainsFunc(p.Stay, func(t TokenCopies) bool { return len(t.Nodes) >= quorum }) {
 		return ""
@@ -262,7 +261,7 @@ func (p *Plan) Unheard(quorum int) string {
 	return unheard(p.Copies, p.Silent)
 }
 
-// unheard tells of nodes that did not answer.
+// unheard describes the nodes that did not answer.
 func unheard(results []redlock.NodeResult, nodes []string) string {
 	var late, others []string
 	for _, r := range results {
@@ -280,8 +279,8 @@ func unheard(results []redlock.NodeResult, nodes []string) string {
 	return safetext.Escape(strings.Join(others, ", ") + ": whether the holder changed is not known")
 }
 
-// notHeardError is the error of an act that found none of its tokens on the nodes that
-// answered, while they may be on the others: a [redlock.ErrNoQuorum].
+// notHeardError is returned when the nodes that answered have none of the tokens, but the
+// other nodes may have them. It is a [redlock.ErrNoQuorum].
 type notHeardError struct{ resource, why string }
 
 func (e notHeardError) Error() string {
@@ -290,16 +289,16 @@ func (e notHeardError) Error() string {
 
 func (notHeardError) Unwrap() error { return redlock.ErrNoQuorum }
 
-// shape is what the texts of a plan follow from.
+// shape has the numbers that decide the texts of a plan.
 type shape struct {
 	name     string
-	n, most  int  // nodes; copies of the token that has most of those that go
+	n, most  int  // nodes; the largest number of copies of one removed token
 	staying  int  // copies of other tokens
 	free     int  // nodes that can vote for others after a force-release
-	majority bool // those that go have a quorum
-	perhaps  bool // or may have one, with nodes that do not answer
+	majority bool // a removed token has a quorum
+	perhaps  bool // or may have one on nodes that do not answer
 	another  bool // another token has one
-	revoked  bool // what goes are tombstones
+	revoked  bool // the removed copies are tombstones
 	relies   *monitor.Reliance
 	now      time.Time
 }
@@ -420,11 +419,11 @@ func addCopy(of []TokenCopies, token, node string) []TokenCopies {
 	return of
 }
 
-// refusal is why what a node has under key is not removed in this way; empty:
-// it may be. named: it has the token that was asked for, as the holder of a hash.
+// refusal says why a node's copy of key cannot be removed in this way; empty: it can.
+// named means that the node has the requested token, as the holder of a hash.
 func refusal(way Way, key string, r redlock.NodeResult, f *lockform.Form, named bool) string {
 	switch {
-	case f != nil && f.Refused != "": // what some libraries keep beside their locks looks like one
+	case f != nil && f.Refused != "": // some libraries keep other data beside their locks that looks like one
 		return fmt.Sprintf("%q on %s: made by %s: %s", key, r.Node, f.Library, f.Refused)
 	case r.Type == "hash" && named && way == ForceRelease:
 		return ""
@@ -442,7 +441,7 @@ func refusal(way Way, key string, r redlock.NodeResult, f *lockform.Form, named 
 	return ""
 }
 
-// copyOf reports whether a look found a string on the node.
+// copyOf reports whether the read found a string on the node.
 func copyOf(r redlock.NodeResult) bool {
 	return r.Status == redlock.StatusHeld || r.Status == redlock.StatusOK
 }
@@ -453,9 +452,9 @@ type notLocked struct {
 	answered, of int
 }
 
-// NotLocked is the error of an act on a lock, or a look for one, of which no copy
-// was found on the nodes that answered, so many of so many: a [redlock.ErrNotHeld]
-// for an act in which no token was named. Its text is safe to show.
+// NotLocked returns the error for a lock of which the nodes that answered, answered of
+// of, have no copy. It is a [redlock.ErrNotHeld] for an action without a named token. Its
+// text is safe to show.
 func NotLocked(resource string, answered, of int) error { return notLocked{resource, answered, of} }
 
 func (e notLocked) Error() string {

@@ -15,41 +15,39 @@ import (
 )
 
 const (
-	// mostUnwritten bounds how many lines of a guard wait for the audit log.
+	// mostUnwritten is how many lines of a guard may wait for the audit log.
 	mostUnwritten = 1024
-	// recordAgain is the pause before a line that could not be written is tried
-	// again.
+	// recordAgain is the pause before a failed write is retried.
 	recordAgain = time.Second
-	// recordEnd bounds how long the end of a guard waits for its last lines.
+	// recordEnd is how long the end of a guard waits for its last lines to be written.
 	recordEnd = 3 * time.Second
 )
 
-// errForgotten is told when lines were dropped, since too many waited.
+// errForgotten is reported when lines were dropped because too many waited.
 var errForgotten = errors.New("lines of the guard were dropped")
 
-// GuardRecorder writes what a guard does into the audit log. The guard never waits
-// for it: to fence a node late is worse than an act without a record, and a node must
-// not stay fenced because a disk is full. So the line follows the act, and where
-// the log cannot be written it is kept and tried again. It is safe for use by many
-// goroutines.
+// GuardRecorder writes the actions of a guard to the audit log. The guard never waits for
+// it: fencing a node late is worse than an action without a record, and a full disk must
+// not keep a node fenced. So the line follows the action; if the log cannot be written,
+// the line is kept and retried. It is safe for use by many goroutines.
 type GuardRecorder struct {
 	write   func(audit.Record) error
 	trouble func(error)
 
 	lines     chan audit.Record
-	unwritten atomic.Int64 // lines that are not in the log, those that were dropped too
-	dropped   atomic.Int64 // of which the log does not say yet that they are missing
+	unwritten atomic.Int64 // lines that are not in the log, including dropped ones
+	dropped   atomic.Int64 // dropped lines that the log does not mention yet
 	closing   chan struct{}
 	ended     chan struct{}
 
 	mu      sync.Mutex
 	actor   string
-	reasons map[string]string // the last loss of a node, by cluster and name
+	reasons map[string]string // last loss of a node, by cluster and name
 }
 
-// RecordGuard begins to write to the log at path, which is opened when there is
-// something to write, and again after a failure. trouble is called when the log
-// cannot be written, and with nil when it can again.
+// RecordGuard starts a recorder for the log at path. It opens the log at the first line,
+// and again after a failure. trouble is called with the error when the log cannot be
+// written, and with nil when it can again.
 func RecordGuard(path string, trouble func(error)) *GuardRecorder {
 	var log *audit.Log
 	return recordGuard(func(r audit.Record) (err error) {
@@ -76,7 +74,7 @@ func recordGuard(write func(audit.Record) error, trouble func(error)) *GuardReco
 	return r
 }
 
-// By says which guard it is whose lines are written: several may run on one host.
+// By sets the id of the guard that the lines name: several guards may run on one host.
 func (r *GuardRecorder) By(id string) {
 	host, _ := os.Hostname()
 	r.mu.Lock()
@@ -86,8 +84,8 @@ func (r *GuardRecorder) By(id string) {
 	}
 }
 
-// Take takes an event of the guard of a cluster. It never blocks. What fences nodes
-// and lets them rejoin is recorded; what they are fenced for is the reason.
+// Take records an event of a cluster's guard, if it fences a node or lets it rejoin. The
+// last loss of the node is the reason. It never blocks.
 func (r *GuardRecorder) Take(cluster string, e restartguard.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,14 +113,14 @@ func (r *GuardRecorder) Take(cluster string, e restartguard.Event) {
 		default:
 		}
 		select {
-		case <-r.lines: // the oldest makes room
+		case <-r.lines: // drop the oldest to make room
 			r.dropped.Add(1)
 		default:
 		}
 	}
 }
 
-// run writes the lines in order, until there is none left after the end.
+// run writes the lines in order until the recorder is closed and none is left.
 func (r *GuardRecorder) run() {
 	defer close(r.ended)
 	for {
@@ -142,7 +140,7 @@ func (r *GuardRecorder) run() {
 	}
 }
 
-// insist writes a line, again and again until it is written or all is over.
+// insist retries a line until it is written or the recorder is closed.
 func (r *GuardRecorder) insist(line audit.Record) (written bool) {
 	detail := line.Detail
 	for tries := 0; ; tries++ {
@@ -170,8 +168,8 @@ func (r *GuardRecorder) insist(line audit.Record) (written bool) {
 	}
 }
 
-// Close writes what can still be written, for a short time, and tells what could
-// not. Nothing is taken after it.
+// Close writes what it can in a short time and reports the rest. Events after it are
+// ignored.
 func (r *GuardRecorder) Close() {
 	close(r.closing)
 	select {

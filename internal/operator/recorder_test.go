@@ -13,9 +13,8 @@ import (
 	"redlockctl/restartguard"
 )
 
-// A guard never waits for the audit log, whatever becomes of that: not for one
-// that hangs, and not for one that fails. What it did is written when that can be
-// done, in order, with the loss as its reason.
+// A guard never waits for the audit log, neither for one that hangs nor for one that
+// fails. Its actions are written later, in order, with the loss as their reason.
 func TestRecorder(t *testing.T) {
 	closed := restartguard.Event{Node: "n1", Kind: "fenced", Text: "fenced"}
 	t.Run("a log that fails", func(t *testing.T) {

@@ -15,21 +15,22 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Removal is a lock that is taken from its holder, as a [Plan] has shown it.
+// Removal is a request to remove a lock from its holder, as a [Plan] showed it.
 type Removal struct {
 	Way  Way
 	Keys []string // all keys of the lock; the first names it
-	// Tokens are those whose copies go, each compared again on each node; nil: those
-	// of all that a fresh look finds, each node's own. The holder of a hash is named.
+	// Tokens are the tokens whose copies are removed; each node compares them again. nil:
+	// each node's own token, whatever a new read finds. For a hash, it is the holder.
 	Tokens []string
 	Reason string // for the audit log
-	// OnlyKeys leaves out the keys that follow from the name of one of them.
+	// OnlyKeys leaves out keys that are derived from the name of another.
 	OnlyKeys bool
-	// Standing is what was known of the lock when it was shown; nil: nothing beside its copies.
+	// Standing is what was known of the lock when it was shown; nil: nothing besides its
+	// copies.
 	Standing *Standing
 }
 
-// Removal is what is done by the plan.
+// Removal returns the removal that the plan describes.
 func (p Plan) Removal(reason string) Removal {
 	r := Removal{Way: p.Way, Keys: p.Keys, Reason: reason, Standing: p.standing}
 	for _, t := range p.Tokens {
@@ -38,20 +39,20 @@ func (p Plan) Removal(reason string) Removal {
 	return r
 }
 
-// KeyOutcome is what became of one key of a lock. The results, one for each node in
-// the nodes' order, say where a copy may be left. They are there also with an error,
-// once something was sent.
+// KeyOutcome is the outcome for one key of a lock. The results, one for each node in the
+// nodes' order, say where a copy may be left. They are set even with an error, if
+// something was sent.
 type KeyOutcome struct {
 	Key     string
 	Results []redlock.NodeResult
 	Err     error
 }
 
-// Outcome is what became of each key of a lock, the one that names it first.
+// Outcome has the outcome of each key of a lock; the key that names the lock is first.
 type Outcome []KeyOutcome
 
-// Err is nil if the lock was taken. A key that had nothing of the tokens any more is
-// no failure while another one had.
+// Err is nil if the lock was removed. A key without copies of the tokens does not fail it if
+// another key had some.
 func (o Outcome) Err() error {
 	var gone error
 	took := false
@@ -73,19 +74,19 @@ func (o Outcome) Err() error {
 	return gone
 }
 
-// Remove takes a lock from its holder, all its keys, also those that follow from the
-// name of one (see [lockform.Siblings]). Each key is looked at, refused or not as
-// [MakePlan] says, and on record by itself; one that fails holds up none of the others.
+// Remove removes a lock from its holder: all its keys, and those derived from their names
+// (see [lockform.Siblings]). Each key is read, checked as in [MakePlan] and logged
+// separately; a key that fails does not stop the others.
 //
-// A key fails with [redlock.ErrNotHeld] if no copy is there, with [ErrChanged] if
-// another token is there and none of those that were named, with [ErrUnsupported] for a
-// form of lock that cannot be removed, and with [redlock.ErrNoQuorum] if so few nodes
-// took part that the lock may go on. A node that is down does not fail it otherwise.
+// A key fails with [redlock.ErrNotHeld] if there is no copy, with [ErrChanged] if only
+// tokens are there that were not named, with [ErrUnsupported] for a form of lock that
+// cannot be removed, and with [redlock.ErrNoQuorum] if too few nodes answered to be sure
+// that the lock ended. A single node that is down does not fail it.
 func (o *Operator) Remove(ctx context.Context, r Removal) Outcome {
 	var out Outcome
 	for i, key := range r.Keys {
 		if slices.ContainsFunc(out, func(k KeyOutcome) bool { return k.Key == key }) {
-			continue // it went along with one before
+			continue // already removed with an earlier key
 		}
 		if err := context.Cause(ctx); err != nil && i > 0 {
 			return append(out, KeyOutcome{Key: key, Err: err})
@@ -98,9 +99,9 @@ func (o *Operator) Remove(ctx context.Context, r Removal) Outcome {
 // removing removes the copies of one token.
 type removing func(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
 
-// removingBy is how it is done: [ForceRelease] deletes the copies, [Revoke] puts a
-// tombstone in the place of each, which has the rest of its TTL, or the cluster's max
-// TTL where it has none, or one that no grant has.
+// removingBy returns how: [ForceRelease] deletes the copies. [Revoke] replaces each with
+// a tombstone that keeps the rest of its TTL. A copy without TTL, or with one longer than
+// any grant has, gets the cluster's max TTL.
 func (o *Operator) removingBy(way Way, hash bool) removing {
 	switch {
 	case way == Revoke:
@@ -113,13 +114,13 @@ func (o *Operator) removingBy(way Way, hash bool) removing {
 	return o.locks.ForceRelease
 }
 
-// ErrUnsupported is returned when what stands under the key is a lock of a form
-// that cannot be removed safely from outside. The error says why.
+// ErrUnsupported is returned for a form of lock that cannot be removed safely from
+// outside. The error says why.
 var ErrUnsupported = errors.New("this form of lock cannot be removed from outside")
 
-// forceReleaseHash deletes a plain lock of Redisson. Its fair locks and read-write locks
-// keep queues and modes in further keys and fields, which a removal would leave in
-// disorder: they are refused with [ErrUnsupported].
+// forceReleaseHash deletes a plain lock of Redisson. Fair locks and read-write locks keep
+// queues and modes in further keys and fields that a removal would leave inconsistent:
+// they are refused with [ErrUnsupported].
 func (o *Operator) forceReleaseHash(ctx context.Context, resource, holder string) ([]redlock.NodeResult, error) {
 	channel, fair, why := lockform.RedissonLock(resource, holder)
 	for _, key := range fair {
@@ -140,12 +141,12 @@ func (o *Operator) forceReleaseHash(ctx context.Context, resource, holder string
 	return o.locks.ForceReleaseHash(ctx, resource, holder, channel)
 }
 
-// defaultTombstone ends the tombstone of a copy without TTL where the cluster
-// has no max TTL.
+// defaultTombstone is the TTL of the tombstone for a copy without TTL, if the cluster has
+// no max TTL.
 const defaultTombstone = time.Hour
 
-// removeKey looks, plans and removes; what became of further keys that went along
-// follows.
+// removeKey reads, plans and removes one key. The outcomes of keys derived from it follow
+// its own.
 func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOutcome {
 	failed := func(err error) []KeyOutcome { return []KeyOutcome{{Key: key, Err: err}} }
 	if err := o.mayAct(r.Reason); err != nil {
@@ -164,7 +165,7 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 	}
 	found, err := o.locks.Inspect(ctx, key)
 	if ctxErr := context.Cause(ctx); ctxErr != nil {
-		// A release is sent although the context is over, so it must not begin then.
+		// A release is sent even after its context has ended, so do not start one then.
 		return failed(a.end(summary(found), ctxErr))
 	}
 	plan, err := MakePlan(r.Way, Asked{Keys: []string{key}, Copies: found, LookErr: err, Tokens: r.Tokens, Quorum: redlock.Quorum(len(found)), Standing: r.Standing})
@@ -173,8 +174,7 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 	}
 	relied := r.Standing.reliedUntil(found, plan.Tokens, time.Now())
 	if len(r.Tokens) != 1 {
-		// Only now it is known whose copies will go: that too is on disk before
-		// they do.
+		// Only now are the removed tokens known: log them before they are removed.
 		if err := a.write(audit.Intent, joined("; ", relied, hashes(found))); err != nil {
 			return failed(unlogged(err))
 		}
@@ -197,16 +197,17 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 	return out
 }
 
-// ErrPartly is returned when tombstones are on too few nodes to keep others from a quorum.
+// ErrPartly is returned when too few nodes have a tombstone to keep others from a quorum.
 var ErrPartly = errors.New("revoked on too few nodes")
 
-// partlyError is ErrPartly with what it means. It is a [redlock.ErrNoQuorum] too.
+// partlyError is ErrPartly with its consequence. It is a [redlock.ErrNoQuorum] too.
 type partlyError struct{ text string }
 
 func (e partlyError) Error() string   { return e.text }
 func (e partlyError) Unwrap() []error { return []error{ErrPartly, redlock.ErrNoQuorum} }
 
-// partly is the error of a revoke that protects nobody; nil: it does, or it is a force-release.
+// partly returns the error of a revoke that protects nobody; nil: it protects, or it is a
+// force-release.
 func (r *Removal) partly(key string, results []redlock.NodeResult) error {
 	on := 0
 	for _, one := range results {
@@ -224,7 +225,7 @@ func (r *Removal) partly(key string, results []redlock.NodeResult) error {
 	return partlyError{fmt.Sprintf("\"%s\" is revoked on %d of %d nodes only: %s", safetext.Escape(key), on, len(results), means)}
 }
 
-// named are the tokens that were named.
+// named returns the requested tokens.
 func (r *Removal) named() (tokens []TokenCopies) {
 	for _, t := range r.Tokens {
 		tokens = append(tokens, TokenCopies{Token: t})
@@ -232,8 +233,8 @@ func (r *Removal) named() (tokens []TokenCopies) {
 	return tokens
 }
 
-// removeSiblings removes the further keys of the same lock that follow from the name
-// of one: those that bear the same token.
+// removeSiblings removes the keys of the same lock that are derived from the name of one,
+// if they have the same token.
 func removeSiblings(ctx context.Context, do removing, r Removal, key string, tokens []TokenCopies) (out []KeyOutcome) {
 	for _, t := range tokens {
 		for _, sibling := range lockform.Siblings(key, t.Token) {
@@ -257,11 +258,11 @@ func removeTokens(ctx context.Context, do removing, resource string, tokens []To
 	results := slices.Clone(found)
 	var failed error
 	deleted, changed := 0, false
-	var late, refused []string // nodes that had a copy, and did not answer; where copies are that were not removed
+	var late, refused []string // nodes that had a copy and did not answer; nodes whose copies were refused
 	for i, t := range tokens {
 		released, err := do(ctx, resource, t.Token)
-		// That this token is gone by now is no failure as long as another was found
-		// and deleted.
+		// A token that disappeared meanwhile is not an error if another one was found and
+		// deleted.
 		if err != nil && !errors.Is(err, redlock.ErrNotHeld) && failed == nil {
 			failed = err
 		}
@@ -270,8 +271,8 @@ func removeTokens(ctx context.Context, do removing, resource string, tokens []To
 			if r.Status == redlock.StatusOK {
 				deleted++
 			}
-			// What is said of a node is the answer to its own token; of a node on
-			// which none was found, the answer to the first.
+			// A node's result is the answer to its own token; without a token there, the
+			// answer to the first.
 			if j >= 0 && (copyOf(found[j]) && found[j].Token == t.Token || !copyOf(found[j]) && i == 0) {
 				changed = changed || r.Status == redlock.StatusHeld
 				results[j] = r

@@ -8,10 +8,10 @@ import (
 	"redlockctl/internal/audit"
 )
 
-// mostOutput is how much of what a command has printed the log has: its end.
+// mostOutput is how many bytes of a command's output go to the log: the last ones.
 const mostOutput = 4 << 10
 
-// RunRestart runs what restarts a node's server. What it has printed is in the log.
+// RunRestart runs the command that restarts a node's server and logs its output.
 func (o *Operator) RunRestart(ctx context.Context, node, reason string, run func(context.Context) (output string, err error)) error {
 	if err := o.mayAct(reason); err != nil {
 		return err

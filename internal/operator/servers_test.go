@@ -36,7 +36,7 @@ func start(t *testing.T, n int, change func(*operator.Options)) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	// A slow machine must not make a node look slow.
+	// Long, so that a slow machine does not make a node look slow.
 	b.client, err = redlock.New(labtest.Nodes(b.servers), redlock.Options{NodeTimeout: 2 * time.Second, Retries: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func (b *bench) do(i int, args ...any) any {
 	return v
 }
 
-// copies is what each node holds under key; "" is nothing.
+// copies returns each node's value of key; "" means none.
 func (b *bench) copies(key string) string {
 	b.t.Helper()
 	var all []string
@@ -103,7 +103,7 @@ func TestLifeOfALockByHand(t *testing.T) {
 	if _, err := b.Extend(t.Context(), "job", lock.Token(), 50*time.Second); err != nil {
 		t.Error(err)
 	}
-	extended := 0 // on a quorum at least: an extension does not wait for the last node
+	extended := 0 // at least a quorum: an extension does not wait for the last node
 	for i := range b.servers {
 		if b.do(i, "PTTL", "job").(int64) > 30_000 {
 			extended++
@@ -124,7 +124,7 @@ func TestLifeOfALockByHand(t *testing.T) {
 	}
 }
 
-// A lock that is kept outlives its TTL, and is free once it is released.
+// A kept lock outlives its TTL, and is free after its release.
 func TestKeepOnServers(t *testing.T) {
 	b := start(t, 3, nil)
 	k, err := b.Keep(t.Context(), "job", 3*time.Second, operator.AcquireOptions{})
@@ -166,7 +166,7 @@ func TestForceReleaseOnServers(t *testing.T) {
 	if !errors.Is(err, operator.ErrChanged) || !strings.Contains(err.Error(), "bbb") || b.copies("split") != "- - bbb - bbb" {
 		t.Errorf("a token that is gone: %v, left %s; want ErrChanged and nothing deleted", err, b.copies("split"))
 	}
-	// The nodes with copies of bbb hang: nothing says that the holder changed.
+	// The nodes with copies of bbb hang: no answer shows that the holder changed.
 	set("late", "bbb", "bbb", "bbb", "aaa")
 	for _, s := range b.servers[:3] {
 		if err := s.Pause(); err != nil {
@@ -268,8 +268,8 @@ func TestNodeIsFencedAndOpened(t *testing.T) {
 	}
 }
 
-// TestForceReleaseOfRedisson: a plain lock goes; a fair one, which has keys beside it, and
-// a read-write one stay as they are.
+// TestForceReleaseOfRedisson: a plain lock is removed; a fair one, which has further
+// keys, and a read-write one are not changed.
 func TestForceReleaseOfRedisson(t *testing.T) {
 	b := start(t, 3, nil)
 	const holder = "8743c9c0-0795-4907-87fd-6c719a6b4586:1"

@@ -12,19 +12,20 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Standing is who relies on a lock, whatever copies are left of it.
+// Standing says who relies on a lock, however many copies are left.
 type Standing struct {
 	Lock   *monitor.Lock
-	Access monitor.Access // who else can get it before HeldUntil
+	Access monitor.Access // who else can acquire it before HeldUntil
 	Nodes  []monitor.Node
 }
 
-// StandingOf is the standing of a lock in a snapshot.
+// StandingOf returns the standing of a lock in a snapshot.
 func StandingOf(s *monitor.Snapshot, l *monitor.Lock) *Standing {
 	return &Standing{l, s.Access(l), s.Nodes}
 }
 
-// reliances are the clients that rely on the lock, or may: its holder, and one before it.
+// reliances returns the clients that rely on the lock or may rely on it: its holder, and
+// an earlier one.
 func (s *Standing) reliances() (all []monitor.Reliance) {
 	if s == nil {
 		return nil
@@ -38,11 +39,11 @@ func (s *Standing) reliances() (all []monitor.Reliance) {
 	return all
 }
 
-// relianceOf is the client that relies on the lock by one of these tokens, the one that does so for
-// longest; nil: none is known.
+// relianceOf returns the client that relies on the lock by one of these tokens, for the
+// longest time; nil: none is known.
 func (s *Standing) relianceOf(tokens []TokenCopies) (found *monitor.Reliance) {
 	for _, r := range s.reliances() {
-		mine := func(t TokenCopies) bool { return !r.Token.Empty() && strings.HasPrefix(t.Token, r.Token.Raw()) } // of a long one only the beginning is known
+		mine := func(t TokenCopies) bool { return !r.Token.Empty() && strings.HasPrefix(t.Token, r.Token.Raw()) } // only the start of a long token is known
 		if slices.ContainsFunc(tokens, mine) && (found == nil || !found.Until.IsZero() && (r.Until.IsZero() || r.Until.After(found.Until))) {
 			found = &r
 		}
@@ -50,12 +51,12 @@ func (s *Standing) relianceOf(tokens []TokenCopies) (found *monitor.Reliance) {
 	return found
 }
 
-// isEarlier reports whether r is a client from before the lock's holder.
+// isEarlier reports whether r is a client from before the present holder.
 func (s *Standing) isEarlier(r *monitor.Reliance) bool {
 	return s.Lock.Earlier != nil && r.Token == s.Lock.Earlier.Token
 }
 
-// until says until when somebody relies on a lock.
+// until formats the time until which somebody relies on a lock.
 func until(at, now time.Time) string {
 	if at.IsZero() || at.Sub(now) > redlock.LongestTTL {
 		return "without end"
@@ -63,7 +64,7 @@ func until(at, now time.Time) string {
 	return "until " + words.Moment(at, now) + " (" + at.Sub(now).Round(time.Second).String() + ")"
 }
 
-// belief says what is known of the client whose copies go.
+// belief says what is known of the client whose copies are removed.
 func (s *Standing) belief(r *monitor.Reliance, now time.Time) string {
 	switch {
 	case s.Lock.Earlier != nil:
@@ -74,7 +75,8 @@ func (s *Standing) belief(r *monitor.Reliance, now time.Time) string {
 	return "its holder relies on it " + until(r.Until, now)
 }
 
-// others names the clients that rely on the lock beside r, nil for none; "": nobody is known to.
+// others names the clients that rely on the lock besides r, which may be nil; "": none is
+// known.
 func (s *Standing) others(r *monitor.Reliance, now time.Time) string {
 	var parts []string
 	for _, o := range s.reliances() {
@@ -97,7 +99,8 @@ func shortToken(t safetext.Text) string {
 	return string(raw[:most]) + "…"
 }
 
-// releaseRisk is that of a force-release of a lock without a majority by which r relies on it.
+// releaseRisk is the risk of a force-release of a lock without a majority on which r
+// relies.
 func (s *Standing) releaseRisk(r *monitor.Reliance, name string, now time.Time) string {
 	two := "two clients will work on " + name
 	switch {
@@ -116,12 +119,12 @@ func (s *Standing) releaseRisk(r *monitor.Reliance, name string, now time.Time) 
 	return risk + ". Wait until then"
 }
 
-// keepsOut reports whether nobody else can get the lock before its holder's end.
+// keepsOut reports whether nobody else can acquire the lock before its holder's end.
 func (s *Standing) keepsOut() bool {
 	return s != nil && s.Lock.ReliedOn() && !s.Access.Now && !s.Access.Perhaps && s.Access.From.IsZero()
 }
 
-// closed is how many nodes refuse writes, of those that answer and have no copy that stays.
+// closed counts the nodes that answer, refuse writes and have no copy that stays.
 func (s *Standing) closed(p *Plan) (k int) {
 	if s == nil {
 		return 0
@@ -141,8 +144,8 @@ func refusesWrites(n *monitor.Node) bool {
 	return n.State == monitor.NodeFenced || n.State == monitor.NodeCordoned
 }
 
-// refusing says why copies cannot be removed now: where they are on nodes that refuse writes, and when
-// they go by themselves. all: no copy is on another node.
+// refusing says why copies cannot be removed now: which of them are on nodes that refuse
+// writes, and when they expire. all means that no copy is on another node.
 func (s *Standing) refusing(copies []redlock.NodeResult, tokens []TokenCopies, now time.Time) (text string, all bool) {
 	if s == nil {
 		return "", false
@@ -157,7 +160,7 @@ func (s *Standing) refusing(copies []redlock.NodeResult, tokens []TokenCopies, n
 			if i < 0 || k < 0 {
 				continue
 			}
-			// A node that is fenced in another way may obey an operator.
+			// A node fenced by another method may obey an operator.
 			if n := &s.Nodes[i]; refusesWrites(n) && n.MinReplicasToWrite > 0 {
 				parts = append(parts, s.stays(copies[k], now))
 			}
@@ -166,7 +169,7 @@ func (s *Standing) refusing(copies []redlock.NodeResult, tokens []TokenCopies, n
 	return strings.Join(parts, "; "), len(parts) == there
 }
 
-// stays says of a copy on a node that refuses writes where it is, and when it goes.
+// stays says where a copy is that a node refuses to delete, and when it expires.
 func (s *Standing) stays(r redlock.NodeResult, now time.Time) string {
 	state := "which refuses writes"
 	if s != nil {
@@ -183,11 +186,11 @@ func (s *Standing) stays(r redlock.NodeResult, now time.Time) string {
 	return "on " + safetext.Escape(r.Node) + ", " + state + ": " + words.Goes(goes, now)
 }
 
-// endless reports whether a copy has no TTL, or one that is as good as none.
+// endless reports whether a copy has no TTL, or one too long for any lock.
 func endless(r redlock.NodeResult) bool { return r.TTL < 0 || r.TTL > redlock.LongestTTL }
 
-// reliedUntil says for the log until when a client may have relied on a lock by tokens that are
-// taken from it: by its copies, or by what else is known; "": no client is known to.
+// reliedUntil says, for the log, until when a client may have relied on a lock by the
+// removed tokens, from its copies or from what else is known; "": no client is known.
 func (s *Standing) reliedUntil(found []redlock.NodeResult, tokens []TokenCopies, now time.Time) string {
 	var end time.Time
 	if quorum := redlock.Quorum(len(found)); len(tokens) > 0 && len(tokens[0].Nodes) >= quorum {

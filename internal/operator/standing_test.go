@@ -9,7 +9,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// What a removal means follows from who relies on the lock, not from the copies that are left.
+// The meaning of a removal depends on who relies on the lock, not on the copies that are
+// left.
 func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 	now := time.Now()
 	end := now.Add(24 * time.Second)
@@ -42,7 +43,7 @@ func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 	}
 }
 
-// Each client that relies on a lock is named, whichever of their tokens are taken away.
+// Each client that relies on a lock is named, whichever of their tokens are removed.
 func TestThePlanOfALockThatTwoRelyOn(t *testing.T) {
 	now := time.Now()
 	put := func(token string, left time.Duration) monitor.Copy {
@@ -64,7 +65,7 @@ func TestThePlanOfALockThatTwoRelyOn(t *testing.T) {
 	}
 }
 
-// What refuses writes keeps its copies, and gives another client no vote.
+// A node that refuses writes keeps its copies and gives another client no vote.
 func TestThePlanOfCopiesOnNodesThatRefuseWrites(t *testing.T) {
 	now := time.Now()
 	put := func(expires time.Time) monitor.Copy {
