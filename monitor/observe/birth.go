@@ -6,27 +6,29 @@ import (
 	"redlockctl/monitor"
 )
 
-// noteBirth takes note of how the server of a new incarnation was met.
+// noteBirth records whether the server of a new incarnation started fenced.
 func noteBirth(f *monitor.Facts, state monitor.NodeState, uptime time.Duration, at time.Time) {
 	switch {
 	case state == monitor.NodeFenced, state == monitor.NodeCordoned:
 		f.OpenAt = time.Time{}
 	case state == monitor.NodeServing && uptime <= youngLife:
-		// Who was out of sight for longer may have waited closed, and been opened.
+		// A node seen later may have started fenced and rejoined since.
 		f.OpenAt = at
 	}
 }
 
-// youngLife is the age up to which an open server has not waited closed: no D
-// is that short that a guard could have opened it.
+// youngLife is the age up to which a serving server cannot have started fenced: no D is
+// so short that a guard could have let it rejoin.
 const youngLife = 2 * time.Second
 
-// uptimeBlur is how much longer ago a server started than its uptime says, which is the difference of two
-// whole seconds, the later one from a clock that the server reads now and then.
+// uptimeBlur is how much older a server may be than its uptime says. The uptime is the
+// difference of two whole seconds, and the server reads the later one from a cached
+// clock.
 const uptimeBlur = 3 * time.Second
 
-// startedAfter is a moment before which the server did not start that answers for the first time what was
-// sent at that moment: the one before it still answered at told (zero: there was none). Zero: not known.
+// startedAfter returns a moment before which the server cannot have started. sent is when
+// its first answered command was sent, told when the previous incarnation last answered
+// (zero: there was none). Zero: unknown.
 func startedAfter(told, sent time.Time, info map[string]string) time.Time {
 	uptime := time.Duration(monitor.Integer(info, "uptime_in_seconds", -1)) * time.Second
 	if uptime < 0 {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A node that accepts writes right after its restart has no boot fence; one
-// that was out of sight may have waited.
+// A node that accepts writes right after its restart has no boot fence; one that was not
+// seen meanwhile may have waited behind its fence.
 func TestARestartThatStartsUnfenced(t *testing.T) {
 	for name, c := range map[string]struct {
 		fence  string
@@ -32,8 +32,8 @@ func TestARestartThatStartsUnfenced(t *testing.T) {
 	}
 }
 
-// What is told of a server's start is never later than it was: by its uptime, or since the one before it still
-// answered; with neither nothing is.
+// The start is never reported later than it was. It comes from the uptime, or from the
+// last answer of the previous incarnation; without either it is unknown.
 func TestAStartIsNotToldTooLate(t *testing.T) {
 	now := time.Now()
 	w := newTestWorld(t, now, "n1")

@@ -1,10 +1,10 @@
 package observe
 
-// changeLog remembers, within a bound, which locks changed with which snapshot.
+// changeLog remembers, within a limit, which locks changed with which snapshot.
 type changeLog struct {
 	batches []batch // oldest first
-	keys    int     // of all of them
-	floor   uint64  // of later snapshots all is known
+	keys    int     // in all batches
+	floor   uint64  // all changes of later snapshots are known
 }
 
 type batch struct {
@@ -17,8 +17,7 @@ const (
 	logBatches = 1 << 12
 )
 
-// add takes in the keys that changed with a snapshot; they belong to the log
-// from then on.
+// add records the keys that changed with a snapshot, and takes ownership of the slice.
 func (l *changeLog) add(version uint64, keys []string) {
 	if len(keys) > logKeys {
 		l.batches, l.keys, l.floor = nil, 0, version
@@ -36,8 +35,8 @@ func (l *changeLog) add(version uint64, keys []string) {
 	}
 }
 
-// since are the keys that changed after a version, each once; false: it is too
-// old.
+// since returns the keys that changed after a version, each once; false: the version is
+// too old.
 func (l *changeLog) since(version uint64) ([]string, bool) {
 	if version < l.floor {
 		return nil, false

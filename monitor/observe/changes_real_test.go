@@ -15,8 +15,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// slow is a monitor that reads everything so seldom that what it sees in a test
-// it was told.
+// slow reads everything so rarely that a test sees only what the server pushed.
 var slow = observe.Options{ScanEvery: time.Hour}
 
 func TestANodeTellsOfItsChanges(t *testing.T) {
@@ -44,7 +43,7 @@ func TestANodeTellsOfItsChanges(t *testing.T) {
 	if keys, ok := m.ChangedSince(version); !ok || len(keys) != 1 || keys[0] != "job:1" {
 		t.Errorf("%q %t", keys, ok)
 	}
-	// A copy that is missing for good is confirmed by nodes that say nothing.
+	// A copy that stays missing is confirmed by nodes that push nothing.
 	do(t, servers[0], "del", "job:1")
 	do(t, servers[1], "del", "job:1")
 	until(t, m, "two copies less", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockMayBeHeld })
@@ -88,8 +87,8 @@ func TestAFlushAndABrokenFeedLeaveNoGap(t *testing.T) {
 	})
 }
 
-// A revoked lock holds nothing, and is no split beside the copies that its
-// holder has left.
+// A revoked lock holds nothing. Its tombstones beside copies that its holder left are no
+// split.
 func TestARevokedLockIsShownAsSuch(t *testing.T) {
 	servers := labtest.Servers(t, 5)
 	m := watch(t, labtest.Nodes(servers), slow)
@@ -114,16 +113,16 @@ func TestARevokedLockIsShownAsSuch(t *testing.T) {
 			t.Error(describe(s))
 		}
 	}
-	// One copy that the revocation did not reach makes no split of it.
+	// One copy that the revocation did not reach makes no split.
 	do(t, servers[4], "set", "job:1", "token", "px", 60000)
 	until(t, m, "the copy that is left", func(s *monitor.Snapshot) bool { return lock(s, "job:1").Copies.At(4).Token.Raw() == "token" })
-	time.Sleep(200 * time.Millisecond) // the time in which all nodes would have confirmed a split
+	time.Sleep(200 * time.Millisecond) // in this time, all nodes would have confirmed a split
 	if s := m.Snapshot(); lock(s, "job:1").State != monitor.LockRevoked {
 		t.Error(describe(s))
 	}
 }
 
-// Each lesser way to see changes works, and the node's row says so.
+// Each fallback for seeing changes works, and the node's row names it.
 func TestFallbacksOfChanges(t *testing.T) {
 	servers := labtest.Servers(t, 1)
 	user := func(name string, rules ...any) *redlock.Node {
@@ -150,7 +149,7 @@ func TestFallbacksOfChanges(t *testing.T) {
 	}
 }
 
-// An observer needs no more than this.
+// These rights are enough for an observer.
 func TestTheLeastRightsDo(t *testing.T) {
 	servers := labtest.Servers(t, 1)
 	do(t, servers[0], "acl", "setuser", "observer", "on", ">p", "resetkeys", "%R~job:*", "resetchannels", "-@all",
@@ -171,8 +170,8 @@ func TestTheLeastRightsDo(t *testing.T) {
 	}
 }
 
-// Servers with other work: their changes are not copied, and where they are too
-// many, nobody listens any more.
+// Servers with other work: their changes are not copied, and if there are too many, the
+// feed is closed.
 func TestAFloodOfOtherChangesEndsTheFeed(t *testing.T) {
 	t.Parallel()
 	servers := labtest.Servers(t, 1)

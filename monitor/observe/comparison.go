@@ -8,32 +8,32 @@ import (
 	"redlockctl/monitor/wire"
 )
 
-// Where a node tells of its changes, what is shown of it rests on that it tells of all. So some
-// keys are read now and then and compared with what is shown: a few of those that are shown, in
-// turn, and of a few that are there those that are not shown.
+// The view of a node that reports its changes is right only if it reports all of them. So
+// some keys are read regularly and compared with the view: a few shown ones in turn, and
+// a few on the node that are not shown.
 const (
 	compareEvery = time.Second
-	compareKeys  = 16 // that are shown, and that a step of the scan brings
-	compareTries = 2  // so often a key must differ again, each time when all changes before were told
+	compareKeys  = 16 // shown keys per comparison, and keys per step of the scan
+	compareTries = 2  // how often a key must differ again, each time after all earlier changes were reported
 )
 
-// comparison is the state of that for one session with a node.
+// comparison is the state of the comparisons in one session with a node.
 type comparison struct {
 	next     time.Time
 	shown    int      // place in the table from which the next keys are taken
-	pattern  int      // that is scanned for
+	pattern  int      // index of the pattern that is scanned
 	cursor   uint64   // of that scan
-	found    []string // by its last step, and not shown
+	found    []string // by its last step, not shown
 	suspects map[string]suspect
 }
 
-// suspect is a key that differed from what is shown.
+// suspect is a key that differed from the view.
 type suspect struct {
 	at    time.Time // when it was read
 	tries int       // how often it differed again
 }
 
-// explain takes in keys that the node told of: that they differed was only a matter of time.
+// explain drops suspects that the node has reported since: the report was only late.
 func (a *comparison) explain(keys []string) {
 	for _, key := range keys {
 		if len(a.suspects) == 0 {
@@ -43,8 +43,8 @@ func (a *comparison) explain(keys []string) {
 	}
 }
 
-// compare reads some keys, in one round trip with the next step of a scan, and notes which differ
-// from what is shown.
+// compare reads some keys, in one round trip with the next step of a scan, and notes
+// those that differ from the view.
 func (l *follower) compare(ctx context.Context, now time.Time) error {
 	a, patterns := &l.comparison, l.monitor.sought.patterns
 	a.next = now.Add(compareEvery)
@@ -72,7 +72,7 @@ func (l *follower) compare(ctx context.Context, now time.Time) error {
 		}
 	}
 	if len(rows) == 0 {
-		return nil // nothing was read, at no time
+		return nil // nothing was read, so there is no read time
 	}
 	for _, key := range l.monitor.differs(l.node, l.runID, sent, received, rows) {
 		if a.suspects == nil {
@@ -83,9 +83,9 @@ func (l *follower) compare(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// confirm reads those suspects again of which the node has had to tell by now, as it has told of all
-// changes before until, and has not. Those that go on to differ show that it does not tell of all:
-// then all of it is read again.
+// confirm reads suspects again that the node should have reported by now: it has reported
+// all changes before until. If they still differ, the node does not report all changes,
+// and all of it is read again.
 func (l *follower) confirm(ctx context.Context, until time.Time) error {
 	var keys []string
 	for key, s := range l.comparison.suspects {

@@ -6,21 +6,21 @@ import (
 	"redlockctl/monitor"
 )
 
-// eventLog keeps the latest events within a bound. The everyday ones have a
-// bound of their own, so that they never push out what matters.
+// eventLog keeps the latest events within a limit. Info events have a limit of their own,
+// so that they never push out important ones.
 type eventLog struct {
 	keep    int
 	seq     uint64
 	churn   []monitor.Event // LevelInfo
 	matters []monitor.Event // the others
-	shown   []monitor.Event // the latest of both, as last asked for
+	shown   []monitor.Event // the latest of both, as last requested
 	upTo    uint64          // seq of shown
-	stream  []monitor.Event // all of the last ones, for those who follow
+	stream  []monitor.Event // the last events of all levels, for consumers that follow them
 	history history
 }
 
-// streamKept is how many events are kept for those who follow, beyond those
-// that a snapshot has.
+// streamKept is how many events are kept for consumers that follow them, beyond those of
+// a snapshot.
 const streamKept = 8192
 
 func (l *eventLog) add(e monitor.Event) {
@@ -37,7 +37,7 @@ func (l *eventLog) add(e monitor.Event) {
 	}
 }
 
-// add appends within a bound. Trimming at twice the bound makes it cheap.
+// add appends within a limit. It trims only at twice the limit, which makes it cheap.
 func add(part *[]monitor.Event, e monitor.Event, bound int) {
 	*part = append(*part, e)
 	if len(*part) > 2*bound {
@@ -45,7 +45,7 @@ func add(part *[]monitor.Event, e monitor.Event, bound int) {
 	}
 }
 
-// latest are the events kept, oldest first, never to be changed.
+// latest returns the kept events, oldest first. Callers must not change them.
 func (l *eventLog) latest() []monitor.Event {
 	if l.upTo == l.seq {
 		return l.shown
@@ -63,8 +63,7 @@ func (l *eventLog) latest() []monitor.Event {
 	return out
 }
 
-// since are the events after seq that are kept, oldest first, and how many are
-// not kept any more.
+// since returns the kept events after seq, oldest first, and how many are no longer kept.
 func (l *eventLog) since(seq uint64) (events []monitor.Event, missed uint64) {
 	if seq >= l.seq {
 		return nil, 0
@@ -73,13 +72,13 @@ func (l *eventLog) since(seq uint64) (events []monitor.Event, missed uint64) {
 	return slices.Clone(l.stream[len(l.stream)-int(n):]), l.seq - seq - n
 }
 
-// history keeps the latest events of the locks that changed last: two
-// generations of locks, of which the older one goes when the younger is full.
+// history keeps the latest events of the locks that changed last, in two generations: the
+// older one is dropped when the younger is full.
 type history struct{ young, old map[string][]monitor.Event }
 
 const (
-	historyKept  = 16   // events of a lock
-	historyLocks = 2048 // of a generation
+	historyKept  = 16   // events per lock
+	historyLocks = 2048 // locks per generation
 )
 
 func (h *history) add(e monitor.Event) {
@@ -97,7 +96,7 @@ func (h *history) add(e monitor.Event) {
 	h.young[key] = events
 }
 
-// of are the events of a lock, oldest first, in a slice of their own.
+// of returns the events of a lock, oldest first, in a new slice.
 func (h *history) of(key string) []monitor.Event {
 	events, ok := h.young[key]
 	if !ok {

@@ -20,7 +20,7 @@ type placed struct {
 	expires time.Time // zero: never
 }
 
-// story is a world over servers that exist only here, lived through in steps.
+// story runs a world over simulated servers, step by step.
 type story struct {
 	*world
 	at      time.Time
@@ -28,7 +28,7 @@ type story struct {
 	lives   []string
 	fences  []string
 	clocks  []time.Duration
-	fails   []error // what a probe fails with; nil: it does not
+	fails   []error // error of each node's probe; nil: it works
 	info    [][]string
 	version uint64
 }
@@ -48,7 +48,7 @@ func newStory(t *testing.T, n int) *story {
 	return s
 }
 
-// pass lives through some time: all nodes are probed and read five times a second.
+// pass lets time pass: all nodes are probed and read five times a second.
 func (s *story) pass(d time.Duration) {
 	for end := s.at.Add(d); s.at.Before(end); {
 		s.at = s.at.Add(200 * time.Millisecond)
@@ -102,7 +102,7 @@ func (s *story) del(key string, nodes ...int) {
 	}
 }
 
-// Each kind of event is told when its time has come, and none before.
+// Each kind of event is reported when its time has come, not earlier.
 func TestEachKindOfEventIsTold(t *testing.T) {
 	s := newStory(t, 5)
 	s.pass(3 * time.Second)
@@ -210,7 +210,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	if got := m[30]; got.Answered != 59 || got.Failed != 1 || got.Least != time.Millisecond || got.Most != 59*time.Millisecond || got.Mean != 30*time.Millisecond {
 		t.Errorf("%+v", got)
 	}
-	// A stop leaves minutes in which nothing was measured, and no more than are kept.
+	// A stop leaves minutes without measurements, but no more than are kept.
 	w.measured(at.Add(3*time.Hour+5*time.Minute), time.Millisecond, true)
 	if m := w.Minutes; len(m) != minutesKept || m[59].Answered != 0 || !m[59].At.Equal(at.Add(184*time.Minute)) {
 		t.Errorf("%+v", m[59])
@@ -221,8 +221,8 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 }
 
-// First contacts of a guard that say the same are one event; what this monitor tells
-// too is a part of it.
+// First contacts of a guard with the same text are one event. An event that this monitor
+// reports too is marked as a part of its event.
 func TestGuardEventsAreFolded(t *testing.T) {
 	now := time.Now()
 	w := newWorld(nil, Options{EventsKept: 10}, now)

@@ -10,20 +10,20 @@ import (
 	"redlockctl/monitor/wire"
 )
 
-// fullRead reads all keys that are sought once, a page at a time.
+// fullRead reads all wanted keys once, a page at a time.
 type fullRead struct {
 	epoch uint32
 	began time.Time
-	next  time.Time // when to go on
+	next  time.Time // when to continue
 	busy  time.Duration
-	pace  int // with pauses of so many times as long as a page takes
-	most  int // keys of a read
+	pace  int // a pause is this many times as long as a page takes
+	most  int // limit of keys
 
 	pattern int
 	cursor  uint64
 	batch   []string // found and not read yet
 	long    int      // keys whose names are too long
-	part    float64  // of all keys that was passed
+	part    float64  // share of all keys that the scan has passed
 	stride  stride
 	brought int64 // keys and pages of one pattern
 }
@@ -34,15 +34,15 @@ func newFullRead(epoch uint32, now time.Time, pace int, keys []string) *fullRead
 	return f
 }
 
-// setPace has the read go on at this pace.
+// setPace sets the pace of the read.
 func (f *fullRead) setPace(pace int) {
 	if f.pace, f.most = pace, wire.BatchKeys; pace > 0 {
 		f.most = batchBusy
 	}
 }
 
-// step finds some keys, or reads some that it found; where that hurts nobody, both
-// in one round trip. done: all have been.
+// step finds some keys or reads some that it found; in one round trip if that disturbs
+// nobody. done: all keys are read.
 func (f *fullRead) step(ctx context.Context, r *wire.Reader, s sought, count int64, wanted func([]string) []string, take func(sent, received time.Time, rows []table.Row) error) (done bool, err error) {
 	begun := time.Now()
 	scanned := f.pattern == len(s.patterns)
@@ -77,7 +77,7 @@ func (f *fullRead) step(ctx context.Context, r *wire.Reader, s sought, count int
 		case err != nil:
 			return false, err
 		case len(keys) == 0:
-		case p.Refused != nil: // by the next steps, in another way
+		case p.Refused != nil: // the next steps use another way
 			if rows, sent, received, err := r.Read(ctx, f.batch[:1]); err != nil {
 				return false, err
 			} else if err := take(sent, received, rows); err != nil {
@@ -106,14 +106,14 @@ func namesLen(keys []string) (n int) {
 	return n
 }
 
-// found takes in a page of SCAN.
+// found records a page of SCAN.
 func (f *fullRead) found(p wire.Page, s sought, wanted func([]string) []string) {
 	f.long += p.Long
 	f.brought += 1 + int64(len(p.Keys))
 	before := len(f.batch)
 	for _, key := range p.Keys {
-		// A key under two patterns is read once. Within one pattern SCAN may bring a
-		// key twice, which does no harm.
+		// A key that matches two patterns is read once. Within one pattern, SCAN may
+		// return a key twice, which does no harm.
 		if s.keeps(key) && (f.pattern == 0 || !s.patterns[:f.pattern].Match([]byte(key))) {
 			f.batch = append(f.batch, key)
 		}
@@ -128,32 +128,31 @@ func (f *fullRead) found(p wire.Page, s sought, wanted func([]string) []string) 
 	f.part = max(f.part, (float64(f.pattern)+passed)/float64(len(s.patterns)))
 }
 
-// passedBy is the part of a server's table that SCAN has passed when it tells this
-// cursor: the cursor counts up from its highest bit down.
+// passedBy returns the share of a server's table that SCAN has passed at this cursor,
+// which counts up from its highest bit down.
 func passedBy(cursor uint64) float64 { return float64(bits.Reverse64(cursor)) / (1 << 64) }
 
-// stride finds out how many keys to ask for at once: more where a round trip takes
-// long or most keys are none of ours, but never so many that the server's other
-// clients wait for long.
+// stride finds out how many keys to request at once: more if a round trip takes long or
+// most keys are not wanted, but never so many that the server's other clients wait long.
 type stride struct {
-	times int64         // as many as the setting says
-	most  int64         // of them, as far as is known by now
-	least time.Duration // that a step took
-	best  time.Duration // that one of as many keys took
-	tries int           // of them
-	fixed bool          // longer pages are more than a reply may bring
+	times int64         // multiple of the setting
+	most  int64         // largest multiple, as far as known
+	least time.Duration // shortest step
+	best  time.Duration // shortest step of the present multiple
+	tries int           // steps with the present multiple
+	fixed bool          // longer pages exceed the limit of a reply
 }
 
 const (
 	strideMost  = 16
-	strideWork  = time.Millisecond // of a server for one step, and up to four of them
-	strideLeast = 8                // steps before more keys are asked for: each may have waited for a processor or the network
-	strideSlow  = 64               // that were all slow, before fewer are
+	strideWork  = time.Millisecond // work of a server for one step; up to four times as much is accepted
+	strideLeast = 8                // steps before more keys are requested: each may have waited for a processor or the network
+	strideSlow  = 64               // slow steps in a row before fewer are requested
 )
 
 func (s *stride) count(setting int64) int64 { return setting * max(1, s.times) }
 
-// took takes in how long a step was.
+// took records how long a step took.
 func (s *stride) took(d time.Duration) {
 	if s.fixed {
 		return
@@ -176,5 +175,5 @@ func (s *stride) took(d time.Duration) {
 	}
 }
 
-// set has steps be of so many keys.
+// set changes the multiple.
 func (s *stride) set(times int64) { s.times, s.tries, s.best = times, 0, 0 }

@@ -16,7 +16,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// announced subscribes to the channel of a guard until it is closed.
+// announced subscribes to the channel of a guard until the subscription is closed.
 func announced(t *testing.T, node *redlock.Node, g announce.Guard) *redis.PubSub {
 	t.Helper()
 	c := node.Client(1, 5*time.Second)
@@ -52,7 +52,7 @@ func TestGuardsAreSeenByTheirAnnouncements(t *testing.T) {
 	until(t, m, "one guard, since the other has ended", func(s *monitor.Snapshot) bool { return len(s.Nodes[0].Guards) == 1 })
 }
 
-// What cannot be read is unknown, and that is said.
+// Guards that cannot be read are unknown, and the snapshot says so.
 func TestGuardsThatCannotBeReadAreUnknown(t *testing.T) {
 	servers := labtest.Servers(t, 1)
 	admin := servers[0].Node().Client(1, 5*time.Second)
@@ -78,8 +78,8 @@ func TestGuardsThatCannotBeReadAreUnknown(t *testing.T) {
 	})
 }
 
-// Guards with different D are a danger, with both values, and what one of them knows
-// of a boot fence is known here.
+// Guards with different D are a danger that names both values. What one of them knows
+// about a boot fence is known here.
 func TestGuardsThatDoNotAgreeAreADanger(t *testing.T) {
 	nodes := labtest.Nodes(labtest.Servers(t, 1))
 	m := watch(t, nodes, observe.Options{MaxTTL: 30 * time.Second})

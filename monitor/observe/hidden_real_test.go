@@ -13,7 +13,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// What this program's own rights hide is not known, and not down.
+// What the monitor may not read is unknown, and the node is not down.
 func TestDeniedIsNotDown(t *testing.T) {
 	ss := labtest.Servers(t, 3, "--user", "eye", "on", ">secret", "~*", "&*", "+@all")
 	nodes := make([]*redlock.Node, len(ss))

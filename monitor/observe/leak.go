@@ -9,8 +9,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// userState is the state of a node that is fenced by a user: by our own look, or by its guards where we
-// may not look.
+// userState returns the state of a node that is fenced by its ACL user: as read by the
+// monitor, or as its guards say if the monitor may not read it.
 func (w *watch) userState() monitor.NodeState {
 	fenced, cordoned := w.byUser.fenced, w.byUser.cordoned
 	if fenced || !w.byUser.known {
@@ -30,8 +30,8 @@ func (w *watch) guardSays(f announce.Fence) bool {
 	return slices.ContainsFunc(w.Guards, func(g announce.Guard) bool { return g.Fence == f })
 }
 
-// leak is why a node accepts writes although its fence is up: as a guard has found, or as its version
-// and its role tell.
+// leak says why a node accepts writes although it is fenced: as a guard found, or by its
+// version and role.
 func (w *watch) leak() string {
 	for _, g := range w.Guards {
 		if g.Fence == announce.FenceLeaks {
@@ -51,7 +51,7 @@ func (w *watch) leak() string {
 	return ""
 }
 
-// passesScripts reports whether scripts write through the fence that the node has, or will have after
+// passesScripts reports whether scripts can write through the node's fence, now or after
 // its next start.
 func (w *watch) passesScripts() bool {
 	return w.byUser == nil && !w.unfenced && !minreplicas.StopsScripts(w.Version)

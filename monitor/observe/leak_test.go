@@ -10,7 +10,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// What a node's fence is worth is shown by our own look, and where that may not be by its guards.
+// Whether a fence works is read by the monitor, or taken from the guards if the monitor
+// may not read it.
 func TestFencesThatAreSeen(t *testing.T) {
 	up := map[string]string{"min-replicas-to-write": "2147483647", "min-replicas-max-lag": "10"}
 	none := map[string]string{"min-replicas-to-write": "0", "min-replicas-max-lag": "10"}

@@ -16,7 +16,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// fill sets n locks that all servers agree on, and other keys.
+// fill sets n locks with copies on all servers, and other keys.
 func fill(t *testing.T, servers []*lab.Server, locks, others int) {
 	t.Helper()
 	for _, s := range servers {
@@ -25,7 +25,7 @@ func fill(t *testing.T, servers []*lab.Server, locks, others int) {
 	}
 }
 
-// decided is the snapshot of one look.
+// decided returns the snapshot of a one-shot view.
 func decided(t *testing.T, m *observe.Monitor) *monitor.Snapshot {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -36,7 +36,7 @@ func decided(t *testing.T, m *observe.Monitor) *monitor.Snapshot {
 	return m.Snapshot()
 }
 
-// All locks with all their copies, however far the nodes are.
+// A view has all locks with all copies, however far the nodes are.
 func TestALookIsComplete(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
@@ -62,8 +62,8 @@ func TestALookIsComplete(t *testing.T) {
 	}
 }
 
-// A named lock is read by its name, not by a scan; so is one behind a pattern that
-// fixes it.
+// A named lock is read by its name, not by a scan. So is one under a pattern that fixes
+// the name.
 func TestANamedLockIsReadByItsName(t *testing.T) {
 	t.Parallel()
 	servers := labtest.Servers(t, 3)
@@ -83,13 +83,13 @@ func TestANamedLockIsReadByItsName(t *testing.T) {
 	}
 }
 
-// What is cut off says so, and what is not read yet is told from what does not
-// answer.
+// An incomplete view says so, and a node that is not read yet differs from one that does
+// not answer.
 func TestWhatIsNotReadIsTold(t *testing.T) {
 	t.Parallel()
 	servers := labtest.Servers(t, 3)
 	fill(t, servers, 500, 20_000)
-	// No scan ends on n3: it may not be used there.
+	// A scan never ends on n3: SCAN is forbidden there.
 	do(t, servers[2], "acl", "setuser", "default", "-scan")
 	_ = servers[1].Kill()
 	m := watch(t, labtest.Nodes(servers), observe.Options{LockPatterns: []string{"lock:*"}})
@@ -100,7 +100,7 @@ func TestWhatIsNotReadIsTold(t *testing.T) {
 	if s.Nodes[2].State != monitor.NodeDenied {
 		t.Error(describe(s))
 	}
-	// A page that never comes.
+	// A page that never arrives.
 	p := labtest.NewProxy(t, servers[0])
 	p.Cut(labtest.ToClient, 30_000)
 	m = watch(t, []*redlock.Node{p.Node()}, observe.Options{LockPatterns: []string{"lock:*"}})
@@ -113,7 +113,8 @@ func TestWhatIsNotReadIsTold(t *testing.T) {
 	}
 }
 
-// How nodes start may be told only after the first whole view: who waits for it has it.
+// How nodes start may be known only after the first complete view: whoever waits for it
+// gets it.
 func TestWhatIsToldLateIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	m := watch(t, labtest.Nodes(labtest.Servers(t, 3)), observe.Options{})
@@ -128,7 +129,7 @@ func TestWhatIsToldLateIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A state that takes time to be told is told by a single look, each time.
+// A state that needs time to settle is reported by a one-shot view, each time.
 func TestALookTellsWhatTakesTime(t *testing.T) {
 	t.Parallel()
 	servers := labtest.Servers(t, 5)
@@ -136,7 +137,7 @@ func TestALookTellsWhatTakesTime(t *testing.T) {
 	for i, token := range []string{"a", "a", "a", "b", "b"} {
 		do(t, servers[i], "set", "split", token, "px", 600000)
 	}
-	for _, s := range servers { // an older one cannot have lost a vote for the orphan
+	for _, s := range servers { // an older incarnation cannot have lost a vote for the orphan
 		for info := map[string]string{}; monitor.Integer(info, "uptime_in_seconds", 0) < 2; time.Sleep(100 * time.Millisecond) {
 			wire.ParseInfo(do(t, s, "info", "server").(string), info)
 		}
@@ -159,8 +160,8 @@ func TestALookTellsWhatTakesTime(t *testing.T) {
 	}
 }
 
-// A monitor of names that are nowhere compares nothing, and does not take that for a stop of its
-// own.
+// A monitor of names that do not exist compares nothing, and does not conclude that it
+// was stopped.
 func TestAMonitorOfNamesThatAreNowhere(t *testing.T) {
 	t.Parallel()
 	servers := labtest.Servers(t, 3)

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// memoryShare is which part of the machine's memory a monitor may use.
+	// memoryShare: a monitor may use this fraction of the machine's memory.
 	memoryShare = 4
 	leastMemory = 32 << 20
-	// unknownMemory is taken for the machine's memory where that cannot be read.
+	// unknownMemory is used if the machine's memory cannot be read.
 	unknownMemory = 2 << 30
 )
 
-// DefaultMaxMemory is a quarter of the memory that this process may use: the
-// machine's, or that of its control group, if that is less.
+// DefaultMaxMemory is a quarter of the memory that this process may use: the machine's or
+// its control group's, whichever is less.
 func DefaultMaxMemory() int64 { return max(machineMemory(os.ReadFile)/memoryShare, leastMemory) }
 
-// machineMemory is how much memory there is for this process, in bytes.
+// machineMemory returns the memory available to this process, in bytes.
 func machineMemory(read func(string) ([]byte, error)) int64 {
 	least := int64(math.MaxInt64)
 	if text, err := read("/proc/meminfo"); err == nil {
@@ -33,7 +33,7 @@ func machineMemory(read func(string) ([]byte, error)) int64 {
 	}
 	groups := []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
 	if text, err := read("/proc/self/cgroup"); err == nil {
-		// Of a service: the limit of each group that it is in.
+		// For a service: the limit of each control group that it is in.
 		for line := range strings.Lines(string(text)) {
 			path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/")
 			for ; ok && path != ""; path = path[:max(0, strings.LastIndexByte(path, '/'))] {

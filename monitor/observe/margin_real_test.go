@@ -8,9 +8,9 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// A lock of 3 beside a rival's 2 has no margin, since with the vote of one node
-// that forgets it the rival has a quorum; and the client that lost its majority is still
-// shown, since it relies on the lock.
+// A lock with 3 copies beside a rival with 2 has no margin: if one node forgets its vote,
+// the rival can get a quorum. The client that lost its majority is still shown, since it
+// relies on the lock.
 func TestMarginBesideARival(t *testing.T) {
 	servers := labtest.Servers(t, 5)
 	m := watch(t, labtest.Nodes(servers), observe.Options{})
@@ -22,7 +22,7 @@ func TestMarginBesideARival(t *testing.T) {
 		l := lock(s, "job")
 		return l != nil && l.State == monitor.LockSplit && l.Held == 3 && l.Holder.Raw() == "aaa" && l.Margin() == 0 && !l.Nobody
 	})
-	// What a restart forgets the rival may have.
+	// The rival can get a vote that a restart forgets.
 	do(t, servers[0], "flushall")
 	if got := do(t, servers[0], "set", "job", "bbb", "nx", "px", 60000); got != "OK" {
 		t.Fatalf("the rival does not get the vote: %v", got)

@@ -12,9 +12,9 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// A server whose SCAN has no end takes no more memory than it may, be it that its
-// keys are locks or that they are gone when they are read: it is given up, that is
-// told, and the others are watched as ever.
+// A server whose SCAN never ends takes no more memory than allowed, whether its keys are
+// locks or are missing when they are read. The scan is given up and reported; the other
+// nodes are watched as before.
 func TestAnEndlessScanIsGivenUp(t *testing.T) {
 	for _, locks := range []bool{true, false} {
 		t.Run(fmt.Sprintf("locks %t", locks), func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestAnEndlessScanIsGivenUp(t *testing.T) {
 	}
 }
 
-// A keyspace that is too large is watched as far as there is room: the locks, not
-// what is around them, and a finding says so until it fits.
+// If a keyspace is too large, its locks are watched as far as memory allows, and other
+// keys are not. A finding says so until it fits.
 func TestAHugeKeyspaceFindsNoRoom(t *testing.T) {
 	servers := labtest.Servers(t, 2)
 	const script = `for i = 1, 60000 do redis.call('RPUSH', 'app:' .. i, 'x') end

@@ -14,7 +14,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// behind puts a proxy before a server with many locks, so slow that a full read takes a while.
+// behind puts a proxy in front of a server with many locks, so slow that a full read
+// takes a while.
 func behind(t *testing.T, keys int) (*lab.Server, *labtest.Proxy, *observe.Monitor) {
 	t.Helper()
 	srv := labtest.Servers(t, 1)[0]
@@ -42,7 +43,7 @@ func changed(s *monitor.Snapshot, keys int) bool {
 	return true
 }
 
-// What changes while nobody listens is not pushed to anybody. Until it has been read, the view is
+// Changes during a gap of the feed are not pushed. Until they have been read, the view is
 // not complete.
 func TestWhatABrokenFeedMissedIsReadBeforeTheViewIsComplete(t *testing.T) {
 	srv, p, m := behind(t, 4000)
@@ -62,7 +63,8 @@ func TestWhatABrokenFeedMissedIsReadBeforeTheViewIsComplete(t *testing.T) {
 	}
 }
 
-// Where what a node tells is late, the view is not complete for long, however patient the monitor is.
+// If a node reports its changes late, the view soon counts as not complete, however long
+// the timeout is.
 func TestAViewWhoseChangesAreLateIsNotComplete(t *testing.T) {
 	srv := labtest.Servers(t, 1)[0]
 	do(t, srv, "set", "k1", "old", "px", 3600000)
@@ -89,7 +91,8 @@ func TestAViewWhoseChangesAreLateIsNotComplete(t *testing.T) {
 	})
 }
 
-// A change that is never told is found by comparison, and all of the node is read again.
+// A change that is never reported is found by comparison, and the whole node is read
+// again.
 func TestChangesThatAreNotToldAreFound(t *testing.T) {
 	for name, c := range map[string][]any{
 		"another token":     {"set", "k1", "new", "px", 3600000},
@@ -106,7 +109,7 @@ func TestChangesThatAreNotToldAreFound(t *testing.T) {
 			m := watch(t, []*redlock.Node{p.Node()}, slow)
 			settled(t, m)
 			until(t, m, "proof", func(s *monitor.Snapshot) bool { return s.Complete && s.Locks.Len() == 2 && !s.Nodes[0].UpTo.IsZero() })
-			// While all is told, nothing is found.
+			// While all changes are reported, the comparison finds nothing.
 			do(t, srv, "set", "k2", "new", "px", 3600000)
 			until(t, m, "a change", func(s *monitor.Snapshot) bool { return lock(s, "k2").Holder.Raw() == "new" })
 			p.LoseChanges(true)

@@ -1,19 +1,17 @@
 // Package observe watches the masters: their health, clocks and locks.
 //
-// Each node has three goroutines, each with a connection of its own. The probe
-// asks for the time and the fence several times a second, and for the rest of
-// the node's health once a second; a deadline decides that a node does not
-// answer. The feed is told by the node which keys have changed (CLIENT
-// TRACKING); it says only that a key is to be read again. The reader reads those,
-// a few milliseconds' worth at a time, and everything at the start, after a gap
-// and seldom in between. Where a node tells of nothing, the reader reads
-// everything again and again, and leaves the node alone for at least four fifths
-// of the time. None of them ever writes.
+// Each node has three goroutines, each with its own connection. The probe reads time and
+// fence several times a second, and the rest of the node's health once a second; a node
+// that misses a deadline does not answer. The feed learns from the node which keys have
+// changed (CLIENT TRACKING); a push only means that the key must be read again. The
+// reader reads those keys, a few milliseconds' worth at a time. It reads everything at
+// the start, after a gap, and seldom in between. If a node does not report changes, the
+// reader reads everything repeatedly, and pauses for at least four fifths of the time.
+// None of them ever writes.
 //
-// What they see goes into a pure state (nodes, lock table, clocks, events), from
-// which immutable snapshots are published: as soon as something changes, but not
-// more often than two hundred times a second, and without ever waiting for a
-// reader.
+// Their results go into a pure state (nodes, lock table, clocks, events). Immutable
+// snapshots of it are published as soon as something changes, at most two hundred times a
+// second, and without waiting for their readers.
 package observe
 
 import (
@@ -32,42 +30,42 @@ import (
 )
 
 const (
-	publishEvery = 5 * time.Millisecond   // changes are collected for so long
-	refreshEvery = 250 * time.Millisecond // round trips, clocks: the numbers that always change
+	publishEvery = 5 * time.Millisecond   // how long changes are collected
+	refreshEvery = 250 * time.Millisecond // for numbers that always change: round trips, clocks
 	workMost     = 50 * time.Millisecond  // before a snapshot
-	workFirst    = 250 * time.Millisecond // before one of the first view, when all nodes are read
+	workFirst    = 250 * time.Millisecond // before a snapshot of the first view, while all nodes are read
 	nudgeEvery   = 50 * time.Millisecond
-	beatEvery    = 250 * time.Millisecond // that this process runs
-	loadEvery    = 100 * time.Millisecond // snapshots before the first view is complete, but the first ones
+	beatEvery    = 250 * time.Millisecond // heartbeat of this process
+	loadEvery    = 100 * time.Millisecond // between snapshots before the first view is complete, except the first ones
 )
 
-// Monitor watches a set of masters until its context ends. It is safe for use
-// by many goroutines; a slow reader of snapshots holds up nobody.
+// Monitor watches a set of masters until its context ends. It is safe for use by many
+// goroutines; a slow reader of snapshots delays nobody.
 type Monitor struct {
 	nodes             []*redlock.Node
 	opt               Options
 	sought            sought
-	wake              chan struct{}   // the publisher has to look at urgent
-	changes           []*wire.Changes // of each node, to be read
+	wake              chan struct{}   // wakes the publisher, which checks urgent
+	changes           []*wire.Changes // changes to be read, of each node
 	settled           chan struct{}
 	assessed, decided chan struct{}
 
 	mu      sync.Mutex
 	world   *world
-	urgent  bool          // something changed that a snapshot should show soon
+	urgent  bool          // a change should be published soon
 	fresh   chan struct{} // closed with the next snapshot
-	seeds   int           // keys that one node found and the others were asked for at once
-	hurried []bool        // nodes whose full read should not wait for its turn
+	seeds   int           // keys found on one node and at once read on the others
+	hurried []bool        // nodes whose full read should start now
 	nudged  time.Time     // when all followers were last woken to confirm something
 
 	isAssessed, isDecided bool // assessed, decided are closed
 
 	snapshot atomic.Pointer[monitor.Snapshot]
-	beat     atomic.Pointer[time.Time] // when this process was last known to run, see [Monitor.live]
+	beat     atomic.Pointer[time.Time] // last heartbeat, see [Monitor.live]
 }
 
-// New makes a monitor; nothing is contacted before Run. It fails if there are
-// no nodes or an option is negative.
+// New makes a monitor. It contacts no node before Run. It fails without nodes or with a
+// negative option.
 func New(nodes []*redlock.Node, opt Options) (*Monitor, error) {
 	if len(nodes) == 0 {
 		return nil, errors.New("a monitor needs a node")
@@ -96,11 +94,10 @@ func New(nodes []*redlock.Node, opt Options) (*Monitor, error) {
 	return m, nil
 }
 
-// Snapshot is the current state; never nil.
+// Snapshot returns the current state; never nil.
 func (m *Monitor) Snapshot() *monitor.Snapshot { return m.snapshot.Load() }
 
-// Changed is closed when a snapshot newer than the one with this version is
-// there.
+// Changed returns a channel that is closed when a snapshot newer than version exists.
 func (m *Monitor) Changed(version uint64) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,21 +109,20 @@ func (m *Monitor) Changed(version uint64) <-chan struct{} {
 	return m.fresh
 }
 
-// Settled waits until every node has been probed and, where it answers, fully
-// scanned once, and a snapshot says so; or until ctx ends, whose cause it then
-// returns. A node that is down, slow or denied is settled by its first failed
-// probe, one that answers and cannot be scanned by the third scan that fails: then
-// the snapshot is not [Snapshot.Complete].
+// Settled waits until each node has been probed and, if it answers, fully read once, and
+// a snapshot shows that; or until ctx ends, and then returns its cause. A node that is
+// down, slow or denied counts as done after its first failed probe, one that answers but
+// cannot be scanned after the third failed scan: then the snapshot is not
+// [Snapshot.Complete].
 func (m *Monitor) Settled(ctx context.Context) error { return await(ctx, m.settled) }
 
-// Assessed waits until the first view has the states of all locks: [Monitor.Settled],
-// and of a minority of copies it is told whether an attempt completes it. That is a
-// second where there is such a thing, and nothing else.
+// Assessed waits for [Monitor.Settled] and for the states of all locks. A minority of
+// copies may be an attempt under way: that takes a second to know, and only then does it
+// wait.
 func (m *Monitor) Assessed(ctx context.Context) error { return await(ctx, m.assessed) }
 
-// Decided waits until the first view says all that it will say: [Monitor.Assessed],
-// and the findings of what was there, of which some are told when it has lasted for a
-// second or two.
+// Decided waits for [Monitor.Assessed] and for all findings of the first view. Some
+// findings open only after a second or two.
 func (m *Monitor) Decided(ctx context.Context) error { return await(ctx, m.decided) }
 
 func await(ctx context.Context, done <-chan struct{}) error {
@@ -138,35 +134,35 @@ func await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// ChangedSince are the keys of the locks that came, went or changed after the
-// snapshot with this version, for a consumer that keeps an order of its own: each
-// once, in no order. ok is false if that is too long ago, or too much: then all
-// locks are to be looked at. It costs time in the number of those keys.
+// ChangedSince returns the keys of the locks that were added, removed or changed after
+// the snapshot with this version, each once and unordered, for a consumer that keeps its
+// own order. ok is false if that is too long ago or too much: then all locks must be
+// read. Its cost grows with the number of keys.
 func (m *Monitor) ChangedSince(version uint64) (keys []string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.log.since(version)
 }
 
-// EventsSince are the events after the one with this Seq, oldest first. missed is
-// how many more there were that are not kept any longer. A consumer that asks
-// after each snapshot misses none but in a storm.
+// EventsSince returns the events after the one with this Seq, oldest first. missed counts
+// those that are no longer kept. A consumer that asks after each snapshot misses events
+// only in a storm.
 func (m *Monitor) EventsSince(seq uint64) (events []monitor.Event, missed uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.events.since(seq)
 }
 
-// History are the latest events of the lock with this key, oldest first: 16 at
-// most, and of the locks that changed last.
+// History returns the latest events of the lock with this key, oldest first: at most 16,
+// and only for the locks that changed last.
 func (m *Monitor) History(key string) []monitor.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.events.history.of(key)
 }
 
-// Note adds an event of others (the guard, the operator) to the stream. Its Seq
-// is given here; a zero At means now.
+// Note adds an event of another source (guard, operator) to the stream. It sets the Seq;
+// a zero At means now.
 func (m *Monitor) Note(e monitor.Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
@@ -177,7 +173,7 @@ func (m *Monitor) Note(e monitor.Event) {
 	m.hurry()
 }
 
-// hurry asks for a snapshot soon; m.mu is held.
+// hurry requests a snapshot soon; m.mu is held.
 func (m *Monitor) hurry() {
 	if !m.urgent {
 		m.urgent = true
@@ -185,7 +181,7 @@ func (m *Monitor) hurry() {
 	}
 }
 
-// hasten wakes the scans if the state asks for it; m.mu is held.
+// hasten wakes the scans if the state needs it; m.mu is held.
 func (m *Monitor) hasten() {
 	if m.world.hasten {
 		m.world.hasten = false
@@ -202,7 +198,7 @@ func (m *Monitor) loading() bool {
 	return m.world.loading() && m.world.table.Len() >= seedMost
 }
 
-// isSettled reports whether a snapshot of the first whole view is out.
+// isSettled reports whether a snapshot of the first complete view is published.
 func (m *Monitor) isSettled() bool {
 	select {
 	case <-m.settled:
@@ -212,7 +208,7 @@ func (m *Monitor) isSettled() bool {
 	}
 }
 
-// answered takes in a probe's sight; again asks for another one soon.
+// answered records a probe; again requests another one soon.
 func (m *Monitor) answered(i int, v sight) (again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,8 +220,8 @@ func (m *Monitor) answered(i int, v sight) (again bool) {
 	return again
 }
 
-// Vouches are the announcements, for a guard to make on the node with this name, of what only this
-// monitor knows of locks.
+// Vouches returns the announcements that a guard should make on the node with this name:
+// what only this monitor knows about locks.
 func (m *Monitor) Vouches(node string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -250,7 +246,7 @@ func (m *Monitor) failed(i int, err error) {
 	m.after(i, m.world.failed(i, err, time.Now()))
 }
 
-// after follows a change of node i; m.mu is held.
+// after reacts to a change of node i; m.mu is held.
 func (m *Monitor) after(i int, changed bool) {
 	if changed {
 		m.hurry()
@@ -276,15 +272,16 @@ func (m *Monitor) read(i int, runID string, sent, received time.Time, rows []tab
 	return ok
 }
 
-// passed takes in how much of the keys of node i its full read of this epoch has passed.
+// passed records which share of the keys of node i its full read of this epoch has
+// passed.
 func (m *Monitor) passed(i int, epoch uint32, part float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.world.passed(i, epoch, part)
 }
 
-// seed asks the other nodes for the first locks that one of them has found, so
-// that the first screen shows all of their copies; m.mu is held.
+// seed reads the first locks found on one node from the other nodes at once, so that the
+// first screen shows all their copies; m.mu is held.
 func (m *Monitor) seed(i int, rows []table.Row) {
 	rows = rows[:min(len(rows), seedMost-m.seeds)]
 	m.seeds += len(rows)
@@ -299,8 +296,8 @@ func (m *Monitor) seed(i int, rows []table.Row) {
 	}
 }
 
-// table asks for a snapshot if locks changed, and the nodes to confirm it if it
-// is not certain; m.mu is held.
+// table requests a snapshot if locks changed, and a confirmation by the nodes if the
+// state is uncertain; m.mu is held.
 func (m *Monitor) table() {
 	now := time.Now()
 	if !m.world.table.Due(now) {
@@ -315,8 +312,8 @@ func (m *Monitor) table() {
 	}
 }
 
-// task is what there is to do for the follower of node i in this incarnation of its
-// server; false: nothing more.
+// task returns what the follower of node i should do in this incarnation of its server;
+// false: stop.
 func (m *Monitor) task(i int, runID string) (task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -325,49 +322,50 @@ func (m *Monitor) task(i int, runID string) (task, bool) {
 	return t, m.world.inSight(i, runID)
 }
 
-// wanted are those of the keys of node i that are worth reading, see [table.Table.Wanted].
+// wanted returns the keys of node i that are worth reading, see [table.Table.Wanted].
 func (m *Monitor) wanted(i int, keys []string, count bool) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.table.Wanted(i, keys, count)
 }
 
-// reads says that a full read of node i begins.
+// reads records the start of a full read of node i.
 func (m *Monitor) reads(i int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.world.table.ReadBegins(i)
 }
 
-// keysMost is how many keys and pages a full read of node i brings at most.
+// keysMost returns the limit of keys and pages for a full read of node i.
 func (m *Monitor) keysMost(i int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.nodes[i].keysMost()
 }
 
-// sample are some keys of node i that are shown, from a place in the table on; next is where to go on.
+// sample returns some shown keys of node i, starting at a position in the table; next is
+// where to continue.
 func (m *Monitor) sample(i, from, most int) (keys []string, next int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.table.Sample(i, from, most)
 }
 
-// unseen are those of the keys of a page that are looked at and not known to be on node i.
+// unseen returns the wanted keys of a page that are not known to be on node i.
 func (m *Monitor) unseen(i int, keys []string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.DeleteFunc(m.world.table.Unseen(i, keys), func(key string) bool { return !m.sought.keeps(key) })
 }
 
-// differs are the keys of node i of which these rows say something else than what is shown.
+// differs returns the keys of node i whose rows differ from the view.
 func (m *Monitor) differs(i int, runID string, sent, received time.Time, rows []table.Row) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.differs(i, runID, sent, received, rows)
 }
 
-// untold says that these keys of node i changed, and it did not tell of that.
+// untold records that these keys of node i changed without a report.
 func (m *Monitor) untold(i int, keys []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -375,14 +373,14 @@ func (m *Monitor) untold(i int, keys []string) {
 	m.hurry()
 }
 
-// listens says whether node i tells of its changes.
+// listens records whether node i reports its changes.
 func (m *Monitor) listens(i int, tells bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.world.nodes[i].tells = tells
 }
 
-// unheard says that nobody listens to node i any more.
+// unheard records that the feed of node i has ended.
 func (m *Monitor) unheard(i int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -393,7 +391,7 @@ func (m *Monitor) unheard(i int) {
 	}
 }
 
-// missed says that changes of node i may not have been told.
+// missed records that changes of node i may not have been reported.
 func (m *Monitor) missed(i int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -408,7 +406,7 @@ func (m *Monitor) excused(err error) bool {
 	return m.world.excused(err, time.Now())
 }
 
-// told says that all changes of node i until then have been read.
+// told records that all changes of node i up to until have been read.
 func (m *Monitor) told(i int, runID string, until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -436,7 +434,7 @@ func (m *Monitor) scanned(i int, runID string, epoch uint32, began time.Time, mi
 		m.hurry()
 	}
 	if !m.world.done && !m.world.loading() {
-		wire.Poke(m.wake) // the publisher takes its time while nodes are read
+		wire.Poke(m.wake) // the publisher is slower while nodes are read
 	}
 	m.hasten()
 	return ok
@@ -449,17 +447,17 @@ func (m *Monitor) scanFailed(i int, err error) {
 	m.hurry()
 }
 
-// Guarded tells the monitor of the guard in this process: sight is called with
-// each look for findings, and must answer at once. Without one, what only a
-// guard can know is not told.
+// Guarded connects the monitor to the guard in this process. The monitor calls sight
+// whenever it evaluates findings; sight must return at once. Without a guard, findings
+// that only a guard can know are missing.
 func (m *Monitor) Guarded(sight func() monitor.GuardView) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.world.findings.Guarded(sight)
 }
 
-// Booted tells the monitor how nodes start, by their names; what was told before
-// is replaced. shown is closed when a snapshot has it.
+// Booted sets how nodes start, by node name; it replaces earlier values. shown is closed
+// when a snapshot has it.
 func (m *Monitor) Booted(boots map[string]finding.BootSight) (shown <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -471,11 +469,11 @@ func (m *Monitor) Booted(boots map[string]finding.BootSight) (shown <-chan struc
 	return m.fresh
 }
 
-// task is what the state of all wants of a follower.
+// task says what the whole state needs from a follower.
 type task struct {
 	epoch       uint32
-	gap         bool // there was no full read in this epoch
-	hasten      bool // a full read should not wait for its turn
-	unconfirmed bool // a lock waits for the nodes to confirm it
-	busy        bool // the node said that it has much to do
+	gap         bool // no full read yet in this epoch
+	hasten      bool // start a full read now
+	unconfirmed bool // a lock waits to be confirmed by the nodes
+	busy        bool // the node said that it is busy
 }

@@ -17,74 +17,73 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Values of min-replicas-to-write that the guard and its operators use.
+// Values of min-replicas-to-write that guards and operators use.
 const (
 	fenceUp     = 2147483647
 	fenceCordon = 2147483646
 )
 
-// sight is what one probe of a node brought home.
+// sight is the result of one probe of a node.
 type sight struct {
 	sent, received time.Time
-	server         time.Time // the node's clock; zero where TIME is denied
-	// info and config are nil where this probe did not ask, empty where it was
-	// refused.
+	server         time.Time // the node's clock; zero if TIME is denied
+	// info and config are nil if this probe did not ask, and empty if refused.
 	info   map[string]string
-	config map[string]string // always has the fence, other parameters once a second
-	// configError is why CONFIG was refused, and configMissing that the server has
-	// none; of a sight that has config.
+	config map[string]string // always has the fence; other parameters once a second
+	// configError says why CONFIG was refused, configMissing that the server has no
+	// CONFIG. Valid only with config.
 	configError   string
 	configMissing bool
-	guards        *guardsSight             // nil where this probe did not ask
-	fence         *userFenceSight          // of a node that is fenced by a user; nil where it is not, or this probe did not ask
-	writers       *string                  // users who get around the fence by a user; nil where this probe did not ask
-	open          *bool                    // whether it obeys without a password; nil where this probe did not ask
-	notes         map[string]monitor.Limit // by topic; the empty one takes a note back
+	guards        *guardsSight             // nil if this probe did not ask
+	fence         *userFenceSight          // of a node fenced by its ACL user; nil for other nodes, or if this probe did not ask
+	writers       *string                  // users that the fence by ACL does not stop; nil if this probe did not ask
+	open          *bool                    // whether it accepts commands without a password; nil if this probe did not ask
+	notes         map[string]monitor.Limit // by topic; an empty one clears the note
 }
 
-// guardsSight are the guards that announce themselves on a node; not known: they
-// could not be read.
+// guardsSight has the guards that announce themselves on a node. If not known, they could
+// not be read.
 type guardsSight struct {
 	known bool
 	all   []announce.Guard
 	locks []announce.Lock
 }
 
-// watch follows one node: a pure step machine over sights and failures.
+// watch follows one node: a pure step machine over probes and failures.
 type watch struct {
 	monitor.Node
 	probed bool
-	kept   bool              // what it had on disk before the last look is still there, also where it has restarted
+	kept   bool              // the data that it had on disk survived, even a restart
 	served bool              // it accepted writes when it was last readable
-	base   monitor.NodeState // as the probe says
-	denied error             // why the scan may not look; nil: it may
-	told   time.Time         // when it said last whose incarnation it is
+	base   monitor.NodeState // according to the probe
+	denied error             // why the scan is refused; nil: it is not
+	told   time.Time         // last proof of its incarnation
 	fails  int               // failed scans in a row
-	tells  bool              // it tells of its changes
-	proven time.Time         // all changes before have been read, or a full read ended then
-	tried  bool              // a scan has ended, well or for good
-	db     int               // number of the database that holds the locks
+	tells  bool              // it reports its changes
+	proven time.Time         // all earlier changes have been read, or a full read ended then
+	tried  bool              // a scan has ended, successfully or for good
+	db     int               // number of the database with the locks
 	clock  clock.Clock
-	good   int64 // replicas that keep up; -1: unknown
+	good   int64 // good replicas; -1: unknown
 	maxLag int64
-	// From INFO: min-replicas-to-write is in force; the server reads its data;
-	// what it is instead of a master.
+	// From INFO: whether min-replicas-to-write is in force, whether the server reads its
+	// data, what it is if not a master.
 	inForce bool
-	// byUser is the fence of a node that is fenced by a user; nil: it is fenced by
-	// min-replicas-to-write. writable: as a replica it accepts writes.
+	// byUser is the fence of a node that is fenced by its ACL user; nil: by
+	// min-replicas-to-write. writable: it accepts writes as a replica.
 	byUser   *userFenceSight
-	unfenced bool // its fence is "none"
+	unfenced bool // its fence method is "none"
 	writable bool
-	ops      int64 // commands a second, ours among them
+	ops      int64 // commands per second, including ours
 	loading  bool
 	foreign  string
-	// wipesTold is how many wipes of its data the node has told of since its counters were
-	// last read.
+	// wipesTold counts the wipes that the node has reported since its counters were last
+	// read.
 	wipesTold int64
-	vouched   map[string]time.Time // by the channel without it: until when a lock is held, by the node's clock, as it was announced last
+	vouched   map[string]time.Time // by channel, without the time: until when a lock is held, by the node's clock, as last announced
 	notes     map[string]monitor.Limit
-	minute    monitor.Minute // the present one
-	rtts      time.Duration  // of its answers, together
+	minute    monitor.Minute // the current one
+	rtts      time.Duration  // sum over its answers
 }
 
 func newWatch(name, addr string, now time.Time) *watch {
@@ -95,12 +94,12 @@ func newWatch(name, addr string, now time.Time) *watch {
 	}
 }
 
-// answered takes in a sight; restarted tells that another incarnation of the server
-// answered than the last time.
+// answered records a probe. restarted reports whether another incarnation answered than
+// last time.
 func (w *watch) answered(s sight) (restarted bool) {
 	w.probed = true
 	w.RTT = s.received.Sub(s.sent)
-	// Snapshots share the slice: it is never written again.
+	// Snapshots share the slice: it must not be written again.
 	w.RTTs = append(slices.Clone(w.RTTs[max(0, len(w.RTTs)-rttsKept+1):]), w.RTT)
 	w.measured(s.received, w.RTT, true)
 	for topic, note := range s.notes {
@@ -145,11 +144,11 @@ func (w *watch) answered(s sight) (restarted bool) {
 	return restarted
 }
 
-// incarnation is what the first answer of a server tells of it.
+// incarnation returns what the first answer of a server says about it.
 func (w *watch) incarnation(at time.Time) table.Incarnation {
 	started := at.Add(-max(0, w.Uptime))
 	if w.Facts.Wipes > 0 {
-		started = at // its data were wiped since, and it does not say when
+		started = at // its data was wiped since, and it does not say when
 	}
 	return table.Incarnation{
 		Started: started,
@@ -159,7 +158,8 @@ func (w *watch) incarnation(at time.Time) table.Incarnation {
 	}
 }
 
-// noteStarts remembers an unfenced start that a guard tells of, until one tells of a fenced one.
+// noteStarts remembers an unfenced start that a guard reports, until a guard reports a
+// fenced one.
 func (w *watch) noteStarts() {
 	told := func(boot announce.Boot) bool {
 		return slices.ContainsFunc(w.Guards, func(g announce.Guard) bool { return g.Boot == boot })
@@ -167,14 +167,14 @@ func (w *watch) noteStarts() {
 	w.StartedUnfenced = told(announce.BootUnfenced) || w.StartedUnfenced && !told(announce.BootFenced)
 }
 
-// booted takes in how the node will start, as far as its files and command line tell.
+// booted records how the node will start, as far as its files and command line show.
 func (w *watch) booted(s finding.BootSight) {
 	w.StartsFenced = s.Form == finding.BootFirm
 	w.Facts.Data.NextKnown, w.Facts.Data.NextWeak = s.DataKnown, s.DataWeak
 	w.Persistent, _ = w.Facts.Durable()
 }
 
-// failed takes in a probe that brought nothing.
+// failed records a failed probe.
 func (w *watch) failed(state monitor.NodeState, err error, now time.Time) {
 	w.probed = true
 	w.Guards, w.GuardsKnown, w.GuardsDenied = nil, false, false
@@ -183,7 +183,7 @@ func (w *watch) failed(state monitor.NodeState, err error, now time.Time) {
 	w.Err = safetext.New(wire.Sentence(err))
 }
 
-// measured takes a probe into the present minute.
+// measured adds a probe to the current minute.
 func (w *watch) measured(now time.Time, rtt time.Duration, answered bool) {
 	m := &w.minute
 	if m.At.IsZero() {
@@ -191,7 +191,7 @@ func (w *watch) measured(now time.Time, rtt time.Duration, answered bool) {
 	}
 	for ; now.Sub(m.At) >= time.Minute; w.minute = (monitor.Minute{At: m.At.Add(time.Minute)}) {
 		w.rtts = 0
-		if gap := now.Sub(m.At); gap >= (minutesKept+1)*time.Minute { // nothing was measured for so long
+		if gap := now.Sub(m.At); gap >= (minutesKept+1)*time.Minute { // a gap without measurements
 			w.Minutes, m.At = nil, m.At.Add(gap.Truncate(time.Minute)-time.Minute)
 			*m = monitor.Minute{At: m.At}
 			continue
@@ -221,7 +221,7 @@ const (
 	adviceScan    = "Find out why its keys cannot be read: look at its log and SLOWLOG, and for a proxy in between. Its locks are not known until then."
 )
 
-// note takes note of a limit, or that there is none of this topic any more.
+// note sets the limit of a topic; an empty one clears it.
 func (w *watch) note(topic string, l monitor.Limit) {
 	if l.Text == "" {
 		delete(w.notes, topic)
@@ -260,7 +260,7 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	w.ops = monitor.Integer(info, "instantaneous_ops_per_sec", w.ops)
 	w.Facts.ReadInfo(info)
 	if _, ok := info["role"]; ok {
-		// The field is there only while min-replicas-to-write is in force.
+		// The field exists only while min-replicas-to-write is in force.
 		_, w.inForce = info["min_slaves_good_slaves"]
 		w.good = monitor.Integer(info, "min_slaves_good_slaves", int64(w.Replicas))
 	}
@@ -277,8 +277,8 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	return restarted
 }
 
-// keysOf is how many keys a database has by INFO keyspace, which leaves out empty
-// ones.
+// keysOf returns the number of keys in a database by INFO keyspace, which omits empty
+// databases.
 func keysOf(info map[string]string, db int, unknown int64) int64 {
 	if _, ok := info["used_memory"]; !ok {
 		return unknown // this probe did not ask
@@ -291,17 +291,16 @@ func keysOf(info map[string]string, db int, unknown int64) int64 {
 }
 
 const (
-	// keysBelieved is how many keys a server may have.
+	// keysBelieved limits the number of keys that a server may claim.
 	keysBelieved = 1 << 30
-	// A scan may bring so many times what is there, pages without a key counted too
-	// (it may bring a key several times, and a table that was emptied is sparse), and
-	// so much more: keys come and go meanwhile.
+	// A scan may return scanTimes as many keys and empty pages as there are keys (it may
+	// return a key several times, and a table that was emptied is sparse), plus scanSlack
+	// for keys that come and go meanwhile.
 	scanTimes = 16
 	scanSlack = 1 << 17
 )
 
-// keysMost is how many keys and pages a scan of this node brings at most, if its
-// server is one.
+// keysMost returns the limit of keys and pages for one scan of this node.
 func (w *watch) keysMost() int64 {
 	if w.Keys < 0 {
 		return keysBelieved
@@ -321,7 +320,7 @@ func (w *watch) readConfig(config map[string]string) {
 	case w.MinReplicasToWrite < 0:
 		l := monitor.Limit{Text: "CONFIG unreadable: a fence is inferred from INFO, and a cordon looks the same there", Do: monitor.AdviceRights}
 		if w.Facts.ConfigMissing {
-			l.Do = "" // no right helps, see fenceDenied
+			l.Do = "" // no right would help, see fenceDenied
 		}
 		w.note("fence", l)
 	case w.MinReplicasToWrite >= fenceCordon && w.maxLag == 0:
@@ -331,7 +330,7 @@ func (w *watch) readConfig(config map[string]string) {
 	}
 }
 
-// assess is the state that the last sights amount to.
+// assess derives the node's state from the last probes.
 func (w *watch) assess() (monitor.NodeState, safetext.Text) {
 	switch {
 	case w.foreign != "" && w.Leak != "":
@@ -356,13 +355,13 @@ func (w *watch) assess() (monitor.NodeState, safetext.Text) {
 		}
 	case w.MinReplicasToWrite == fenceCordon && w.maxLag != 0:
 		return monitor.NodeCordoned, safetext.Text{}
-	case !minreplicas.Accepts(w.MinReplicasToWrite, max(w.maxLag, -w.maxLag), w.good): // a lag that cannot be read is in force
+	case !minreplicas.Accepts(w.MinReplicasToWrite, max(w.maxLag, -w.maxLag), w.good): // a lag that cannot be read counts as in force
 		return monitor.NodeFenced, safetext.Text{}
 	}
 	return monitor.NodeServing, safetext.Text{}
 }
 
-// shown is the state that the probe and the scan make together.
+// shown combines the states of the probe and of the scan.
 func (w *watch) shown() monitor.NodeState {
 	if w.denied != nil && w.base.Readable() {
 		return monitor.NodeDenied
@@ -370,14 +369,14 @@ func (w *watch) shown() monitor.NodeState {
 	return w.base
 }
 
-// settled reports whether all is known of the node that a first view needs.
+// settled reports whether the first view knows enough of the node.
 func (w *watch) settled() bool { return w.probed && (!w.base.Readable() || w.tried) }
 
-// scanTries is how many scans in a row may fail before a first view does without
+// scanTries is how many scans in a row may fail before the first view is shown without
 // the node.
 const scanTries = 3
 
-// snapshot is the node to publish.
+// snapshot returns the node to publish.
 func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Node {
 	n := w.Node
 	n.Locks = locks
@@ -405,11 +404,11 @@ func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Nod
 	return n
 }
 
-// mostBehind is how long a node that tells of its changes may have proved nothing. It is asked once
-// in pingSeldom, and an answer speaks for what was before the question before.
+// mostBehind is how long a node that reports its changes may prove nothing. It is pinged
+// every pingSeldom, and an answer proves what happened before the previous ping.
 const mostBehind = 2*pingSeldom + time.Second
 
-// stateEvent is the sentence for a change of state; false: not worth one.
+// stateEvent returns the event for a change of state; false: none is needed.
 func (w *watch) stateEvent(was monitor.NodeState, now time.Time) (monitor.Event, bool) {
 	level, kind, text := monitor.LevelNotice, w.State.String(), ""
 	switch w.State {

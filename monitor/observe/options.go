@@ -20,38 +20,37 @@ const (
 // Options of a Monitor; the zero value of a field means its default.
 type Options struct {
 	ClusterName  string
-	LockPatterns []string      // glob patterns of keys that are locks; default "*"
-	Match        string        // only those that match this pattern too; "": all
-	Keys         []string      // these keys alone, whatever the patterns say: nothing is scanned for
-	NoLocks      bool          // nodes alone
+	LockPatterns []string      // glob patterns of lock keys; default "*"
+	Match        string        // only keys that match this pattern too; "": all
+	Keys         []string      // only these keys, whatever the patterns say: nothing is scanned
+	NoLocks      bool          // watch nodes only
 	MaxTTL       time.Duration // of the cluster; 0: unknown, no TTL counts as too long
 	Redlock      redlock.Options
 	Timeout      time.Duration // of one command to a node; default 500 ms
 	ProbeEvery   time.Duration // TIME probes; default 200 ms
 	InfoEvery    time.Duration // INFO and CONFIG; default 1 s
-	ScanEvery    time.Duration // least pause between full reads, where no gap asks for one; default 250 ms, 10 s for a node that tells of its changes
+	ScanEvery    time.Duration // shortest pause between full reads, unless there was a gap; default 250 ms, 10 s for a node that reports its changes
 	ScanCount    int           // COUNT of SCAN; default 250
 	EventsKept   int           // default 500
-	// MaxMemory is how many bytes the locks of the cluster may take, what the garbage
-	// collector leaves behind included, and keys that are none a quarter of it. Keys
-	// that find no room are counted only, and a finding tells of it. Default
-	// [DefaultMaxMemory].
+	// MaxMemory is how many bytes the locks of the cluster may use, including garbage;
+	// keys that are not locks may use a quarter of it. Keys beyond that are only counted,
+	// and a finding says so. Default [DefaultMaxMemory].
 	MaxMemory int64
-	// Patient reads a node that has clients at work with pauses, the first time
-	// too, so that they feel less of it: the first view takes up to four times as
-	// long. What others have a node do is counted anew while it is read. It is for
-	// those who watch for long, not for a single look.
+	// Patient adds pauses when a busy node is read, the first time too, to disturb its
+	// clients less: the first view takes up to four times as long. The load of other
+	// clients is measured again during the read. It is for long watches, not for a
+	// one-shot view.
 	Patient bool
-	// Fences is how nodes are fenced, by name, where it is not by
-	// min-replicas-to-write: "acl" or "none", as in the configuration.
+	// Fences are the fence methods by node name, as in the configuration, where it is not
+	// min-replicas-to-write: "acl" or "none".
 	Fences map[string]string
-	// Meant are findings, by their IDs, that are meant to be here, as in a lab whose
-	// masters share a host. They are not reported, and no note of a node tells what is seen by
-	// scanning alone where limited-sight is among them.
+	// Meant are IDs of findings that are intended here, as in a lab whose masters share a
+	// host. They are not reported. If limited-sight is among them, no note of a node says
+	// what only scanning shows.
 	Meant []string
-	// TakenBy tells who took a lock from the holder of this token, as far as that
-	// is on record here; nil: nobody knows. It is asked when a lock has ended, and
-	// must answer at once.
+	// TakenBy returns who removed a lock from the holder of this token, as far as
+	// recorded here; nil: unknown. It is called when a lock has ended, and must return at
+	// once.
 	TakenBy func(key, token string) (monitor.Taking, bool)
 }
 

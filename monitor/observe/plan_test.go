@@ -9,8 +9,8 @@ import (
 	"redlockctl/monitor/wire"
 )
 
-// What to do about a node that does not tell of its changes follows from the cause: no
-// right helps where the connection went silent.
+// The advice for a node that does not report its changes depends on the cause: no right
+// helps if the connection went silent.
 func TestAdviceFollowsTheCause(t *testing.T) {
 	now := time.Now()
 	var plan feedPlan

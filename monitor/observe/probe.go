@@ -16,26 +16,26 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// infoSections are asked for one by one: not every server knows several at
-// once, and one that does not know a section answers with nothing.
+// infoSections are requested one by one: not every server supports several at once, and
+// an unknown section gives an empty reply.
 var infoSections = [...]string{"server", "replication", "memory", "persistence", "clients", "stats", "keyspace", "cluster", monitor.FactSection}
 
-// fenceParameters are read with every probe, so that a fence shows at once.
+// fenceParameters are read with every probe, so that a fence is seen at once.
 var fenceParameters = [...]string{"min-replicas-to-write", "min-replicas-max-lag", "replica-read-only"}
 
 var otherParameters = [...]string{"maxmemory-policy", "appendonly", "appendfsync", "no-appendfsync-on-rewrite"}
 
-// What a node may send for one question of a probe, and in one exchange, in bytes.
+// Limits, in bytes, of a node's reply to one command of a probe and of a whole exchange.
 const (
-	probeReply    = 1 << 20 // a section of INFO; a few KiB mostly
+	probeReply    = 1 << 20 // a section of INFO; usually a few KiB
 	probeExchange = 4 << 20
 )
 
-// soonAgain is the pause before the sample that tells a step of a clock from a
-// hiccup.
+// soonAgain is the pause before the next sample, which tells a clock step from a short
+// delay.
 const soonAgain = 20 * time.Millisecond
 
-// probe watches node i until ctx ends: one session after the other.
+// probe watches node i until ctx ends, in one session after the other.
 func (m *Monitor) probe(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		worked, err := m.probeSession(ctx, i)
@@ -43,23 +43,23 @@ func (m *Monitor) probe(ctx context.Context, i int) {
 			return
 		}
 		if worked && wire.StateOf(err) == monitor.NodeDown {
-			// Only that connection has ended, as when an operator ends it. Whether the node
-			// is down, or denies us from now on, the next one tells.
+			// Only this connection ended, as when an operator kills it. The next session
+			// shows whether the node is down or denies us.
 			_ = sleep.For(ctx, soonAgain)
 			continue
 		}
 		m.failed(i, err)
 		pause := m.opt.ProbeEvery
 		if wire.StateOf(err) == monitor.NodeDenied {
-			pause = max(pause, m.opt.InfoEvery) // a refusal is written down by the server each time
+			pause = max(pause, m.opt.InfoEvery) // the server logs each refusal
 		}
 		_ = sleep.For(ctx, pause)
 	}
 }
 
-// probeSession probes on one connection until it breaks. The first probe asks
-// for everything: a server that was restarted is known by its run_id before
-// anything else of it is believed. worked: the node has answered.
+// probeSession probes on one connection until it breaks. The first probe reads
+// everything: the run_id shows a restart before anything else is trusted. worked: the
+// node has answered.
 func (m *Monitor) probeSession(ctx context.Context, i int) (worked bool, err error) {
 	s, err := wire.Dial(ctx, m.nodes[i].Within(redlock.NewBudget(probeReply, probeExchange)), m.opt.Timeout)
 	if err != nil {
@@ -94,11 +94,11 @@ func (m *Monitor) probeSession(ctx context.Context, i int) (worked bool, err err
 	}
 }
 
-// knockEvery is how often it is tried whether a server obeys without a password.
+// knockEvery is how often to test whether a server accepts commands without a password.
 const knockEvery = time.Minute
 
-// knock reports whether a server obeys somebody who does not log in; nil: it cannot
-// be known. A server under protected-mode refuses strangers, and so do those with a
+// knock reports whether a server accepts commands from a client that does not log in;
+// nil: unknown. A server in protected mode refuses strangers, and so does one with a
 // password for the default user.
 func knock(ctx context.Context, node *redlock.Node, timeout time.Duration) *bool {
 	// With RESP2 nothing is sent before the PING.
@@ -116,13 +116,13 @@ func knock(ctx context.Context, node *redlock.Node, timeout time.Duration) *bool
 	return &open
 }
 
-// prober remembers what this server refuses.
+// prober remembers what its server refuses.
 type prober struct {
 	*wire.Session
 	ready            bool // the connection is set up
 	noTime, noConfig bool
-	fenceUser        string // by whom the node is fenced; "": by min-replicas-to-write
-	noFence          bool   // whether that user is fenced may not be asked
+	fenceUser        string // ACL user by which the node is fenced; "": min-replicas-to-write
+	noFence          bool   // whether that user is fenced may not be read
 }
 
 // look probes once.
@@ -130,7 +130,7 @@ func (p *prober) look(ctx context.Context, whole bool) (v sight, err error) {
 	defer resp.Contain(&err, "a probe")
 	v = sight{notes: map[string]monitor.Limit{}}
 	if whole {
-		p.noTime, p.noConfig, p.noFence = false, false, false // a right may have been given meanwhile
+		p.noTime, p.noConfig, p.noFence = false, false, false // rights may have been granted since
 	}
 	if err := p.time(ctx, &v); err != nil {
 		return v, err
@@ -148,13 +148,13 @@ func (p *prober) look(ctx context.Context, whole bool) (v sight, err error) {
 	return v, nil
 }
 
-// time takes the round trip and the node's clock.
+// time measures the round trip and reads the node's clock.
 func (p *prober) time(ctx context.Context, v *sight) error {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	if !p.noTime {
-		// The first command of a connection sets it up; that is no part of the
-		// round trip.
+		// The first command of a connection sets it up; that must not count as round
+		// trip.
 		if !p.ready {
 			if err := p.Conn.Ping(ctx).Err(); err != nil && !wire.Refused(err) {
 				return err
@@ -196,7 +196,7 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 	var guards *redis.StringSliceCmd
 	var fence *userFence
 	err := p.Pipeline(ctx, func(pipe redis.Pipeliner) {
-		for k, param := range params { // first: INFO then counts what was set before it was read
+		for k, param := range params { // first, so that INFO counts the replicas for the value just read
 			configs[k] = pipe.ConfigGet(ctx, param)
 		}
 		for k, section := range sections {

@@ -11,8 +11,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// FuzzProbe: whatever a server says from the first byte of the greeting on, the probe of it
-// ends.
+// FuzzProbe: a probe ends, whatever a server sends from the first byte of the greeting
+// on.
 func FuzzProbe(f *testing.F) {
 	f.Add(sessions.Greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n$11\r\nrun_id:abc1\r\n")
 	f.Add(sessions.Greeting + "$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*4\r\n$6\r\nstring\r\n:1000\r\n:1\r\n$1\r\nx\r\n")
@@ -40,7 +40,7 @@ func playProbe(t *testing.T, text string) {
 	}
 }
 
-// A probe with random answers of every type.
+// Probes with random answers of every type.
 func TestRandomProbes(t *testing.T) {
 	said := sessions.Greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"
 	for range infoSections {

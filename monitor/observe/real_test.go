@@ -38,7 +38,7 @@ func watch(t *testing.T, nodes []*redlock.Node, opt observe.Options) *observe.Mo
 	return m
 }
 
-// until waits for a snapshot that ok likes.
+// until waits for a snapshot for which ok is true.
 func until(t *testing.T, m *observe.Monitor, what string, ok func(*monitor.Snapshot) bool) *monitor.Snapshot {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
@@ -226,7 +226,7 @@ func TestAFenceAndItsLiftShow(t *testing.T) {
 	if s := is(monitor.NodeServing); event(s, "rejoined") == nil || s.Cluster.Verdict != monitor.VerdictUnprotected {
 		t.Error(describe(s))
 	}
-	// One replica is asked for and none is there: that node takes no write either.
+	// One replica is required and none is connected: the node refuses writes too.
 	do(t, servers[0], "config", "set", "min-replicas-to-write", "1")
 	is(monitor.NodeFenced)
 	// A lag of 0 switches the fence off, whatever its value.
@@ -258,7 +258,8 @@ func node(t *testing.T, name string, opt *redis.Options) *redlock.Node {
 	return n
 }
 
-// Whether a server obeys without a password is seen, whoever the monitor logs in as.
+// A server that accepts commands without a password is found, whoever the monitor logs in
+// as.
 func TestServersWithoutAPasswordAreSeen(t *testing.T) {
 	guarded := labtest.Servers(t, 1, "--requirepass", "right")[0]
 	plain := labtest.Servers(t, 2)
@@ -310,7 +311,7 @@ func TestOnlyAnIndependentMasterServes(t *testing.T) {
 	if s.Cluster.Verdict != monitor.VerdictUnavailable {
 		t.Error(describe(s))
 	}
-	// The replica's copy is no vote.
+	// The replica's copy is not a vote.
 	if l := lock(s, "job:1"); l == nil || l.Held != 1 {
 		t.Error(describe(s))
 	}
@@ -380,7 +381,7 @@ func TestWhatIsNoLockIsShownAsSuch(t *testing.T) {
 	if n := m.Snapshot().Nodes[0].Notes; len(n) != 1 || n[0] != "EVAL_RO refused: reading by EVAL" {
 		t.Errorf("%q", n)
 	}
-	// Whoever may not read is denied, and it is said.
+	// A monitor that may not read is denied, and the node says so.
 	do(t, s1, "acl", "setuser", "blind", "on", ">p", "~*", "+@all", "-scan")
 	m = watch(t, []*redlock.Node{node(t, "n1", &redis.Options{Addr: s1.Addr(), Username: "blind", Password: "p"})}, opt)
 	if s := settled(t, m); s.Nodes[0].State != monitor.NodeDenied || !strings.Contains(s.Nodes[0].Err.String(), "NOPERM") {
@@ -488,7 +489,7 @@ func TestTheClockOfANodeIsMeasured(t *testing.T) {
 	servers := labtest.Servers(t, 1)
 	m := watch(t, labtest.Nodes(servers), observe.Options{ProbeEvery: 20 * time.Millisecond})
 	s := until(t, m, "a drift", func(s *monitor.Snapshot) bool { return s.Nodes[0].Drift.Valid })
-	// It is our own clock: the truth is 0, and must lie within the bounds.
+	// The server shares our clock: the true offset is 0 and must lie within the limits.
 	n := s.Nodes[0]
 	if !n.Offset.Valid || n.Offset.Offset.Abs() > n.Offset.Bound {
 		t.Errorf("offset %s ± %s", n.Offset.Offset, n.Offset.Bound)
@@ -544,9 +545,9 @@ func TestEmbeddedMasters(t *testing.T) {
 	}
 }
 
-// A server that answers nonsense, half a reply, too slowly or nothing is no
-// master, is found, costs no memory, and holds up nobody; from the beginning,
-// or in the middle of its work.
+// A server that sends nonsense, half a reply, too late or nothing is not a master. It is
+// detected, costs no memory and delays nobody, whether it misbehaves from the start or
+// later.
 func TestServersThatMisbehave(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	good := servers[:2]

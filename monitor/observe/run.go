@@ -10,8 +10,8 @@ import (
 	"redlockctl/monitor/clock"
 )
 
-// Run watches until ctx ends and returns when all its goroutines have. It is
-// to be called once.
+// Run watches until ctx ends, and returns when all its goroutines have ended. Call it
+// once.
 func (m *Monitor) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(crash.Safe(func() { m.live(ctx) }))
@@ -23,16 +23,16 @@ func (m *Monitor) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// live gives signs of life until ctx ends. Those who wait for m.mu give none while somebody
-// works on very many locks, and yet this process was not stopped. After a stop no sign of life
-// hides it: it is told first.
+// live sends heartbeats until ctx ends. Goroutines that wait for m.mu send none while
+// another works on very many locks, although this process is not stopped. A stop is
+// reported before the next heartbeat, so that the heartbeat does not hide it.
 func (m *Monitor) live(ctx context.Context) {
 	for last := time.Now(); ctx.Err() == nil; _ = sleep.For(ctx, beatEvery) {
 		last = m.lives(last)
 	}
 }
 
-// lives gives a sign of life, the last one of which was given at last.
+// lives sends a heartbeat; last is the time of the previous one.
 func (m *Monitor) lives(last time.Time) time.Time {
 	if now := time.Now(); now.Sub(last) > clock.LateGap {
 		m.mu.Lock()
@@ -44,7 +44,7 @@ func (m *Monitor) lives(last time.Time) time.Time {
 	return now
 }
 
-// publishUntil publishes snapshots until ctx ends, and a last one then.
+// publishUntil publishes snapshots until ctx ends, then a last one.
 func (m *Monitor) publishUntil(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -65,7 +65,7 @@ func (m *Monitor) publishUntil(ctx context.Context) {
 		}
 		last = now
 		m.publish()
-		// A snapshot of very many locks takes its time: half of it at most.
+		// A snapshot of very many locks takes long: use at most half of the time.
 		least = max(publishEvery, time.Since(now))
 		if m.loading() {
 			least = max(least, loadEvery)
@@ -74,12 +74,12 @@ func (m *Monitor) publishUntil(ctx context.Context) {
 	}
 }
 
-// due is when the next snapshot is, after one at last.
+// due returns when the next snapshot is due, after one at last.
 func (m *Monitor) due(last time.Time, least time.Duration) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.isSettled() && !m.world.loading() {
-		least = publishEvery // all is read: the first whole view is waited for
+		least = publishEvery // all nodes are read: the first complete view is awaited
 	}
 	soonest, due := last.Add(least), last.Add(max(least, refreshEvery))
 	if m.urgent {
@@ -94,9 +94,8 @@ func (m *Monitor) due(last time.Time, least time.Duration) time.Time {
 	return due
 }
 
-// work brings the states up to now, in slices: what comes from the nodes does
-// not wait for all of it. It reports whether it stopped before the end, so that
-// a snapshot is not held up for long.
+// work brings the states up to date, in slices, so that data from the nodes does not wait
+// for all of it. It reports whether it stopped early, so as not to delay a snapshot.
 func (m *Monitor) work() (more bool) {
 	begun, most := time.Now(), workMost
 	for {
@@ -109,8 +108,8 @@ func (m *Monitor) work() (more bool) {
 		}
 		m.hasten()
 		m.mu.Unlock()
-		// Before the first view is complete each lock changes with each node that is
-		// read: to assess it once in the end is enough.
+		// Before the first view is complete, each lock changes with each node that is
+		// read: assess it once, at the end.
 		if !more || loading || now.Sub(begun) >= most {
 			return more && !loading
 		}

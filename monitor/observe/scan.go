@@ -18,44 +18,42 @@ import (
 )
 
 const (
-	// A change is read at once, and then no more than one batch in this time.
+	// A change is read at once, then at most one batch in this time.
 	coalesce = 5 * time.Millisecond
-	// Where most of what was read was gone again (locks that are held for less than
-	// a read takes), it is read in vain, and the masters pay for each read: in this
-	// time instead.
+	// If most keys were gone when they were read (locks held for less than a read takes),
+	// reads are wasted and load the masters: read in this interval instead.
 	coalesceGone = 30 * time.Millisecond
-	// A feed is asked for a sign of life once in a while, and often while a lock
-	// waits for the nodes to confirm what it looks like.
+	// A feed is pinged seldom, and often while a lock waits for the nodes to confirm its
+	// state.
 	pingSeldom = 500 * time.Millisecond
 	pingOften  = 50 * time.Millisecond
-	// Where a node tells of its changes, all is read again now and then, slowly:
-	// with pauses of paceShare times each page, and so seldom that it takes a
-	// reconcileShare-th of the time.
+	// A node that reports its changes is still fully read now and then, slowly: with
+	// pauses of paceShare times each page, and only so often that reading takes
+	// 1/reconcileShare of the time.
 	paceShare      = 9
 	reconcileShare = 150
 	reconcileLeast = 10 * time.Second
 	reconcileMost  = 15 * time.Minute
-	// A read that is urgent goes on without a pause where nobody else is at work,
-	// and with pauses and fewer keys at once while the node has clients at work:
-	// those wait behind each of ours.
+	// An urgent read has no pauses if the node has no other clients at work. Otherwise it
+	// has pauses and smaller pages, since those clients wait for each of ours.
 	paceBusy  = 3
 	batchBusy = 50
-	// A node that tells of no changes is asked again after that time.
+	// A node without a feed is asked again after that time.
 	feedRetry     = time.Minute
 	feedRetryMost = 15 * time.Minute
 )
 
-// errSuperseded ends a session whose server is in another incarnation by now, or out of
-// sight.
+// errSuperseded ends a session when the server is in another incarnation or cannot be
+// read.
 var errSuperseded = errors.New("the node restarted or is out of sight")
 
-// errMute ends a session whose feed gives no sign of life.
+// errMute ends a session whose feed does not answer a ping.
 var errMute = errors.New("no answer on the connection that reports changes")
 
-// errRetryFeed ends a session without a feed, to ask whether there is one now.
+// errRetryFeed ends a session without a feed, to try again for one.
 var errRetryFeed = errors.New("time to ask for changes again")
 
-// leave leaves node i unread for a while, or until its server is another one.
+// leave does not read node i for a while, or until its server is in another incarnation.
 func (m *Monitor) leave(ctx context.Context, i int, d time.Duration) {
 	epoch, _ := m.scanStarts(i, "")
 	for end := time.Now().Add(d); ctx.Err() == nil && time.Now().Before(end); {
@@ -66,8 +64,8 @@ func (m *Monitor) leave(ctx context.Context, i int, d time.Duration) {
 	}
 }
 
-// scan keeps the table in step with node i until ctx ends: one session after
-// the other.
+// scan keeps the table up to date with node i until ctx ends, in one session after the
+// other.
 func (m *Monitor) scan(ctx context.Context, i int) {
 	wake := m.changes[i].Wake
 	var plan feedPlan
@@ -88,7 +86,7 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 		if !errors.Is(err, errSuperseded) {
 			m.scanFailed(i, err)
 			if wire.StateOf(err) == monitor.NodeDenied {
-				pause = max(pause, m.opt.InfoEvery) // a refusal is written down by the server each time
+				pause = max(pause, m.opt.InfoEvery) // the server logs each refusal
 			}
 		}
 		if errors.Is(err, errEndless) {
@@ -99,41 +97,40 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 	}
 }
 
-// feedPlan remembers from one session with a node to the next when it is to be
-// asked to tell of its changes again, and why it does not, and how long its pages
-// of keys may be.
+// feedPlan carries from one session with a node to the next: when to ask for a feed
+// again, why there is none, and how large pages of keys may be.
 type feedPlan struct {
-	why   monitor.Limit // that there is no feed
+	why   monitor.Limit // why there is no feed
 	next  time.Time
 	pause time.Duration
 	muted time.Time
-	// smaller is by how much pages of keys are smaller than configured: their names
-	// were more than a reply may bring.
+	// smaller is how much smaller pages of keys are than configured: their names exceeded
+	// the limit of a reply.
 	smaller int64
 }
 
-// page is how many keys a step of a scan looks at.
+// page returns how many keys a step of a scan covers.
 func (p *feedPlan) page(configured int) int64 {
 	return max(1, int64(configured)/max(1, p.smaller))
 }
 
 func (p *feedPlan) putOff(why monitor.Limit, now time.Time) {
 	p.why = why
-	if now.Sub(p.next) > p.pause { // it was well for longer than it was left alone
+	if now.Sub(p.next) > p.pause { // it worked for longer than it was left alone
 		p.pause = 0
 	}
 	p.pause = min(max(2*p.pause, feedRetry), feedRetryMost)
 	p.next = now.Add(p.pause)
 }
 
-// giveUp is for how long a node that cannot be read is left alone.
+// giveUp returns how long to leave a node alone that cannot be read.
 func (p *feedPlan) giveUp() time.Duration {
 	p.pause = min(max(2*p.pause, feedRetry), feedRetryMost)
 	return p.pause
 }
 
-// failed takes in the end of a session. It reports whether the next one may begin at
-// once: what ended was the feed, not the node.
+// failed records the end of a session. It reports whether the next one may start at once:
+// the feed ended, not the node.
 func (p *feedPlan) failed(err error, now time.Time) bool {
 	switch {
 	case errors.Is(err, errRetryFeed):
@@ -157,8 +154,8 @@ func (p *feedPlan) failed(err error, now time.Time) bool {
 	return false
 }
 
-// readSession reads on one connection, and listens on another one to what has
-// changed, until one of them breaks. It begins with a full read.
+// readSession reads on one connection and listens for changes on another, until one of
+// them breaks. It starts with a full read.
 func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -209,26 +206,25 @@ func (m *Monitor) feed(ctx context.Context, i int, plan *feedPlan) (*wire.Feed, 
 	return f, err
 }
 
-// follower keeps the table in step with one node for one session: what the node
-// tells of is read at once; everything is read at the start, after a gap, and
-// now and then, between the changes. Where the node tells of nothing,
-// everything is read again and again.
+// follower keeps the table up to date with one node for one session. It reads changed
+// keys at once, and everything at the start, after a gap, and now and then between the
+// changes. If the node does not report changes, it reads everything repeatedly.
 type follower struct {
 	monitor *Monitor
 	node    int
-	runID   string // of the server; empty: not known
+	runID   string // of the server; empty: unknown
 	reader  *wire.Reader
-	feed    *wire.Feed // nil: the node tells of nothing
+	feed    *wire.Feed // nil: the node does not report changes
 	plan    *feedPlan
 	began   time.Time
 
-	full       *fullRead     // under way
+	full       *fullRead     // in progress
 	missing    bool          // anything may have changed since the last full read began
 	due        time.Time     // of the next full read
 	ended      time.Time     // of the last one
-	busy       time.Duration // that it took
+	busy       time.Duration // duration of the last one
 	pinged     time.Time
-	readAgain  time.Time // changes are not read before
+	readAgain  time.Time // earliest next read of changes
 	comparison comparison
 }
 
@@ -254,7 +250,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 		if queue.Wiped() {
 			l.monitor.wiped(l.node, l.runID)
 		}
-		// What has changed goes first.
+		// Changes are read first.
 		if left := l.readAgain.Sub(now); left <= 0 {
 			keys, until := queue.Take(wire.BatchKeys, wire.BatchBytes)
 			l.comparison.explain(keys)
@@ -308,7 +304,8 @@ func (l *follower) run(ctx context.Context) (err error) {
 	return context.Cause(ctx)
 }
 
-// pace is how many times as long as a page takes a full read pauses after it.
+// pace returns the pause after each page of a full read, as a multiple of the time of the
+// page.
 func (l *follower) pace(t task) int {
 	if l.feed != nil && !t.gap && !l.missing {
 		return paceShare
@@ -316,7 +313,7 @@ func (l *follower) pace(t task) int {
 	return l.urgentPace()
 }
 
-// urgentPace is that of a read which is waited for.
+// urgentPace is the pace of a read that is waited for.
 func (l *follower) urgentPace() int {
 	if l.reader.Patient && l.reader.Load.Busy {
 		return paceBusy
@@ -324,32 +321,31 @@ func (l *follower) urgentPace() int {
 	return 0
 }
 
-// schedule works out when the next full read is due.
+// schedule sets when the next full read is due.
 func (l *follower) schedule(t task, everything bool, now time.Time) {
 	if everything {
 		l.missing = true
 		l.monitor.missed(l.node)
 		if l.full != nil && l.full.pace == paceShare {
-			l.full, l.due = nil, l.ended.Add(4*l.busy) // what is urgent does not wait for one that is not
+			l.full, l.due = nil, l.ended.Add(4*l.busy) // an urgent read replaces one that is not
 		}
 	}
 	l.missing = l.missing || t.hasten && l.feed == nil
 	switch {
 	case l.full != nil && l.full.epoch != t.epoch:
-		l.full, l.due = nil, now // sight was lost meanwhile
+		l.full, l.due = nil, now // the node was lost meanwhile
 	case l.full != nil:
 	case t.gap, t.hasten && l.feed == nil:
 		l.due = now
 	case l.missing:
-		// The node has other work, however often it is flushed.
+		// Bounded, because the node has other work, however often it is flushed.
 		if soon := l.ended.Add(4 * l.busy); soon.Before(l.due) {
 			l.due = soon
 		}
 	}
 }
 
-// ping asks the feed for a sign of life when it is time to, and tells when it is
-// next.
+// ping pings the feed when it is due, and returns the time until the next ping.
 func (l *follower) ping(t task, now time.Time) (wait time.Duration, err error) {
 	if l.feed.Silent(now) {
 		return 0, errMute
@@ -367,8 +363,8 @@ func (l *follower) ping(t task, now time.Time) (wait time.Duration, err error) {
 	return l.pinged.Add(every).Sub(now), nil
 }
 
-// read reads some keys. What changes next is read after a while; if more has
-// changed already, after a shorter one.
+// read reads some keys. The next changes are read after a pause, a shorter one if more
+// has changed already.
 func (l *follower) read(ctx context.Context, keys []string, more bool) error {
 	rows, sent, received, err := l.reader.Read(ctx, keys)
 	if err != nil {
@@ -385,7 +381,7 @@ func (l *follower) read(ctx context.Context, keys []string, more bool) error {
 	return nil
 }
 
-// coalesceFor is how long changes are collected after these were read.
+// coalesceFor returns how long to collect changes after these rows were read.
 func coalesceFor(rows []table.Row) time.Duration {
 	gone := 0
 	for i := range rows {
@@ -399,7 +395,7 @@ func coalesceFor(rows []table.Row) time.Duration {
 	return coalesce
 }
 
-// step goes on with the full read.
+// step continues the full read.
 func (l *follower) step(ctx context.Context) error {
 	m, f := l.monitor, l.full
 	if f.brought > scanSlack && f.brought > m.keysMost(l.node) {
@@ -438,7 +434,7 @@ func (l *follower) step(ctx context.Context) error {
 	case l.feed != nil:
 		l.due = l.ended.Add(max(m.opt.ScanEvery, min(max(reconcileShare*l.busy, reconcileLeast), reconcileMost)))
 	default:
-		// A fifth of the time at most: the masters have other work.
+		// At most a fifth of the time: the masters have other work.
 		l.due = l.ended.Add(max(m.opt.ScanEvery, 4*l.busy))
 	}
 	return nil

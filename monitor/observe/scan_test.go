@@ -10,7 +10,7 @@ import (
 	"redlockctl/monitor/table"
 )
 
-// A node is read at once where that hurts nobody, and else with pauses.
+// A node is read at once if that disturbs nobody, otherwise with pauses.
 func TestTheMastersWorkSetsThePace(t *testing.T) {
 	for name, c := range map[string]struct {
 		feed, patient bool
@@ -41,8 +41,8 @@ func TestTheMastersWorkSetsThePace(t *testing.T) {
 	}
 }
 
-// A feed that fails again and again is left alone for longer and longer; a node that
-// hangs now and then, and is well in between, is not.
+// A feed that fails repeatedly is left alone for longer each time. A node that hangs now
+// and then but works in between is not.
 func TestFeedIsTriedAgain(t *testing.T) {
 	now := time.Unix(1700000000, 0)
 	for name, c := range map[string]struct{ well, most time.Duration }{
@@ -77,7 +77,7 @@ func FuzzParseInfo(f *testing.F) {
 	})
 }
 
-// What is mostly gone when it is read is read less often.
+// Keys that are usually gone when they are read are read less often.
 func TestReadsInVainAreFewer(t *testing.T) {
 	there, gone := table.Row{Type: "string"}, table.Row{Type: "none"}
 	if coalesceFor([]table.Row{there, gone}) != coalesce || coalesceFor([]table.Row{gone, there, gone}) != coalesceGone {
@@ -85,11 +85,12 @@ func TestReadsInVainAreFewer(t *testing.T) {
 	}
 }
 
-// A page of keys grows as long as that costs the server little. A step that was slow for another
-// reason (this machine or the network was busy) does not make the next ones short.
+// A page of keys grows while that costs the server little. A step that was slow for
+// another reason (this machine or the network was busy) does not make the next ones
+// shorter.
 func TestPagesAreAsLongAsTheServerBears(t *testing.T) {
 	for name, c := range map[string]struct {
-		perPage time.Duration // of the server, for as many keys as the setting says
+		perPage time.Duration // of the server, for as many keys as configured
 		want    int64
 	}{
 		"a fast server":      {100 * time.Microsecond, strideMost},
@@ -111,8 +112,8 @@ func TestPagesAreAsLongAsTheServerBears(t *testing.T) {
 	}
 }
 
-// After a FLUSHALL, what is urgent does not wait for the end of a read in the background, nor does
-// the node count as read.
+// After FLUSHALL, an urgent read does not wait for the end of a read in the background,
+// and the node does not count as read.
 func TestAFlushEndsAReadInTheBackground(t *testing.T) {
 	now := time.Now()
 	m, err := New(nodes(t, "n1"), Options{})
@@ -126,7 +127,8 @@ func TestAFlushEndsAReadInTheBackground(t *testing.T) {
 	if l.full != nil || l.due.After(now) || l.pace(task{}) == paceShare || m.world.nodes[0].Read != 0 {
 		t.Errorf("%+v, read to %v", l, m.world.nodes[0].Read)
 	}
-	// One that is urgent goes on, however often the node is flushed, and another one follows.
+	// An urgent read continues, however often the node is flushed, and another one
+	// follows.
 	l.missing, l.full = false, newFullRead(1, now, 0, nil)
 	l.schedule(task{epoch: 1}, true, now)
 	if l.full == nil || !l.missing {

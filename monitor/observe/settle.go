@@ -26,20 +26,19 @@ func (w *world) settle(now time.Time) bool {
 // seedMost is how many locks the first screen may show.
 const seedMost = 200
 
-// lateLock is how long after the first view a state that needed time to be told
-// still belongs to it, where the machine is slow.
+// lateLock is how long after the first view a state that needed time to settle still
+// belongs to it, if the machine is slow.
 const lateLock = time.Second
 
-// undecided reports whether something that the first view found needs more time to be
-// told for certain: a minority that may be an attempt, a lock in a bad state that
-// may pass, a danger that is to be seen for a while. now is the time of the last
-// snapshot.
+// undecided reports whether something in the first view still needs time to settle: a
+// minority that may be an attempt, a bad lock state that may pass, a danger that must
+// last for a while. now is the time of the last snapshot.
 func (w *world) undecided(now time.Time) bool {
 	until := w.settledAt.Add(w.table.Attempt + lateLock)
 	return w.unassessed(now) || w.findings.Undecided(now, until)
 }
 
-// unassessed is undecided as far as it concerns the states of locks alone.
+// unassessed is undecided for the states of locks only.
 func (w *world) unassessed(now time.Time) bool {
 	t := w.table
 	next := t.Next()
@@ -47,18 +46,19 @@ func (w *world) unassessed(now time.Time) bool {
 		t.Counts()[monitor.LockPartial] > 0 && now.Before(w.settledAt.Add(t.Attempt+table.HearTime+lateLock/4))
 }
 
-// justStarted reports whether a node started a moment ago: a guard may be about to say what it lost.
+// justStarted reports whether a node started a moment ago: a guard may soon report its
+// losses.
 func (w *world) justStarted() bool {
 	return slices.ContainsFunc(w.nodes, func(n *watch) bool { return n.base.Readable() && n.RunID != "" && n.Uptime <= time.Second })
 }
 
-// unconfirmed reports whether the nodes are waited for to say that nothing has changed.
+// unconfirmed reports whether the nodes have yet to confirm that nothing has changed.
 func (w *world) unconfirmed() bool {
 	return w.table.Unconfirmed() || !w.done && !w.second.IsZero()
 }
 
-// allSettled reports whether the first view is complete: each node was heard of and,
-// where it can be read, read once, and once more if the first reads do not agree.
+// allSettled reports whether the first view is complete: each node has been probed and,
+// if readable, read once, and once more if the first reads do not agree.
 func (w *world) allSettled(now time.Time) bool {
 	for i, n := range w.nodes {
 		again := !w.second.IsZero() && n.base.Readable() && n.fails == 0 && !w.table.ReadSince(i, w.second)
@@ -66,7 +66,8 @@ func (w *world) allSettled(now time.Time) bool {
 			return false
 		}
 	}
-	// Of many locks the rest is for the ticks: who tells of a node waits for this.
+	// With many locks, leave the rest to the ticks: the goroutine that reports a node
+	// waits for this.
 	if w.table.Pending() && (w.table.Work(now, table.Slice/10) || w.table.Pending()) {
 		return false
 	}

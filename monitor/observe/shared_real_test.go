@@ -9,8 +9,8 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// A semaphore is shown as what it is, with its holders, whoever comes and goes;
-// that nodes differ in them is no split.
+// A semaphore is shown as one, with its holders, while they come and go; different
+// holders on different nodes are no split.
 func TestSemaphoresAreShownWithTheirHolders(t *testing.T) {
 	const a, b = "6f1c3a52-9d0e-4b7f-8a21-c4d5e6f70819", "b0c7ad0e-51c3-4a4f-9d43-7d1c5d3f1e02"
 	ss := labtest.Servers(t, 3)

@@ -15,9 +15,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// On a clean cluster with eager clients nothing is found but advice, no alarm is
-// raised, and no clock steps. REDLOCKCTL_WATCH is for how long, as 24h; a few
-// seconds without.
+// On a clean cluster with busy clients, there is only advice, no alarm, and no clock
+// step. REDLOCKCTL_WATCH sets the duration, for example 24h; default a few seconds.
 func TestACleanClusterIsClean(t *testing.T) {
 	span := 3 * time.Second
 	if v := os.Getenv("REDLOCKCTL_WATCH"); v != "" {
@@ -26,9 +25,9 @@ func TestACleanClusterIsClean(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	servers := labtest.Servers(t, 5, "--save", "", "--appendonly", "yes", "--appendfsync", "always") // protected without a guard
+	servers := labtest.Servers(t, 5, "--save", "", "--appendonly", "yes", "--appendfsync", "always") // durable, so safe without a guard
 	nodes := labtest.Nodes(servers)
-	const patience = 5 * time.Second // a disk that hangs for a second is the machine's, not the cluster's
+	const patience = 5 * time.Second // a disk that hangs for a second is the machine's problem, not the cluster's
 	opt := observe.Options{MaxTTL: 30 * time.Second, Timeout: patience, Redlock: redlock.Options{NodeTimeout: patience}}
 	m := watch(t, nodes, opt)
 	settled(t, m)

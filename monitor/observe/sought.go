@@ -8,11 +8,11 @@ import (
 	"redlockctl/monitor/wire"
 )
 
-// sought is which keys are looked at.
+// sought says which keys are watched.
 type sought struct {
-	patterns glob.Patterns // that are scanned for, one after the other
-	also     glob.Patterns // a key has to match one of these too; nil: it need not
-	keys     []string      // these alone, and nothing is scanned for; nil: all that match
+	patterns glob.Patterns // scanned one after the other
+	also     glob.Patterns // a key must match one of these too; nil: any key
+	keys     []string      // only these, without a scan; nil: all that match
 }
 
 func newSought(opt Options) sought {
@@ -33,17 +33,17 @@ func newSought(opt Options) sought {
 	return sought{patterns: glob.New(opt.LockPatterns)}
 }
 
-// keeps reports whether a key that a scan found is looked at.
+// keeps reports whether a key that a scan found is watched.
 func (s sought) keeps(key string) bool {
 	return !strings.HasPrefix(key, glob.Own) && (s.also == nil || s.also.Match([]byte(key)))
 }
 
-// match reports whether a key is looked at.
+// match reports whether a key is watched.
 func (s sought) match(key []byte) bool {
 	return (s.patterns == nil || s.patterns.Match(key)) && (s.also == nil || s.also.Match(key))
 }
 
-// prefixes are beginnings that all these keys have, as few as do.
+// prefixes returns the smallest set of prefixes that covers all these keys.
 func (s sought) prefixes() []string {
 	p := s.patterns.Prefixes()
 	if s.also != nil && (len(p) == 0 || slices.Contains(p, "")) {

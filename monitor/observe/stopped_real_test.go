@@ -20,7 +20,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// watchedAddrs has the test's program be a monitor of these addresses, which prints its events.
+// watchedAddrs makes the test binary run a monitor of these addresses and print its
+// events.
 const watchedAddrs = "REDLOCKCTL_TEST_WATCHED"
 
 func watchAlone(addrs []string) error {
@@ -62,7 +63,8 @@ func watchAlone(addrs []string) error {
 	return nil
 }
 
-// A monitor that was stopped says of a lock that was extended all the time nothing but that.
+// A monitor that was stopped reports, for a lock that was extended all the time, only the
+// extensions.
 func TestAStoppedMonitorSaysNothingBeforeItHasReadWhatItMissed(t *testing.T) {
 	for name, c := range map[string]struct{ ttl, stop time.Duration }{
 		"for long":                              {2 * time.Second, 4 * time.Second},
@@ -79,7 +81,8 @@ func TestAStoppedMonitorSaysNothingBeforeItHasReadWhatItMissed(t *testing.T) {
 	}
 }
 
-// stopAMonitor stops a monitor while a lock is extended; false: the lock was lost meanwhile.
+// stopAMonitor stops a monitor while a lock is extended; false: the lock was lost
+// meanwhile.
 func stopAMonitor(t *testing.T, ttl, stop time.Duration) (kept bool) {
 	servers := labtest.Servers(t, 3)
 	var addrs []string
@@ -121,7 +124,7 @@ func stopAMonitor(t *testing.T, ttl, stop time.Duration) (kept bool) {
 			lines <- s.Text()
 		}
 	}()
-	// read collects what is printed until a line begins like this.
+	// read collects output until a line has this prefix.
 	read := func(begin string) (all []string) {
 		deadline := time.After(60 * time.Second)
 		for {
@@ -146,7 +149,8 @@ func stopAMonitor(t *testing.T, ttl, stop time.Duration) (kept bool) {
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	// Two events that come only when it has read on: of another lock, and the release of this one.
+	// Two events that appear only after it has read again: another lock, and the release
+	// of this one.
 	time.Sleep(2 * ttl)
 	for _, srv := range servers {
 		do(t, srv, "set", "job:2", "other", "px", 60000)

@@ -49,7 +49,7 @@ func (s *storm) key() string {
 	return fmt.Sprint([]string{"k", "lock.", "redislock:0:", "redislock:1:"}[s.rnd.IntN(4)], s.rnd.IntN(10))
 }
 
-// token is one of several libraries', or of nobody's.
+// token returns a token in the form of one of several libraries, or of none.
 func (s *storm) token() string {
 	n := s.rnd.IntN(3)
 	return []string{
@@ -74,7 +74,7 @@ func (s *storm) blow(ctx context.Context, n, stopped int) error {
 			}
 			return nil
 		})
-		// RENAME of a key that is not there, SETRANGE of a list: changes nothing.
+		// RENAME of a missing key and SETRANGE of a list change nothing.
 		var answer redis.Error
 		if err != nil && !errors.As(err, &answer) {
 			return err
@@ -120,8 +120,8 @@ func (s *storm) change(ctx context.Context, p redis.Pipeliner) {
 	}
 }
 
-// fault does to one of the servers what makes the monitor begin anew with it, or
-// with all. stopped is a server that answers nobody until resume; −1: none.
+// fault makes one server do something after which the monitor must start again with it,
+// or with all. stopped is a server that does not answer until resume; −1: none.
 func (s *storm) fault(ctx context.Context, round int) (stopped int, err error) {
 	i := s.rnd.IntN(len(s.servers))
 	switch round % 10 {
@@ -133,7 +133,7 @@ func (s *storm) fault(ctx context.Context, round int) (stopped int, err error) {
 		return -1, s.clients[i].FlushAll(ctx).Err()
 	case 7:
 		return -1, s.clients[i].FlushDB(ctx).Err()
-	case 8: // what tells of changes, and nothing else
+	case 8: // ends only the connections that report changes
 		list, err := s.clients[i].ClientList(ctx).Result()
 		for line := range strings.Lines(list) {
 			var id string
@@ -160,8 +160,8 @@ func (s *storm) fault(ctx context.Context, round int) (stopped int, err error) {
 	return -1, nil
 }
 
-// round is a storm with a fault in its middle. Every other stopped server stays
-// so until the monitor has noticed.
+// round runs a storm with a fault in its middle. Every other stopped server stays stopped
+// until the monitor has noticed.
 func (s *storm) round(ctx context.Context, round int) error {
 	if err := s.blow(ctx, 60, -1); err != nil {
 		return err
@@ -183,8 +183,8 @@ func (s *storm) round(ctx context.Context, round int) error {
 	return err
 }
 
-// differs plays rounds of a storm, and tells after which of them the table did
-// not come to equal a direct read of all masters in time; −1: after none.
+// differs runs rounds of a storm and returns the first after which the table did not
+// match a direct read of all masters in time; −1: none.
 func (s *storm) differs(t *testing.T, rounds int, patience time.Duration) int {
 	t.Helper()
 	for round := range rounds {
@@ -217,15 +217,14 @@ func (s *storm) differs(t *testing.T, rounds int, patience time.Duration) int {
 	return -1
 }
 
-// upTo reports whether a snapshot says that it is complete and has all changes before a moment.
+// upTo reports whether a snapshot claims to be complete with all changes before a moment.
 func upTo(s *monitor.Snapshot, at time.Time) bool {
 	return s.Complete && !slices.ContainsFunc(s.Nodes, func(n monitor.Node) bool { return !n.State.Readable() || !n.UpTo.After(at) })
 }
 
-// awaitFeeds waits until all nodes tell of their changes again, and reports whether
-// one of them did not. A node that was silent twice within a minute, as stopped
-// servers are, is not asked to tell for minutes; until then it is read every
-// ScanEvery, which is an hour here.
+// awaitFeeds waits until all nodes report their changes again, and reports whether one
+// did not. A node that was silent twice within a minute, as stopped servers are, is not
+// asked for a feed for minutes; until then it is read every ScanEvery, an hour here.
 func (s *storm) awaitFeeds(ctx context.Context, snap *monitor.Snapshot) (waited bool) {
 	scannedAlone := func(n monitor.Node) bool {
 		return slices.ContainsFunc(n.Notes, func(note string) bool { return strings.HasPrefix(note, "changes are seen by scanning alone") })
@@ -243,8 +242,8 @@ func (s *storm) awaitFeeds(ctx context.Context, snap *monitor.Snapshot) (waited 
 	return waited && ctx.Err() == nil
 }
 
-// After a storm the table says what a direct read of all masters says. Full
-// reads come only at the start and after a gap, so all else was told.
+// After a storm the table matches a direct read of all masters. Full reads happen only at
+// the start and after a gap, so the feed reported everything else.
 func TestTheTableEqualsADirectReadAfterAStorm(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	opt := slow
@@ -261,10 +260,9 @@ func TestTheTableEqualsADirectReadAfterAStorm(t *testing.T) {
 	}
 }
 
-// Monitors that do not hear of a gap do not pass that test: to one of them no
-// flush is told (a null push), to another not every change, and a third keeps
-// its connection over one that broke behind it, so that it does not read all
-// again.
+// Monitors that miss a gap fail that test: one does not see flushes (a null push), one
+// misses some changes, and one keeps its connection over a broken one behind the proxy,
+// so it does not read all again.
 func TestStormMutants(t *testing.T) {
 	t.Parallel()
 	for name, deaf := range map[string]func(*deafProxy){
@@ -274,14 +272,14 @@ func TestStormMutants(t *testing.T) {
 		"a reconnect without full read": func(p *deafProxy) { p.mends = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait most of the time
+			t.Parallel() // they mostly wait
 			servers := labtest.Servers(t, 1)
 			p := newDeafProxy(t, servers[0].Addr())
 			deaf(p)
 			m := watch(t, []*redlock.Node{node(t, "n1", &redis.Options{Addr: p.listener.Addr().String()})}, slow)
 			settled(t, m)
 			s := newStorm(t, servers, m, 3)
-			// No full read comes later, however long one waits.
+			// No full read follows, however long one waits.
 			rounds, patience := 40, 2*time.Second
 			if name == "whole" {
 				rounds, patience = 10, 15*time.Second
@@ -296,14 +294,13 @@ func TestStormMutants(t *testing.T) {
 	}
 }
 
-// deafProxy stands before a server and keeps from its clients some of what it
-// tells them of changes.
+// deafProxy hides from the clients of a server some of the changes that it reports.
 type deafProxy struct {
 	listener net.Listener
 	target   string
 	noNull   bool // no null push
 	notAll   bool // only every other push
-	mends    bool // a feed goes on, though its server hung up
+	mends    bool // a feed survives although its server hung up
 
 	pushes atomic.Int64
 }
@@ -328,15 +325,15 @@ func newDeafProxy(t *testing.T, target string) *deafProxy {
 	return p
 }
 
-// serve hands on what a client sends, and of what the server sends what the
-// client shall hear.
+// serve relays what a client sends, and the part of the server's output that the client
+// may see.
 func (p *deafProxy) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", p.target)
 	if err != nil {
 		return
 	}
-	var mu sync.Mutex // of server, said and gone
+	var mu sync.Mutex // protects server, said and gone
 	gone := false     // the client hung up
 	var said []byte   // all that the client sent before its first PING as a feed
 	done := make(chan struct{})
@@ -370,18 +367,18 @@ func (p *deafProxy) serve(client net.Conn) {
 		mend := p.mends && isFeed() && !gone
 		if mend {
 			_ = server.Close()
-			time.Sleep(20 * time.Millisecond) // what changes now is told to nobody
+			time.Sleep(20 * time.Millisecond) // changes in this time are reported to nobody
 			var next net.Conn
 			if next, err = net.Dial("tcp", p.target); err == nil {
 				server = next
 				_, err = server.Write(said)
 			}
 			if err == nil {
-				// The answers to that are nobody's either.
+				// Drop the answers to that as well.
 				_ = server.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 				_, _ = io.Copy(io.Discard, server)
 				_ = server.SetReadDeadline(time.Time{})
-				_, err = server.Write([]byte("*1\r\n$4\r\nPING\r\n")) // one that was under way
+				_, err = server.Write([]byte("*1\r\n$4\r\nPING\r\n")) // one that was in flight
 			}
 		}
 		mu.Unlock()
@@ -391,15 +388,14 @@ func (p *deafProxy) serve(client net.Conn) {
 	}
 }
 
-// relay hands on lines and whole pushes until the server hangs up; false: the
-// client did.
+// relay relays lines and whole pushes until the server hangs up; false: the client did.
 func (p *deafProxy) relay(client, server net.Conn) bool {
 	in := bufio.NewReaderSize(server, 64<<10)
 	for {
 		line, err := in.ReadSlice('\n')
 		message := bytes.Clone(line)
 		push := err == nil && line[0] == '>'
-		for n := 3; push && err == nil && n > 0; n-- { // $10, invalidate, and what it is of
+		for n := 3; push && err == nil && n > 0; n-- { // $10, invalidate, and its argument
 			line, err = in.ReadSlice('\n')
 			message = append(message, line...)
 			if n == 1 && err == nil && line[0] == '*' {
@@ -423,12 +419,12 @@ func (p *deafProxy) relay(client, server net.Conn) bool {
 	}
 }
 
-// equal reports whether a snapshot says what a direct read says.
+// equal reports whether a snapshot matches a direct read.
 func equal(t *testing.T, s *monitor.Snapshot, servers []*lab.Server) bool {
 	t.Helper()
 	got, want := map[string]string{}, direct(t, servers)
 	for l := range s.Locks.All() {
-		// Of a lock that is several keys only one shows its copies.
+		// Of a lock with several keys, only one shows its copies.
 		for _, key := range l.Keys() {
 			there := false
 			for i := range servers {
@@ -436,7 +432,7 @@ func equal(t *testing.T, s *monitor.Snapshot, servers []*lab.Server) bool {
 				there = there || ok
 				delete(want, fmt.Sprint(i, key.Raw()))
 			}
-			if !there && l.Held > 0 && l.Earlier == nil { // lost with the data, and held until it expires
+			if !there && l.Held > 0 && l.Earlier == nil { // lost with the data, held until it expires
 				return false
 			}
 		}
@@ -449,7 +445,7 @@ func equal(t *testing.T, s *monitor.Snapshot, servers []*lab.Server) bool {
 	return maps.Equal(got, want)
 }
 
-// sameText says what there is of a copy; TTLs to the hour.
+// sameText describes a copy; TTLs to the hour.
 func sameText(typ string, length int64, token string, ttl time.Duration, never bool) string {
 	if typ != "string" {
 		token = ""
@@ -457,7 +453,7 @@ func sameText(typ string, length int64, token string, ttl time.Duration, never b
 	return fmt.Sprintf("%s %d %q %s %t", typ, length, token, max(0, ttl.Round(time.Hour)), never)
 }
 
-// direct is what all masters have.
+// direct returns the copies on all masters, read directly.
 func direct(t *testing.T, servers []*lab.Server) map[string]string {
 	t.Helper()
 	ctx := t.Context()
@@ -492,8 +488,8 @@ return out`, keys).Slice()
 	return want
 }
 
-// Content that is no lock, and ten thousand copies that change at once: none of
-// it is fetched whole, and it is told.
+// Content that is not a lock, and ten thousand copies that change at once: none of it is
+// fetched whole, and it is reported.
 func TestHostileContent(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	opt := slow
@@ -541,7 +537,7 @@ func TestHostileContent(t *testing.T) {
 	if s := m.Snapshot(); len(s.Nodes) != s.Cluster.Serving {
 		t.Error("the nodes were stalled")
 	}
-	// Who comes later finds the long name in a full read, and is told so.
+	// A later monitor finds the long name in a full read, and reports it.
 	late := watch(t, labtest.Nodes(servers), slow)
 	if s := settled(t, late); len(s.Nodes[0].Notes) != 1 || s.Nodes[0].Notes[0] != "1 key with names longer than 64 KiB left out" {
 		t.Error(s.Nodes[0].Notes)
@@ -551,13 +547,13 @@ func TestHostileContent(t *testing.T) {
 	}
 }
 
-// found reports whether a finding is told.
+// found reports whether a snapshot has a finding.
 func found(s *monitor.Snapshot, id, node string) bool {
 	return slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool { return f.ID == id && f.Node == node && !f.Evidence.Empty() })
 }
 
-// A network that cuts replies in the middle, holds them back or delays them
-// harms the view of that node alone, and leaves no gap.
+// A network that cuts, holds back or delays replies affects only the view of that node,
+// and leaves no gap.
 func TestABadNetworkHoldsUpNobody(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	nodes := labtest.Nodes(servers)

@@ -10,8 +10,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// A lock of node-redlock that is several keys stays one lock when it is revoked
-// key by key, and force-release takes all of it afterwards.
+// A node-redlock lock of several keys stays one lock when it is revoked key by key, and
+// force-release then removes all of it.
 func TestARevokedLockOfSeveralKeysStaysOne(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	nodes := labtest.Nodes(servers)
@@ -42,14 +42,14 @@ func TestARevokedLockOfSeveralKeysStaysOne(t *testing.T) {
 		l := lock(s, "a")
 		return s.Locks.Len() == 1 && l != nil && len(l.Keys()) == 3 && l.State == monitor.LockRevoked
 	})
-	// Another grant's tombstone is another one.
+	// Another grant has another tombstone.
 	if other := lock(s, "a").Holder.Raw(); !redlock.IsTombstone(other) {
 		t.Errorf("the holder is %q", other)
 	}
 }
 
-// Whoever sets value and TTL by two commands gives no alarm; a copy that stays
-// without TTL does. A number without TTL is never called a lock without TTL.
+// Setting value and TTL by two commands raises no alarm; a copy that stays without TTL
+// does. A number without TTL is never called a lock without TTL.
 func TestSetThenExpireIsNoAlarm(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	m := watch(t, labtest.Nodes(servers), observe.Options{})
@@ -82,7 +82,7 @@ func TestSetThenExpireIsNoAlarm(t *testing.T) {
 	}
 }
 
-// A copy without TTL on a minority is not said to block, and does not.
+// A minority copy without TTL does not block, and is not reported as blocking.
 func TestAnEndlessMinorityDoesNotBlock(t *testing.T) {
 	servers := labtest.Servers(t, 5)
 	nodes := labtest.Nodes(servers)

@@ -12,14 +12,15 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// userFence is a question whether a node is fenced by taking the right to write from its lock clients'
-// user, which no parameter of the server shows.
+// userFence is the query whether a node is fenced by removing the write right of its lock
+// clients' ACL user, which no server parameter shows.
 type userFence struct{ may, rules *redis.Cmd }
 
-// userFenceSight is the answer; not known: it may not be asked, and the node's guards tell.
+// userFenceSight is the answer. If not known, the query is denied, and the node's guards
+// answer instead.
 type userFenceSight struct{ known, fenced, cordoned bool }
 
-// askUserFence asks whether the user might write, and for the mark of a cordon.
+// askUserFence asks whether the user may write, and for the mark of a cordon.
 func askUserFence(ctx context.Context, p redis.Pipeliner, user string) *userFence {
 	return &userFence{
 		may:   p.Do(ctx, "ACL", "DRYRUN", user, "SET", "redlockctl:fence", "1", "PX", "1"),
@@ -27,7 +28,8 @@ func askUserFence(ctx context.Context, p redis.Pipeliner, user string) *userFenc
 	}
 }
 
-// cordonMark is in the rules of a user that an operator has cordoned, see restartguard.
+// cordonMark is in the rules of a user whose node an operator has cordoned, see
+// restartguard.
 const cordonMark = "redlockctl:hold"
 
 func (f *userFence) read() (*userFenceSight, error) {
@@ -45,8 +47,9 @@ func (f *userFence) read() (*userFenceSight, error) {
 	return s, nil
 }
 
-// otherWriters are the users whom a fence by a user does not stop: who are neither that user, nor the
-// one as whom we log in and ask for the fence ourselves, nor the administrator. nil: that may not be asked.
+// otherWriters returns the users that a fence by ACL does not stop: all except that user,
+// the one that we log in as and set the fence with, and the administrator. nil: this may
+// not be read.
 func (p *prober) otherWriters(ctx context.Context, patterns []string) *string {
 	if p.fenceUser == "" {
 		return nil
@@ -79,5 +82,5 @@ func (p *prober) otherWriters(ctx context.Context, patterns []string) *string {
 	return new(strings.Join(writers, ", "))
 }
 
-// mostUsers is how many users are asked about.
+// mostUsers is the largest number of users that are checked.
 const mostUsers = 200

@@ -9,7 +9,8 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// The wipe of a node's data is told as soon as the node has been read again, with what it cost.
+// A wipe of a node's data is reported as soon as the node has been read again, with its
+// cost.
 func TestAWipeIsToldAtOnce(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	m := watch(t, labtest.Nodes(servers), observe.Options{LockPatterns: []string{"job:*"}})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A server that says that its data were wiped since its start may have forgotten votes until now: it
-// does not say when that was.
+// A server that says that its data was wiped since its start may have forgotten votes up
+// to now: it does not say when it was wiped.
 func TestFirstAnswerOfAWipedServer(t *testing.T) {
 	now := time.Now()
 	w := &watch{}

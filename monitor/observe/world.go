@@ -18,28 +18,28 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// world is everything the monitor knows: nodes, locks, clocks, events. It is
-// pure; the goroutines tell it what they saw, under one lock.
+// world is all that the monitor knows: nodes, locks, clocks, events. It is pure; the
+// goroutines report to it under one lock.
 type world struct {
 	opt           Options
 	quorum        int
 	base          time.Time // start of the monitor
-	wall          time.Time // our wall clock at base, as we know it now
+	wall          time.Time // our wall clock at base, as corrected since
 	nodes         []*watch
 	table         *table.Table
 	events        eventLog
 	log           changeLog // of the snapshots
 	own           clock.Own
-	beat          func() time.Time    // the last sign of life of this process that needed no turn here
-	discontinuity clock.Discontinuity // the last of our own
-	lateAt        time.Time           // when this process last found itself late, by a discontinuity or less
+	beat          func() time.Time    // the last heartbeat of this process, which does not need this lock
+	discontinuity clock.Discontinuity // the last one of our clock
+	lateAt        time.Time           // when this process last noticed a delay of its own
 	findings      *finding.Findings
 	steps         []step          // the latest step of each node
 	done          bool            // settled
-	settledAt     time.Time       // when it was
-	second        time.Time       // when a second read of all nodes was found to be needed for that
-	hasten        bool            // the scans shall not wait for their turn
-	contacts      []monitor.Event // first contacts of a guard, to be told together
+	settledAt     time.Time       // when it settled
+	second        time.Time       // when a second read of all nodes was found necessary
+	hasten        bool            // the scans should start now
+	contacts      []monitor.Event // first contacts of a guard, to be reported together
 }
 
 type step struct {
@@ -68,8 +68,8 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	return w
 }
 
-// answered takes in a sight of node i. again asks for another one soon; changed
-// reports whether more than the everyday numbers changed.
+// answered records a probe of node i. again requests another one soon; changed reports
+// whether more than routine numbers changed.
 func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	w.awake(now)
 	if w.outdated(s.sent) {
@@ -86,11 +86,11 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	case !known && n.RunID != "":
 		w.table.Met(i, n.incarnation(s.received), now)
 	case role == monitor.NodeWrongRole && n.base.Readable():
-		w.table.Wiped(i, now) // what another master had
+		w.table.Wiped(i, now) // the data of another master
 	case wipes >= 0 && n.Facts.Wipes > wipes:
 		if n.Facts.Wipes-wipes > n.wipesTold {
 			w.table.Wiped(i, now)
-			w.table.Doubt(i) // it told of no key
+			w.table.Doubt(i) // it reported no keys
 			n.Read = 0
 		}
 		n.wipesTold = 0
@@ -109,13 +109,13 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	return again, w.restate(i, now) || changed
 }
 
-// hear takes in what guards announce of locks on node i, whose clock this answer has.
+// hear records what guards announce about locks on node i; s has the node's clock.
 func (w *world) hear(i int, s sight, now time.Time) {
 	locks := slices.Clone(s.guards.locks)
 	for k := range locks {
 		if v := &locks[k]; !v.Until.IsZero() {
 			if s.server.IsZero() {
-				return // by a clock that nobody may read
+				return // the clock that the times refer to cannot be read
 			}
 			v.Until = s.received.Add(v.Until.Sub(s.server))
 		}
@@ -123,7 +123,7 @@ func (w *world) hear(i int, s sight, now time.Time) {
 	w.table.Heard(locks, now)
 }
 
-// vouches are the announcements on node i of what only this monitor knows of locks.
+// vouches returns the announcements for node i: what only this monitor knows about locks.
 func (w *world) vouches(i int, now time.Time) []string {
 	n := w.nodes[i]
 	clock := n.clock.Estimate(now.Sub(w.base))
@@ -137,7 +137,7 @@ func (w *world) vouches(i int, now time.Time) []string {
 			until := w.wall.Add(v.Until.Sub(w.base)).Add(clock.Offset)
 			v.Until = time.Time{}
 			name, _ := v.Channel()
-			// The estimate moves by less than a person would see: it is no news.
+			// The estimate changed too little for a person to notice.
 			if was, ok := n.vouched[name]; ok && was.Sub(until).Abs() < vouchJitter {
 				until = was
 			}
@@ -151,10 +151,11 @@ func (w *world) vouches(i int, now time.Time) []string {
 	return channels
 }
 
-// vouchJitter is by how much the end of an announced lock may be wrong before it is announced again.
+// vouchJitter is how far the announced end of a lock may be off before it is announced
+// again.
 const vouchJitter = 100 * time.Millisecond
 
-// failed takes in a failed probe of node i.
+// failed records a failed probe of node i.
 func (w *world) failed(i int, err error, now time.Time) (changed bool) {
 	if w.excused(err, now) {
 		return false
@@ -163,8 +164,8 @@ func (w *world) failed(i int, err error, now time.Time) (changed bool) {
 	return w.restate(i, now)
 }
 
-// wiped takes in that all keys of node i may be gone while its server runs on, as it said
-// itself.
+// wiped records that all keys of node i may be gone although its server runs on, as it
+// reported itself.
 func (w *world) wiped(i int, runID string, now time.Time) {
 	if w.inSight(i, runID) {
 		w.nodes[i].wipesTold++
@@ -172,7 +173,7 @@ func (w *world) wiped(i int, runID string, now time.Time) {
 	}
 }
 
-// toldRestart tells what a restart of node i, or a wipe of its data, cost: all of it in one
+// toldRestart reports the cost of a restart of node i, or of a wipe of its data, in one
 // event.
 func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
 	n := w.nodes[i]
@@ -193,8 +194,8 @@ func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
 	w.events.add(e)
 }
 
-// costText says what a loss cost: "12 locks lost a copy, 4 have a bare majority now, 3 lost their
-// majority: held to 22:17:43".
+// costText describes the cost of a loss: "12 locks lost a copy, 4 have a bare majority
+// now, 3 lost their majority: held to 22:17:43".
 func costText(cost monitor.RestartCost, now time.Time) string {
 	text := "no lock lost a copy"
 	if cost.Lost > 0 {
@@ -222,8 +223,8 @@ func costText(cost monitor.RestartCost, now time.Time) string {
 	return text
 }
 
-// rejoinDelay is for how long guards keep a node out after a restart: the greatest D
-// of those that are known; zero: none is.
+// rejoinDelay returns how long guards keep a node fenced after a restart: the greatest
+// known D; zero: none is known.
 func (w *world) rejoinDelay() (d time.Duration) {
 	if guard := w.findings.Guard(); guard != nil {
 		d = guard.Delay
@@ -236,8 +237,8 @@ func (w *world) rejoinDelay() (d time.Duration) {
 	return d
 }
 
-// note takes in an event that somebody else tells: of what this monitor tells too, as
-// a part of it.
+// note records an event of another source. If this monitor reports it too, it becomes a
+// part of that event.
 func (w *world) note(e monitor.Event) {
 	switch e.Kind {
 	case "guard first contact":
@@ -245,17 +246,17 @@ func (w *world) note(e monitor.Event) {
 		return
 	case "guard unreachable", "guard reachable", "guard restart", "guard waiting":
 		e.Part = e.Node != ""
-	case "guard rejoined": // and nothing about why, or how it was not as it should be
+	case "guard rejoined": // without a reason and without anything unusual
 		e.Part = e.Node != "" && e.Text.Raw() == "guard: "+e.Node+" rejoined"
 	}
 	w.events.add(e)
 }
 
-// contactTime is for how long first contacts of a guard are collected, to be told in one event.
+// contactTime is how long first contacts of a guard are collected for one event.
 const contactTime = 300 * time.Millisecond
 
-// tellContacts tells which nodes a guard has met for the first time: those of which it
-// says the same, at once.
+// tellContacts reports which nodes a guard has met for the first time, in one event for
+// those with the same text.
 func (w *world) tellContacts(now time.Time) {
 	if len(w.contacts) == 0 || now.Sub(w.contacts[0].At) < contactTime {
 		return
@@ -280,7 +281,7 @@ func (w *world) tellContacts(now time.Time) {
 	}
 }
 
-// restate brings the state of node i up to what its probe and scan say.
+// restate updates the state of node i from its probe and scan.
 func (w *world) restate(i int, now time.Time) (changed bool) {
 	n := w.nodes[i]
 	ok := n.base.Readable()
@@ -305,7 +306,7 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 			n.served = n.State == monitor.NodeServing
 		}
 		if e, ok := n.stateEvent(was, now); ok {
-			// That a node is fenced after its restart is told with that.
+			// The event of its restart says that the node is fenced.
 			e.Part = n.State == monitor.NodeFenced && w.table.JustRestarted(i, now)
 			w.events.add(e)
 		}
@@ -340,21 +341,21 @@ func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	}
 }
 
-// scanStarts reports whether node i is to be scanned now, in this incarnation of its server
-// (any: ""), and the table's epoch, which the end of the scan has to quote.
+// scanStarts reports whether node i should be scanned now, in this incarnation of its
+// server (any: ""), and returns the table's epoch, which the end of the scan must quote.
 func (w *world) scanStarts(i int, runID string) (epoch uint32, ok bool) {
 	return w.table.Epoch(i), w.inSight(i, runID)
 }
 
-// inSight reports whether node i can be read and is in this incarnation of its server, as far
-// as the run_id is known.
+// inSight reports whether node i can be read and is in this incarnation of its server, as
+// far as the run_id is known.
 func (w *world) inSight(i int, runID string) bool {
 	n := w.nodes[i]
 	return n.base.Readable() && (runID == "" || runID == n.RunID)
 }
 
-// read takes in rows of a scan of node i in this incarnation of its server; false: the
-// incarnation is over, or the node out of sight.
+// read records rows of a scan of node i in this incarnation of its server; false: the
+// incarnation has ended, or the node cannot be read.
 func (w *world) read(i int, runID string, sent, received time.Time, rows []table.Row) bool {
 	if w.awake(received); !w.inSight(i, runID) || w.outdated(sent) {
 		return false
@@ -363,16 +364,16 @@ func (w *world) read(i int, runID string, sent, received time.Time, rows []table
 	return true
 }
 
-// passed takes in how much of the keys of node i a full read of this epoch has passed: one that began
-// before sight was lost, or before what it read was doubted, says nothing of the next.
+// passed records which share of the keys of node i a full read of this epoch has passed.
+// A read that started before the node was lost or its data doubted does not count.
 func (w *world) passed(i int, epoch uint32, part float64) {
 	if n := w.nodes[i]; epoch == w.table.Epoch(i) {
 		n.Read = max(n.Read, part)
 	}
 }
 
-// told takes in that all changes of node i until then have been read. It tells
-// if that ended the first view.
+// told records that all changes of node i up to until have been read. It reports whether
+// that completed the first view.
 func (w *world) told(i int, runID string, until, now time.Time) bool {
 	if !w.inSight(i, runID) {
 		return false
@@ -386,8 +387,8 @@ func (w *world) told(i int, runID string, until, now time.Time) bool {
 	return !w.done && w.settle(now)
 }
 
-// differs are the keys of node i of which these rows say something else than what is shown. Of a
-// node whose clock was stepped not long ago the ends of copies are left out.
+// differs returns the keys of node i whose rows differ from the view. It ignores the
+// expiry of copies if the clock of the node stepped recently.
 func (w *world) differs(i int, runID string, sent, received time.Time, rows []table.Row) []string {
 	if w.awake(received); !w.inSight(i, runID) || w.outdated(sent) {
 		return nil
@@ -396,21 +397,21 @@ func (w *world) differs(i int, runID string, sent, received time.Time, rows []ta
 	return w.table.Differs(i, sent, received, rows, step.IsZero() || received.Sub(step) > reconcileMost)
 }
 
-// untold takes in that these keys of node i changed, and it did not tell of that.
+// untold records that these keys of node i changed without a report.
 func (w *world) untold(i int, keys []string, now time.Time) {
 	f := &w.nodes[i].Facts
 	f.UntoldAt, f.Untold, f.UntoldKey = now, f.Untold+len(keys), safetext.New(strings.Clone(slices.Min(keys)))
 	w.missed(i, now)
 }
 
-// missed takes in that changes of node i before now may not have been told: all of it has to be
-// read again.
+// missed records that changes of node i before now may not have been reported: all of it
+// must be read again.
 func (w *world) missed(i int, now time.Time) {
 	w.nodes[i].Read = 0
 	w.table.Missed(i, now)
 }
 
-// scanned takes in the end of a full scan.
+// scanned records the end of a full scan.
 func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time) bool {
 	if !w.inSight(i, runID) {
 		return false
@@ -427,7 +428,7 @@ func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time)
 	return true
 }
 
-// scanFailed takes in a scan that did not get to its end.
+// scanFailed records a scan that did not finish.
 func (w *world) scanFailed(i int, err error, now time.Time) {
 	n := w.nodes[i]
 	n.fails++
@@ -443,8 +444,8 @@ func (w *world) scanFailed(i int, err error, now time.Time) {
 	w.restate(i, now)
 }
 
-// tick brings what depends on time alone up to now, and looks at our own clock.
-// It does a bounded part of that, and reports whether there is more to do.
+// tick updates what depends on time alone, and checks our own clock. It does a bounded
+// part of the work and reports whether more is left.
 func (w *world) tick(now time.Time) (more bool) {
 	w.lookAtOwnClock(now)
 	w.tellContacts(now)
@@ -460,7 +461,8 @@ func (w *world) tick(now time.Time) (more bool) {
 	return more
 }
 
-// ttlBound is the longest TTL that a lock may have: the least of our own and of what each guard covers.
+// ttlBound returns the longest TTL that a lock may have: the least of our own limit and
+// of what each guard covers.
 func (w *world) ttlBound() time.Duration {
 	most := w.opt.MaxTTL
 	for _, n := range w.nodes {
@@ -471,7 +473,7 @@ func (w *world) ttlBound() time.Duration {
 	return most
 }
 
-// snapshot is what is known now.
+// snapshot returns the current state as a snapshot.
 func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 	s := &monitor.Snapshot{
 		At: now, Version: version, Locks: w.table.Locks(), Counts: w.table.Counts(), Events: w.events.latest(),
@@ -488,7 +490,7 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 		heard = heard && n.probed
 		s.Complete = s.Complete && n.probed && (!n.State.Readable() || s.Nodes[i].ReadWhole() && s.Nodes[i].NoRoomLocks == 0)
 	}
-	s.Assess(heard, w.done, nil) // the findings are made of it
+	s.Assess(heard, w.done, nil) // the findings need it
 	fresh := w.table.TakeFresh()
 	w.log.add(version, fresh)
 	w.findings.Note(fresh)
@@ -502,14 +504,14 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 	return s
 }
 
-// awake takes note that this process runs.
+// awake records that this process runs.
 func (w *world) awake(now time.Time) {
 	w.own.Beat(w.beat().Sub(w.base))
 	gap, stopped := w.own.Alive(now.Sub(w.base), clock.OwnGap+w.opt.ProbeEvery)
 	if gap > clock.LateGap {
 		w.lateAt = now
 		for i, n := range w.nodes {
-			if n.tells { // else to read it all takes longer than this
+			if n.tells { // for other nodes a full read takes longer than this
 				w.table.Missed(i, now)
 			}
 		}
@@ -519,7 +521,7 @@ func (w *world) awake(now time.Time) {
 	}
 }
 
-// lookAtOwnClock notices that our wall clock moved.
+// lookAtOwnClock detects a step of our wall clock.
 func (w *world) lookAtOwnClock(now time.Time) {
 	w.awake(now)
 	if jump, ok := w.own.Check(now.Round(0).Sub(w.base.Round(0)), now.Sub(w.base)); ok {
@@ -528,9 +530,9 @@ func (w *world) lookAtOwnClock(now time.Time) {
 	}
 }
 
-// noteDiscontinuity forgets what was measured before. The locks are read again: the
-// expiries that a suspended machine computed are too late. Until that is done, how far
-// it is is told as at the start.
+// noteDiscontinuity drops earlier measurements. The locks are read again: expiries
+// computed by a suspended machine are too late. Until then, progress is shown as at the
+// start.
 func (w *world) noteDiscontinuity(t clock.Discontinuity) {
 	w.hasten = true
 	w.discontinuity = t
@@ -547,18 +549,18 @@ func (w *world) noteDiscontinuity(t clock.Discontinuity) {
 	w.events.add(monitor.NodeEvent(t.At, monitor.LevelAlarm, "own clock", "", "%s", t.Text))
 }
 
-// outdated reports whether what was asked at sent is from before the last discontinuity of this
-// process: it is asked again.
+// outdated reports whether a command sent at this time is from before the last
+// discontinuity of this process and must be repeated.
 func (w *world) outdated(sent time.Time) bool {
 	return sent.Before(w.discontinuity.At)
 }
 
 // excused reports whether a node may have been silent only because this process did not
-// run: its deadline passed meanwhile. A node that is really gone fails again.
+// run: its deadline passed meanwhile. A node that is really down fails again.
 func (w *world) excused(err error, now time.Time) bool {
 	w.awake(now)
 	return !w.lateAt.IsZero() && now.Sub(w.lateAt) < w.opt.Timeout && (wire.StateOf(err) == monitor.NodeSlow || errors.Is(err, errMute))
 }
 
-// errEndless ends a full read that brings more than a server can have.
+// errEndless ends a full read that returns more keys than a server can have.
 var errEndless = errors.New("SCAN does not end: it returns more keys than the server says it has")

@@ -108,7 +108,7 @@ func TestVerdict(t *testing.T) {
 	w.failed(2, wire.DialError{Err: errors.New("refused")}, now)
 	is(monitor.VerdictDegraded, 0, "n3 down")
 	up(2, "0")
-	is(monitor.VerdictUnknown, 1, "") // the locks were not read yet
+	is(monitor.VerdictUnknown, 1, "") // the locks are not read yet
 	up(1, "2147483647")
 	w.failed(2, wire.DialError{Err: errors.New("refused")}, now)
 	is(monitor.VerdictUnavailable, -1, "n2 fenced, n3 down")
@@ -137,11 +137,11 @@ func TestAScanOfAnEarlierIncarnationIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Where the first reads of the nodes do not agree, the first view waits for a
-// second look: a lock may have passed on in between.
+// If the first reads of the nodes do not agree, the first view waits for a second read: a
+// lock may have changed hands in between.
 func TestTheFirstViewDoesNotMistakeChangeForSplit(t *testing.T) {
 	for name, c := range map[string]struct {
-		second string // what the first node says at the second look
+		second string // what the first node has at the second read
 		want   monitor.LockState
 		events int
 	}{
@@ -244,8 +244,8 @@ func TestEverydayEventsDoNotPushOutWhatMatters(t *testing.T) {
 	}
 }
 
-// Changes are collected: many of them make few snapshots, the last one is never
-// missing, and nobody has to read them.
+// Changes are collected: many of them make few snapshots, the last one is never missing,
+// and nobody has to read them.
 func TestSnapshotsAreCollected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(nodes(t, "n1"), Options{})
@@ -290,7 +290,7 @@ func TestSnapshotsAreCollected(t *testing.T) {
 	})
 }
 
-// An expired copy goes from the screen by the clock alone.
+// An expired copy disappears by the clock alone.
 func TestAnExpiredLockGoesWithoutAScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(nodes(t, "n1"), Options{})
@@ -317,8 +317,8 @@ func TestAnExpiredLockGoesWithoutAScan(t *testing.T) {
 	})
 }
 
-// Work on very many locks may take long. Who waits for its end gives no sign of life, and yet
-// this process was not stopped.
+// Work on very many locks may take long. The goroutine that waits for its end sends no
+// heartbeat, although this process is not stopped.
 func TestLongWorkIsNoStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(nodes(t, "n1"), Options{})
@@ -343,7 +343,7 @@ func TestLongWorkIsNoStop(t *testing.T) {
 	})
 }
 
-// What wakes first after a stop may be the sign of life: the stop is told all the same.
+// A heartbeat may wake first after a stop: the stop is reported all the same.
 func TestASignOfLifeHidesNoStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(nodes(t, "n1"), Options{})
@@ -360,8 +360,8 @@ func TestASignOfLifeHidesNoStop(t *testing.T) {
 	})
 }
 
-// After this process was stopped, or its clock moved, nothing that was measured
-// before is believed, and a node that could not be heard is not down for that.
+// After this process was stopped, or its clock stepped, earlier measurements are dropped,
+// and a node that could not answer is not down for that.
 func TestClockDiscontinuity(t *testing.T) {
 	base := time.Now()
 	w := newTestWorld(t, base, "n1", "n2", "n3")
@@ -386,7 +386,7 @@ func TestClockDiscontinuity(t *testing.T) {
 	if w.discontinuity.Gap < 10*time.Second || w.nodes[0].clock.Drift().Valid || len(w.nodes[0].clock.Recent) > 0 || !w.hasten {
 		t.Errorf("%+v", w.discontinuity)
 	}
-	// What is really gone is said all the same.
+	// A node that is really down is reported all the same.
 	if w.failed(2, wire.DialError{Err: errors.New("refused")}, at); w.nodes[2].State != monitor.NodeDown {
 		t.Error(w.nodes[2].State)
 	}
@@ -406,7 +406,7 @@ func TestClockDiscontinuity(t *testing.T) {
 	}
 }
 
-// allAnswer takes in an answer of each node.
+// allAnswer records an answer of each node.
 func (w *world) allAnswer(at time.Time) {
 	for i := range w.nodes {
 		w.answered(i, sight{sent: at, received: at, server: at.Round(0), info: master("run_id", fmt.Sprint(i)), config: fence("0")}, at)
@@ -414,8 +414,8 @@ func (w *world) allAnswer(at time.Time) {
 	w.tick(at)
 }
 
-// After a clock discontinuity all is read again, and until then that is told as at the start; what a read
-// brings that began before it counts for nothing.
+// After a clock discontinuity all is read again, and progress is shown as at the start; a
+// read that started earlier does not count.
 func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
 	at := time.Now()
 	w := newTestWorld(t, at, "n1", "n2")
@@ -432,7 +432,7 @@ func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
 	if complete, nodes := told(); !complete || nodes != "" || !w.done {
 		t.Fatalf("at the start: complete %v, reading %q", complete, nodes)
 	}
-	began := w.table.Epoch(0) // of a read that is under way
+	began := w.table.Epoch(0) // of a read in progress
 	at = at.Add(time.Minute)
 	answer()
 	w.passed(0, began, 1)
@@ -452,7 +452,7 @@ func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
 	}
 }
 
-// A clock discontinuity before the first view is complete: what was read before it does not
+// After a clock discontinuity before the first view is complete, earlier reads do not
 // complete the view.
 func TestADiscontinuityBeforeTheFirstViewIsComplete(t *testing.T) {
 	at := time.Now()
