@@ -12,7 +12,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// A case of a node: what it has of the lock, its state, and how it would start.
+// nodeCase is a case of a node: its copy of the lock, its state, and how it would start.
 type nodeCase struct {
 	name    string
 	copy    CopyState
@@ -20,7 +20,8 @@ type nodeCase struct {
 	state   NodeState
 	fenced  bool // it starts fenced, under a guard
 	rejoins bool // before the holder's end
-	// supposed: that the copy was extended, as the others were; seen: they were by their first end.
+	// supposed: the copy is assumed to be extended like the others; seen: the other
+	// copies were, before their first expiry.
 	supposed, seen bool
 }
 
@@ -45,10 +46,11 @@ var nodeCases = []nodeCase{
 	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false, false, false},
 }
 
-// rivalWins tries everything that can happen before the holder's end: another client sets its
-// key wherever it can; clients in doubt let go, or are that client; silent nodes serve; fenced
-// ones stay so, or rejoin if time comes to that; and up to restarts nodes restart, at once.
-// It knows nothing of the formula. doubt: what is not seen may happen; later: rejoins do.
+// rivalWins tries everything that can happen before the holder's end: another client sets
+// its key wherever it can; uncertain copies are released or are that client's; silent
+// nodes serve; fenced nodes stay fenced or rejoin when it is time; and up to restarts
+// nodes restart. It does not use the formula. doubt: what cannot be seen may happen;
+// later: nodes may rejoin.
 func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
 	if quorum == 0 {
 		return true
@@ -65,10 +67,10 @@ func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
 			return n.rejoins && later && n.copy == CopyLost
 		case n.state == NodeCordoned:
 			return false
-		case n.state == NodeDown, n.copy == CopyUnknown && n.token == "a": // it may have restarted unseen
+		case n.state == NodeDown, n.copy == CopyUnknown && n.token == "a": // it may have restarted, which was not seen
 			return doubt && !n.fenced || n.supposed && (doubt && !n.seen || later && n.seen)
 		case n.token == "a" && n.copy != CopyLost:
-			return false // its copy is there until the end
+			return false // its copy exists until the end
 		case n.token == "b", n.state == NodeSlow:
 			return doubt
 		}
@@ -83,8 +85,8 @@ func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
 	return rivalWins(rest, quorum, restarts, doubt, later)
 }
 
-// Over all clusters of three and five nodes in all of these cases: what is said of who can get
-// in is exactly what can happen.
+// For all clusters of three and five nodes in all of these cases: Access says exactly
+// what can happen.
 func TestAccessByEnumeration(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	end := now.Add(10 * time.Second)

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// Spread is how much the rates of clocks differ.
+// Spread is the difference between the rates of clocks.
 type Spread struct {
-	Fastest, Slowest string // names of nodes; "this machine" for our own
+	Fastest, Slowest string // names of nodes; "this machine" for our own clock
 	PPM, Bound       float64
 }
 
-// RateSpread is the difference between the fastest and the slowest of the
-// nodes' clocks and our own, that is the surest to be large. Its bound is a hard
-// one: the difference is at least PPM − Bound.
+// RateSpread returns the largest certain difference between the rates of two clocks, of
+// the nodes and our own. The true difference is at least PPM − Bound.
 func RateSpread(nodes []Node) Spread {
 	best := Spread{Fastest: ThisMachine, Slowest: ThisMachine}
 	rates := []Node{{Name: ThisMachine, Drift: Drift{Valid: true}}}
@@ -35,20 +34,21 @@ func RateSpread(nodes []Node) Spread {
 	return best
 }
 
-// ThisMachine is the name of our own clock and host beside those of nodes.
+// ThisMachine names our own clock and host beside those of nodes.
 const ThisMachine = "this machine"
 
-// clockApart is from where on a clock shows another time than others.
+// clockApart is the difference from which a clock is reported as wrong.
 const clockApart = time.Second
 
-// ClockApart is a node whose clock shows another time than most.
+// ClockApart is a node whose clock differs from most.
 type ClockApart struct {
 	Node string
-	By   time.Duration // ahead of them
+	By   time.Duration // ahead of most clocks
 }
 
-// ClocksApart are the nodes whose clocks certainly show another time than most of the nodes' and our own.
-// Redlock counts durations, and does not mind; but a step that nobody saw leaves it behind.
+// ClocksApart returns the nodes whose clocks certainly differ from most of the nodes'
+// clocks and our own. Redlock counts durations and does not depend on that, but a
+// difference is what remains of a clock step that nobody saw.
 func ClocksApart(nodes []Node) (apart []ClockApart) {
 	shown := []time.Duration{0}
 	for i := range nodes {

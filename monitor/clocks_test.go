@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A clock that shows another time than most is told; that all differ from ours is our own, and what the round
-// trip leaves open is nothing.
+// A clock that differs from most is reported. If all differ from ours, our own clock is
+// wrong. A difference within the round trip proves nothing.
 func TestClocksApart(t *testing.T) {
 	for name, c := range map[string]struct {
-		offsets []time.Duration // in seconds; −99: not known
+		offsets []time.Duration // in seconds; −99: unknown
 		bound   time.Duration
 		want    []ClockApart
 	}{

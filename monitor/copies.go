@@ -8,16 +8,16 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// CopyState tells apart what is known of a key on a node.
+// CopyState says what is known of a key on a node.
 type CopyState = packed.State
 
 const (
-	CopyAbsent  CopyState = iota // the node answered, the key is not there
-	CopyPresent                  // it is there
-	CopyUnknown                  // the node does not answer: the last sight is kept in Token and Expires
-	CopyUnread                   // the node answers, but was not read to the end yet: a last sight is kept too
-	CopySeen                     // it was there, and when it expires is not known: of a snapshot out of a record
-	CopyLost                     // it was lost before its TTL expired, without a release: its holder may still rely on it
+	CopyAbsent  CopyState = iota // the node answered, the key does not exist
+	CopyPresent                  // it exists
+	CopyUnknown                  // the node does not answer: Token and Expires are as last read
+	CopyUnread                   // the node answers, but has not been fully read yet: Token and Expires may be as last read
+	CopySeen                     // it existed, and its expiry is unknown: in a snapshot from a record
+	CopyLost                     // lost before its TTL expired, without a release: its holder may still rely on it
 )
 
 // LossCause is why a copy was lost.
@@ -25,13 +25,13 @@ type LossCause uint8
 
 const (
 	LostByRestart  LossCause = iota // the node restarted
-	LostByWipe                      // FLUSHALL, FLUSHDB, SWAPDB, or a replica that became a master
-	LostByDeletion                  // deleted or evicted by somebody who did not release the lock
+	LostByWipe                      // FLUSHALL, FLUSHDB, SWAPDB, or a replica was promoted
+	LostByDeletion                  // deleted or evicted without a release of the lock
 	LostByClock                     // it expired early: the node's clock was stepped forward
 	numLossCauses
 )
 
-// String is the cause as the screen and JSON show it.
+// String returns the cause as the screen and JSON show it.
 func (c LossCause) String() string {
 	return [...]string{"restart", "data wiped", "deleted", "clock step"}[min(c, numLossCauses-1)]
 }
@@ -39,30 +39,30 @@ func (c LossCause) String() string {
 // Copy is a key on one node.
 type Copy struct {
 	State CopyState
-	Type  string        // of the key: "string", "hash", …; empty: it was never seen there
-	Token safetext.Text // value of a string, or its first bytes
+	Type  string        // of the key: "string", "hash", …; empty: never seen there
+	Token safetext.Text // value of a string, or its first bytes; of a hash, its holder
 	Len   int64         // length of the value in bytes, or number of elements
 	// Expires is computed from PTTL on the local monotonic clock; zero: the copy
 	// has no TTL.
 	Expires time.Time
-	// LostAt and Cause are when the loss of a [CopyLost] was seen, and why it was lost.
+	// LostAt is when the loss of a [CopyLost] was seen, Cause why it was lost.
 	LostAt time.Time
 	Cause  LossCause
 }
 
-// ofLock reports whether a copy is there and counts as one of a lock.
+// ofLock reports whether a copy exists and counts as one of a lock.
 func (c *Copy) ofLock() bool {
 	return (c.State == CopyPresent || c.State == CopySeen) && (c.Type == "string" || !c.Token.Empty())
 }
 
-// Copies are the copies of a lock, one for each node, in the nodes' order. They
-// are immutable. A monitor may keep millions, so they are packed.
+// Copies are the copies of a lock, one per node, in the nodes' order. They are immutable,
+// and packed, since a monitor may keep millions.
 type Copies struct{ set *packed.Set }
 
-// byHand is when the times of locks that no table keeps are counted from.
+// byHand is the origin of the times of locks that are not in a table.
 var byHand = packed.NewOrigin(time.Unix(0, 0))
 
-// PackCopies are these copies.
+// PackCopies packs these copies.
 func PackCopies(copies ...Copy) Copies {
 	o := packed.NewOrigin(time.Unix(0, 0))
 	set := packed.NewSet(o, len(copies))
@@ -86,13 +86,13 @@ func PackCopies(copies ...Copy) Copies {
 	return Copies{set}
 }
 
-// CopiesOf are copies as a table keeps them, which writes them no more.
+// CopiesOf returns the copies of a table, which must not change them any more.
 func CopiesOf(set *packed.Set) Copies { return Copies{set} }
 
-// Packed are the copies as they are kept; nil: there are none.
+// Packed returns the packed copies; nil: none.
 func (c Copies) Packed() *packed.Set { return c.set }
 
-// Len is how many nodes there are.
+// Len returns the number of nodes.
 func (c Copies) Len() int {
 	if c.set == nil {
 		return 0
@@ -100,7 +100,7 @@ func (c Copies) Len() int {
 	return len(c.set.Copies)
 }
 
-// time is when m is, for a lock with these copies.
+// time converts a moment of these copies.
 func (c Copies) time(m packed.Moment) time.Time {
 	if c.set == nil {
 		return byHand.Time(m)
@@ -108,7 +108,7 @@ func (c Copies) time(m packed.Moment) time.Time {
 	return c.set.Origin.Time(m)
 }
 
-// At is the copy on node i.
+// At returns the copy on node i.
 func (c Copies) At(i int) Copy {
 	p := &c.set.Copies[i]
 	if p.Lost() && p.State == CopyLost {
@@ -127,7 +127,7 @@ func (c Copies) At(i int) Copy {
 	return out
 }
 
-// All are the copies, by node.
+// All iterates over the copies by node.
 func (c Copies) All() iter.Seq2[int, Copy] {
 	return func(yield func(int, Copy) bool) {
 		for i := range c.Len() {

@@ -1,23 +1,24 @@
 package monitor
 
-// Data is what a server says of its append-only file beside the settings.
+// Data is what a server says of its append-only file, besides the settings.
 type Data struct {
-	NoFsyncOnRewrite string // as CONFIG says; empty: not known
-	WriteFails       bool   // its last write there failed
-	Rewriting        bool   // a rewrite is under way or scheduled
+	NoFsyncOnRewrite string // as CONFIG says; empty: unknown
+	WriteFails       bool   // its last write to the file failed
+	Rewriting        bool   // a rewrite is in progress or scheduled
 	RewriteFailed    bool   // the last one failed
-	// NothingSet: no parameter was set since the server's start, by its counters of commands.
+	// NothingSet: no parameter was set since the server's start, according to its command
+	// counters.
 	NothingSet bool
-	// Loaded: this incarnation has started with the settings that make it durable. Settled: it was seen
-	// with them and without a rewrite, so that its file is complete.
+	// Loaded: this incarnation started with the settings that make it durable. Settled:
+	// it was seen with them and without a rewrite, so its file is complete.
 	Loaded, Settled bool
-	// NextKnown: its command line and files can be read. NextWeak is why its next start would
-	// then not load every write; empty: it would.
+	// NextKnown: its command line and files can be read. NextWeak says why its next start
+	// would not load every write; empty: it would.
 	NextKnown bool
 	NextWeak  string
 }
 
-// readInfo takes in the fields of INFO; listed: they have the counters of commands.
+// readInfo reads the fields of INFO; listed: they include the command counters.
 func (d *Data) readInfo(info map[string]string, listed bool) {
 	if _, ok := info["aof_enabled"]; ok {
 		d.WriteFails = info["aof_last_write_status"] == "err"
@@ -28,19 +29,21 @@ func (d *Data) readInfo(info map[string]string, listed bool) {
 		return
 	}
 	d.NothingSet = true
-	for _, field := range []string{"cmdstat_config|set", "cmdstat_config|resetstat", "cmdstat_config"} { // the last before Redis 7
+	for _, field := range []string{"cmdstat_config|set", "cmdstat_config|resetstat", "cmdstat_config"} { // the last one: before Redis 7
 		if _, ok := info[field]; ok {
 			d.NothingSet = false
 		}
 	}
 }
 
-// alwaysOnDisk reports whether the settings of the moment have every write on disk before it is answered.
+// alwaysOnDisk reports whether, with the current settings, every write is on disk before
+// it is answered.
 func (f *Facts) alwaysOnDisk() bool {
 	return f.AppendOnly == "yes" && f.AppendFsync == "always" && f.Data.NoFsyncOnRewrite == "no" && !f.Data.WriteFails
 }
 
-// NoteData remembers what a look shows that has read the counters of commands, and CONFIG no later.
+// NoteData records the result of a probe that read the command counters, and CONFIG no
+// later.
 func (f *Facts) NoteData() {
 	d := &f.Data
 	if !f.alwaysOnDisk() {
@@ -51,8 +54,9 @@ func (f *Facts) NoteData() {
 	d.Settled = d.Settled || d.Loaded || !d.Rewriting && !d.RewriteFailed
 }
 
-// Durable reports whether every write is on disk before it is answered, and the next start of the server is
-// known to load it. doubt is why that cannot be said where the settings of the moment suggest it.
+// Durable reports whether every write is on disk before it is answered, and the next
+// start of the server is known to load it. doubt says why that is uncertain although the
+// current settings suggest it.
 func (f *Facts) Durable() (durable bool, doubt string) {
 	switch d := &f.Data; {
 	case f.AppendOnly != "yes" || f.AppendFsync != "always":

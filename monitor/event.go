@@ -7,72 +7,73 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Level is how much an event wants to be read.
+// Level is the importance of an event.
 type Level uint8
 
 const (
-	LevelInfo   Level = iota // everyday churn: acquired, extended, released, expired
-	LevelNotice              // something changed that an operator should know
-	LevelAlarm               // a person should look
+	LevelInfo   Level = iota // routine: acquired, extended, released, expired
+	LevelNotice              // a change that an operator should know
+	LevelAlarm               // an operator should look
 )
 
-// String is the level as the screen and JSON show it.
+// String returns the level as the screen and JSON show it.
 func (l Level) String() string { return [...]string{"info", "notice", "alarm"}[l] }
 
 // Event is something that happened, for people to read.
 type Event struct {
-	Seq   uint64 // grows by one with each event: tells which ones a reader has seen
+	Seq   uint64 // grows by one with each event, so readers know which ones they have seen
 	At    time.Time
 	Level Level
-	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
-	// "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step", "data wiped",
-	// "own clock". Of locks: "acquired", "extended", "released", "expired", "not seen" (nodes do not answer, its end is not known),
-	// "force-released", "revoked", "lost copy" (of many at once the node tells), "lost majority", and
-	// the states "orphaned", "over max TTL", "split", "no TTL". Of findings: "finding
-	// opened", "finding closed".
+	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading", "denied",
+	// "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step", "data
+	// wiped", "own clock". Of locks: "acquired", "extended", "released", "expired", "not
+	// seen" (nodes do not answer, its end is unknown), "force-released", "revoked", "lost
+	// copy" (many at once are one event of the node), "lost majority", and the states
+	// "orphaned", "over max TTL", "split", "no TTL". Of findings: "finding opened",
+	// "finding closed".
 	Kind string
-	Node string        // where it concerns one node
-	Key  safetext.Text // where it concerns one lock
+	Node string        // if it concerns one node
+	Key  safetext.Text // if it concerns one lock
 	Text safetext.Text // the sentence
-	// Token is that of a grant that began, was extended or ended; Until, of the first two,
-	// when it ends by what is known (zero: never). Times is how many extensions the event
-	// stands for.
+	// Token is the token of a grant that began, was extended or ended. Until is the known
+	// end of a grant that began or was extended (zero: never). Times is how many
+	// extensions the event covers.
 	Token safetext.Text
 	Until time.Time
 	Times int
-	// Part says that another event tells it too: it is for those who ask for more than
-	// the cause, and for the history of its lock.
+	// Part says that another event reports the cause. It is shown in full lists of events
+	// and in the history of its lock.
 	Part bool
-	Cost *RestartCost // of a restart; nil: of anything else
+	Cost *RestartCost // of a restart or a wipe; nil: another event
 }
 
-// RestartCost is what a restart of a node, or a wipe of its data, cost.
+// RestartCost is the cost of a restart of a node, or of a wipe of its data.
 type RestartCost struct {
 	Cause        LossCause
 	Lost         int             // locks that lost a copy
-	Bare         int             // of them, those that have a bare majority now
-	LostMajority int             // of them, those that lost their majority
-	HeldUntil    time.Time       // until when the last of those may be relied on; zero: none, or without end
-	Loaded       Loaded          // copies that the node loaded from its disk
+	Bare         int             // of these, locks with a bare majority now
+	LostMajority int             // of these, locks that lost their majority
+	HeldUntil    time.Time       // until when the last of these may be relied on; zero: none, or no end
+	Loaded       Loaded          // copies that the node loaded from disk
 	Locks        []safetext.Text // names of the locks that lost a copy, the worst first; at most 50
-	// Rejoins is when a guard lets the node rejoin; zero where none is known.
+	// Rejoins is when a guard lets the node rejoin; zero: unknown.
 	Rejoins time.Time
 }
 
-// Loaded counts the copies of locks that a restarted node loaded from its disk, by what is
+// Loaded counts the copies of locks that a restarted node loaded from disk, by what is
 // known of their tokens.
 type Loaded struct {
-	Held     int // of a grant that runs: the holder's copy as before
-	LeftOver int // of a grant that was released, removed or has expired
+	Held     int // of a running grant: the holder's copy as before
+	LeftOver int // of a grant that was released, was removed or has expired
 	Unknown  int // of tokens never seen before: they may be held until their TTL expires
 }
 
-// NodeEvent is an event that concerns a node, or none where node is empty.
+// NodeEvent makes an event about a node, or about none if node is empty.
 func NodeEvent(at time.Time, level Level, kind, node, format string, args ...any) Event {
 	return Event{At: at, Level: level, Kind: kind, Node: node, Text: safetext.New(fmt.Sprintf(format, args...))}
 }
 
-// LockEvent is an event that concerns a lock.
+// LockEvent makes an event about a lock.
 func LockEvent(at time.Time, level Level, kind, key, format string, args ...any) Event {
 	return Event{At: at, Level: level, Kind: kind, Key: safetext.New(key), Text: safetext.New(fmt.Sprintf(format, args...))}
 }

@@ -7,66 +7,65 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// FactSection is the section of INFO, and FactParameters are the parameters of CONFIG, that
-// only facts come from.
+// FactSection is the section of INFO, and FactParameters are the parameters of CONFIG,
+// that are read only for facts.
 const FactSection = "commandstats"
 
 var FactParameters = [...]string{"maxmemory", "save"}
 
-// Facts are what a server says of its settings and its past, as far as the
-// assumptions of Redlock rest on it. A text that is empty and a number that is −1
-// are not known.
+// Facts are the settings and the past of a server, as far as the assumptions of Redlock
+// depend on them. An empty text or a number −1 means unknown.
 type Facts struct {
-	PID, Port int // of the process, as it says itself
+	PID, Port int // of the process, as the server says
 
-	AppendOnly, AppendFsync string // as CONFIG says; AppendOnly also by INFO
-	Save                    string // the points of CONFIG save
-	SaveKnown               bool   // an empty Save means: none
+	AppendOnly, AppendFsync string // from CONFIG; AppendOnly also from INFO
+	Save                    string // the save points of CONFIG
+	SaveKnown               bool   // an empty Save then means none
 	MaxMemory               int64  // bytes; 0: no limit
 	MaxLag                  int64  // min-replicas-max-lag in seconds; 0: no fence works
-	Evicted                 int64  // keys, since the server's start
-	MaxClients              int64  // of connections; not told before Redis 7
+	Evicted                 int64  // keys since the server's start
+	MaxClients              int64  // limit of connections; unknown before Redis 7
 	Refused                 int64  // connections beyond that, since the server's start
-	DiskFails               string // what the last attempt to save says, if it failed
+	DiskFails               string // result of the last attempt to save, if it failed
 	Data                    Data
 
-	// How often each was called since the server's start.
+	// Number of calls since the server's start.
 	Saves, BackgroundSaves, Rewrites, ConfigRewrites, ACLSaves int64
-	// Wipes is how often FLUSHALL, FLUSHDB and SWAPDB were called since the server's start.
+	// Wipes counts the calls of FLUSHALL, FLUSHDB and SWAPDB since the server's start.
 	Wipes int64
 
-	// ConfigError is why CONFIG GET failed, empty if it did not; ConfigMissing: the
-	// server has no such command, for nobody.
+	// ConfigError says why CONFIG GET failed; empty: it did not. ConfigMissing: the
+	// server has no such command.
 	ConfigError   string
 	ConfigMissing bool
 
-	// Open: whoever reaches the server is obeyed without a password.
+	// Open: the server accepts commands without a password.
 	Open bool
 
-	// Writers are the users beside the lock clients' and ours who may write locks, of a node that is
-	// fenced by a user; as far as they may be asked for: "ops, batch".
+	// Writers are the users that may write locks on a node fenced by ACL, besides the
+	// lock clients' user and ours, as far as they can be read: "ops, batch".
 	Writers string
 
-	// StepAt and StepBy are the last step of its clock that was seen; StepAt is
-	// zero if there was none.
+	// StepAt and StepBy are the last clock step that was seen; StepAt is zero if there
+	// was none.
 	StepAt time.Time
 	StepBy time.Duration
-	// UntoldAt is when it was last found that keys had changed without the node telling of it;
-	// zero: never. Untold is how many were found since the start, UntoldKey one of the last.
+	// UntoldAt is when keys were last found changed although the node had not reported
+	// it; zero: never. Untold is the number found since the start, UntoldKey one of the
+	// last.
 	UntoldAt  time.Time
 	Untold    int
 	UntoldKey safetext.Text
-	// OpenAt is when it was seen to accept writes right after a restart; zero: it
-	// was not.
+	// OpenAt is when it was seen to accept writes right after a restart; zero: never.
 	OpenAt time.Time
 }
 
-// UnknownFacts are those of a server that has not said anything.
+// UnknownFacts returns the facts of a server that has not answered yet.
 func UnknownFacts() Facts {
 	return Facts{MaxMemory: -1, MaxLag: -1, Evicted: -1, MaxClients: -1, Refused: -1, Saves: -1, BackgroundSaves: -1, Rewrites: -1, ConfigRewrites: -1, ACLSaves: -1, Wipes: -1}
 }
 
-// ReadInfo takes in the fields of INFO, where it was not refused.
+// ReadInfo reads the fields of INFO, unless it was refused.
 func (f *Facts) ReadInfo(info map[string]string) {
 	f.PID = int(Integer(info, "process_id", int64(f.PID)))
 	f.Port = int(Integer(info, "tcp_port", int64(f.Port)))
@@ -88,8 +87,8 @@ func (f *Facts) ReadInfo(info map[string]string) {
 			}
 		}
 	}
-	// A command that was never called is not listed, so the section is known by any
-	// other: this one was called just now.
+	// Commands that were never called are not listed, so check for one that was called
+	// just now.
 	_, listed := info["cmdstat_info"]
 	if listed {
 		f.Wipes = 0
@@ -110,7 +109,7 @@ func (f *Facts) ReadInfo(info map[string]string) {
 	}
 }
 
-// callsOf is the number of calls in "calls=3,usec=…"; −1 if it says none.
+// callsOf returns the number of calls in "calls=3,usec=…"; −1 if there is none.
 func callsOf(stat string) int64 {
 	const name = "calls="
 	if len(stat) < len(name) || stat[:len(name)] != name {
@@ -126,7 +125,7 @@ func callsOf(stat string) int64 {
 	return n
 }
 
-// ReadConfig takes in the parameters of CONFIG, where they were asked for.
+// ReadConfig reads the parameters of CONFIG that were requested.
 func (f *Facts) ReadConfig(config map[string]string) {
 	f.MaxLag = Integer(config, "min-replicas-max-lag", f.MaxLag)
 	f.MaxMemory = Integer(config, "maxmemory", f.MaxMemory)
@@ -139,7 +138,7 @@ func (f *Facts) ReadConfig(config map[string]string) {
 	}
 }
 
-// Integer is an integer field of INFO or CONFIG; missing: it has none.
+// Integer returns an integer field of INFO or CONFIG, or missing.
 func Integer(fields map[string]string, name string, missing int64) int64 {
 	n, err := strconv.ParseInt(fields[name], 10, 64)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestFactsOfInfo(t *testing.T) {
 		f.Saves != 3 || f.ConfigRewrites <= 0 || f.BackgroundSaves != -1 || f.Rewrites != 0 {
 		t.Errorf("%+v", f)
 	}
-	// Where INFO was refused nothing is known, and what was known stays.
+	// A refused INFO changes nothing that was known.
 	was := f
 	f.ReadInfo(map[string]string{})
 	if f != was {

@@ -10,24 +10,23 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Filter chooses locks, by the language of package filter; it is the same on the screen and in
-// the commands. The zero value chooses all.
+// Filter selects locks, in the language of package filter, for screen and commands. The
+// zero value selects all.
 type Filter struct {
 	rows filter.Filter[lockRow]
 	at   time.Time
 }
 
-// ErrFilter is returned by [Filter.Check] for a filter with a term that cannot
-// be understood.
+// ErrFilter is returned by [Filter.Check] for a filter with an invalid term.
 var ErrFilter = filter.Err
 
-// lockRow is a lock and the nodes that its copies belong to.
+// lockRow is a lock with the nodes that its copies belong to.
 type lockRow struct {
 	*Lock
 	nodes []Node
 }
 
-// lockLanguage has the fields of a filter of locks.
+// lockLanguage has the fields of a lock filter.
 var lockLanguage = filter.Language[lockRow]{Text: "the name", Texts: lockTexts, Fields: []filter.Field[lockRow]{{
 	Name: "state", Example: "state:split|orphaned", Help: "in this state: held, bare, lost, may, over, no-ttl, not-a-lock",
 	Is: func(l lockRow) string { return l.State.String() }, Words: lockStateNames[:],
@@ -63,7 +62,7 @@ var lockLanguage = filter.Language[lockRow]{Text: "the name", Texts: lockTexts, 
 	Number: func(l lockRow) (int, bool) { return l.Held, true },
 }}}
 
-// lockTexts are the names of a lock.
+// lockTexts matches the names of a lock.
 func lockTexts(l lockRow, such func(safetext.Text) bool) bool {
 	return such(l.Key) || slices.ContainsFunc(l.Keys(), such)
 }
@@ -88,12 +87,12 @@ func libraryHas(l lockRow, text string) bool {
 	return strings.Contains(strings.ToLower(l.Form.Library), text)
 }
 
-// ParseFilter reads a filter. A term that cannot be understood chooses nothing
-// out and is told by [Filter.Check]: while it is typed it is only half there.
+// ParseFilter reads a filter. An invalid term excludes nothing and is reported by
+// [Filter.Check]: while typing, a term is incomplete.
 func ParseFilter(s string) Filter { return Filter{rows: lockLanguage.Parse(s)} }
 
-// At is the filter with now as the moment from which ttl and age are counted;
-// without it that is the moment of each Match.
+// At returns the filter with ttl and age counted from now; otherwise they count from the
+// moment of each Match.
 func (f Filter) At(now time.Time) Filter {
 	f.at = now
 	return f
@@ -103,15 +102,15 @@ func (f Filter) At(now time.Time) Filter {
 // typed, in a command it is a mistake.
 func (f Filter) Unclosed() bool { return f.rows.Unclosed() }
 
-// Empty reports whether it chooses all.
+// Empty reports whether the filter selects all.
 func (f Filter) Empty() bool { return f.rows.Empty() }
 
-// Timed reports whether what it chooses changes with time alone.
+// Timed reports whether its selection changes with time alone.
 func (f Filter) Timed() bool { return f.rows.Timed() }
 
-// Check is what is wrong with the filter for a cluster of these nodes: an error
-// that is [ErrFilter], a sentence for each bad term. Without nodes their names
-// are not checked.
+// Check returns what is wrong with the filter for a cluster of these nodes: an
+// [ErrFilter] with a sentence for each bad term. Without nodes, node names are not
+// checked.
 func (f Filter) Check(nodes []Node) error {
 	return f.rows.Check(func(field string) (names []string) {
 		for i := range nodes {
@@ -123,10 +122,10 @@ func (f Filter) Check(nodes []Node) error {
 	})
 }
 
-// Hint is worth saying where nothing is chosen: a term looks like a field and is none.
+// Hint helps if nothing is selected: a term looks like a field but is none.
 func (f Filter) Hint() string { return f.rows.Hint() }
 
-// Match reports whether the lock is chosen; nodes are those that its copies belong to.
+// Match reports whether the lock is selected; nodes are those that its copies belong to.
 func (f Filter) Match(l *Lock, nodes []Node) bool {
 	if f.Empty() {
 		return true
@@ -138,20 +137,20 @@ func (f Filter) Match(l *Lock, nodes []Node) bool {
 	return f.rows.Match(lockRow{l, nodes}, now)
 }
 
-// FilterTerms returns examples of the terms of a filter of locks, and what each chooses.
+// FilterTerms returns examples of the terms of a lock filter, and what each selects.
 func FilterTerms() [][2]string { return lockLanguage.Terms() }
 
-// FilterOffers returns the completions of the last term of a filter of locks, as whole lines;
+// FilterOffers returns the completions of the last term of a lock filter, as whole lines;
 // there returns the values that a field has at present.
 func FilterOffers(line string, there func(field string) []string) []string {
 	return lockLanguage.Offers(line, there)
 }
 
-// mostFilterValues bounds the offered values of a field.
+// mostFilterValues limits the offered values of a field.
 const mostFilterValues = 2000
 
-// FilterValues returns the values that the fields of a filter have in these locks and nodes. It
-// reads all of them, and may take long.
+// FilterValues returns the values that the fields of a filter have in these locks and
+// nodes. It reads all of them, which may take long.
 func FilterValues(locks iter.Seq[*Lock], nodes []Node) func(field string) []string {
 	owners, libraries := filter.NewValues(mostFilterValues), filter.NewValues(mostFilterValues)
 	for l := range locks {
@@ -170,8 +169,8 @@ func FilterValues(locks iter.Seq[*Lock], nodes []Node) func(field string) []stri
 	return func(field string) []string { return values[field] }
 }
 
-// Pattern returns a SCAN pattern that matches every name that the filter may choose; empty if
-// the names alone do not decide. Of a lock of several keys only some may match.
+// Pattern returns a SCAN pattern that matches every name that the filter may select;
+// empty if names alone do not decide. If a lock has several keys, only some may match.
 func (f Filter) Pattern() string {
 	longest := ""
 	f.rows.Texts(func(text string, stars bool) {
@@ -188,8 +187,8 @@ func (f Filter) Pattern() string {
 	return longest
 }
 
-// anyCase returns a pattern for all names that contain text in any case; with stars, * and ?
-// keep their meaning. It is empty if there is no such pattern.
+// anyCase returns a pattern for all names that contain text in any case; empty if there
+// is none. With stars, * and ? keep their meaning.
 func anyCase(text string, stars bool) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -197,7 +196,7 @@ func anyCase(text string, stars bool) string {
 		case c < ' ', c >= 0x7f, c == '\\':
 			return ""
 		case c == 'i', c == 'k', c == '?' && stars:
-			b.WriteByte('*') // also İ and the kelvin sign in small letters; ? is one byte of these
+			b.WriteByte('*') // also for İ and the kelvin sign, whose lower-case letter is ASCII; ? would be one of their bytes
 		case c >= 'a' && c <= 'z':
 			b.WriteString("[" + string(c) + string(c-'a'+'A') + "]")
 		case c == '[', c == ']', !stars && (c == '*' || c == '?'):
@@ -209,8 +208,8 @@ func anyCase(text string, stars bool) string {
 	return b.String()
 }
 
-// afterEscape is text without what may be the end of an escape in a name as it is
-// shown: the name itself has only the rest.
+// afterEscape returns text without a possible end of an escape, as names are shown: the
+// name itself contains only the rest.
 func afterEscape(text string) string {
 	rest := text
 	if text != "" && strings.IndexByte("xu", text[0]) >= 0 {

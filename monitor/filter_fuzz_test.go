@@ -10,13 +10,13 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// FuzzFilter: whatever is typed, the filter chooses or not, the same each time, and
-// what is wrong with it can be shown.
+// FuzzFilter: a filter selects the same each time, whatever is typed, and its errors can
+// be shown.
 func FuzzFilter(f *testing.F) {
 	for _, s := range append(FilterOffers("", nil), "job: -state:held", `"a b" ttl<=5s`, "margin:>=0 copies:3", "-lib:x node:n1", "ttl>1h30m age<2d", `*a[b\*`, "\x1b\"") {
 		f.Add(s, "job:1")
 	}
-	for _, s := range []string{"0", "b0", "backup", "xb0", "ar", "k", "i", "name:a?b", "U0001"} { // keys that are shown otherwise than they are
+	for _, s := range []string{"0", "b0", "backup", "xb0", "ar", "k", "i", "name:a?b", "U0001"} { // keys that are shown with escapes
 		for _, key := range []string{"\xb0", "\x0backup", "\bar", "\u212a", "\u0130", "a\u212ab", "\U000e0001"} {
 			f.Add(s, key)
 		}
@@ -37,7 +37,7 @@ func FuzzFilter(f *testing.F) {
 		if err := filter.Check(nodes); err != nil && strings.ContainsFunc(err.Error(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
 			t.Fatalf("raw: %q", err)
 		}
-		// What a server is asked for must hold all that is chosen.
+		// The pattern sent to a server must match everything that is selected.
 		if p := filter.Pattern(); p != "" && chosen && !glob.Pattern(p).Match([]byte(key)) {
 			t.Fatalf("%q is chosen by %q, and not found by %q", key, text, p)
 		}

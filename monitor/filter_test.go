@@ -70,7 +70,7 @@ func TestFilterMatches(t *testing.T) {
 		{"copies:0", "state:held"},
 		{"copies<2", "import job|state:held"},
 		{"orders state:bare node:n1 ttl>5s", "orders:43"},
-		// What cannot be understood chooses nothing out.
+		// An invalid term excludes nothing.
 		{"state: orders:42", "Orders:42"},
 		{"ttl< orders:42", "Orders:42"},
 	} {
@@ -91,7 +91,7 @@ func TestFilterTellsItsBadTerms(t *testing.T) {
 	nodes := []Node{{Name: "n1"}, {Name: "n2"}}
 	for _, c := range []struct{ filter, says string }{
 		{"orders !x state:held node:n2 ttl<5s margin:0", ""},
-		{"orders:42 a<b x>5", ""}, // no field of ours: a part of a name
+		{"orders:42 a<b x>5", ""}, // not a field: part of a name
 		{"state:", "state:: what follows the colon?"},
 		{`state:"no TTL" holder:"a b`, ""},
 		{"state:hold", "state:hold: no state begins so"},
@@ -116,7 +116,7 @@ func TestFilterTellsItsBadTerms(t *testing.T) {
 	}
 }
 
-// A quote that is not closed is told, wherever it stands; one in a name is a part of it.
+// An unclosed quote is reported at any position; inside a name it is part of the name.
 func TestFilterTellsItsOpenQuotes(t *testing.T) {
 	for filter, want := range map[string]bool{
 		`"a`: true, `!"a b`: true, `state:"no`: true, `state:held|"no TT`: true, `STATE:"no`: true, `"a" state:held holder:"x`: true,
@@ -139,7 +139,7 @@ func TestFilterProperties(t *testing.T) {
 	}
 	fields := FilterOffers("", nil)
 	for _, field := range fields {
-		// Each is understood as a field: half typed it is told, not taken for a name.
+		// Each is a field: half typed, it is reported and not taken for a name.
 		if err := ParseFilter(field).Check(nil); !errors.Is(err, ErrFilter) {
 			t.Errorf("%q is offered, and is no field: %v", field, err)
 		}
@@ -161,8 +161,8 @@ func BenchmarkFilter(b *testing.B) {
 	}
 }
 
-// Alternatives of a field and regular expressions choose what they say, and one that
-// cannot be read is told.
+// Alternatives of a field and regular expressions select what they say, and an invalid
+// one is reported.
 func TestFilterAlternatives(t *testing.T) {
 	nodes := []Node{{Name: "n1"}, {Name: "n2"}}
 	lock := func(key string, s LockState) *Lock {

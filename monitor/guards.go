@@ -8,9 +8,9 @@ import (
 	"redlockctl/server/announce"
 )
 
-// Guards are the restart guards that announce themselves on the nodes, each once, the
-// one with the greatest D first; known: they could be read on every node that can be
-// read at all, so that nobody else is there.
+// Guards returns the restart guards that announce themselves on the nodes, each once, the
+// one with the greatest D first. known: they could be read on every readable node, so
+// there are no others.
 func (s *Snapshot) Guards() (all []announce.Guard, known bool) {
 	hidden := false
 	for i := range s.Nodes {
@@ -36,9 +36,9 @@ func (s *Snapshot) Guards() (all []announce.Guard, known bool) {
 	return all, known && !hidden
 }
 
-// GuardsRead reports whether the announcements of guards were read, or refused to this
-// user, on every node that answers, and each node was asked; denied: on one of them
-// they were refused. No node that answers is none that was read.
+// GuardsRead reports whether the announcements of guards were read on every node that
+// answers, or refused to this user (denied: by at least one), and each node was asked. It
+// is false if no node answers.
 func (s *Snapshot) GuardsRead() (read, denied bool) {
 	for i := range s.Nodes {
 		switch n := &s.Nodes[i]; {
@@ -54,7 +54,7 @@ func (s *Snapshot) GuardsRead() (read, denied bool) {
 	return read, denied
 }
 
-// GuardName is a guard for people.
+// GuardName returns the name of a guard for people.
 func GuardName(g announce.Guard) string {
 	name := g.ID[:min(6, len(g.ID))]
 	if !g.Host.Empty() {
@@ -63,24 +63,25 @@ func GuardName(g announce.Guard) string {
 	return name
 }
 
-// GuardView is what findings know of a restart guard in this process.
+// GuardView is what findings know of the restart guard in this process.
 type GuardView struct {
-	// Nodes are those that the guard closes after a loss, by name.
+	// Nodes are those that the guard fences after a loss, by name.
 	Nodes map[string]GuardedNode
-	// Outlook says when a quorum is back, while there is none; empty: not known.
+	// Outlook says when a quorum is back, while there is none; empty: unknown.
 	Outlook string
 	Delay   time.Duration // D
 }
 
-// GuardedNode is one node as its guard sees it.
+// GuardedNode is a node as its guard sees it.
 type GuardedNode struct {
-	Known    bool      // a start of it was seen, so that Verified means something
-	Verified bool      // its last start started fenced
-	Exposed  bool      // it accepts writes though it should be fenced
-	AtStart  bool      // because it started unfenced, not because of a wipe or a step of its clock
+	Known    bool      // a start of it was seen, so Verified is meaningful
+	Verified bool      // its last start was fenced
+	Exposed  bool      // it accepts writes although it should be fenced
+	AtStart  bool      // because it started unfenced, not because of a wipe or a clock step
 	Since    time.Time // of Exposed
-	// OpenFor is how long its last incarnation was open before it was closed.
+	// OpenFor is the exposure of its last incarnation: how long it served before it was
+	// fenced.
 	OpenFor time.Duration
-	Err     string // why it could not be closed or opened, or talked to
-	Invalid string // what it answered the guard that no Redis server does; empty: nothing
+	Err     string // why it could not be fenced, let rejoin, or reached
+	Invalid string // answer to the guard that no Redis server gives; empty: none
 }

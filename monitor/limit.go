@@ -1,8 +1,8 @@
 package monitor
 
-// Limit is something that is not seen of a node, and what to do about that; without
-// that it is a note, and no finding.
+// Limit is something that cannot be seen of a node, and what to do about it. Without
+// advice it is a note, not a finding.
 type Limit struct{ Text, Do string }
 
-// AdviceRights is what to do where this program's user may not look.
+// AdviceRights is the advice if this program's user may not read something.
 const AdviceRights = "Give this user the rights that redlockctl config acl --role observer prints."

@@ -12,18 +12,18 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// LockState is the state of a resource over all nodes, in a word. The order is
-// that of urgency: what needs a person first is greatest.
+// LockState is the state of a resource over all nodes, in a word. The states are in order
+// of urgency: the most urgent is greatest.
 type LockState uint8
 
 const (
-	LockHeld         LockState = iota // a token has a quorum and copies to lose
+	LockHeld         LockState = iota // a token has a quorum and a margin
 	LockExpiring                      // held, ends within a second
 	LockBareMajority                  // held with the last copies that make a majority
 	LockRevoked                       // its holder cannot extend it; tombstones keep others out until the TTL expires
-	LockPartial                       // copies, and no majority yet: an attempt, a release or a read is under way
+	LockPartial                       // copies without a majority yet: an attempt, a release or a read is in progress
 	LockNotALock                      // a key under the pattern that cannot be a lock
-	LockMayBeHeld                     // no majority is seen, and nodes that are silent or may have forgotten a vote could complete one
+	LockMayBeHeld                     // no majority is seen, but nodes that are silent or may have forgotten a vote could complete one
 	LockLostMajority                  // granted and not released; copies were lost, and its holder may still rely on it
 	LockOrphaned                      // a minority of a token that was never granted, or whose grant was released or has ended
 	LockOverTTL                       // held for longer than the cluster's max TTL allows
@@ -32,7 +32,7 @@ const (
 	numLockStates
 )
 
-// LockStates are all states, the most urgent last.
+// LockStates iterates over all states, the most urgent last.
 func LockStates() iter.Seq[LockState] {
 	return func(yield func(LockState) bool) {
 		for s := range numLockStates {
@@ -45,48 +45,51 @@ func LockStates() iter.Seq[LockState] {
 
 var lockStateNames = [...]string{"held", "expiring", "bare majority", "revoked", "partial", "not a lock", "may be held", "lost majority", "orphaned", "over max TTL", "split", "no TTL"}
 
-// String is the state as the screen and JSON show it.
+// String returns the state as the screen and JSON show it.
 func (s LockState) String() string { return lockStateNames[s] }
 
 // Lock is one resource over all nodes.
 type Lock struct {
 	Key   safetext.Text
 	State LockState
-	// Nobody says that several tokens have copies and none can have a quorum, or that its copies
-	// without TTL, or with one above the maximum, are left over: Holder then holds nothing.
+	// Nobody: several tokens have copies and none can have a quorum, or the copies
+	// without TTL, or with one above the maximum, are left over. Holder then holds
+	// nothing.
 	Nobody bool
 	Copies Copies
-	// Holder is the token with most copies; Held is how many it has, −1 where a record does
-	// not know it.
+	// Holder is the token with most copies; Held is their number, −1 if a record does not
+	// have it.
 	Holder safetext.Text
 	Held   int
-	Tokens int // different tokens that have copies
-	// Lost is how many votes of Holder were lost that would still be unexpired.
+	Tokens int // different tokens with copies
+	// Lost is how many votes of Holder were lost that would not have expired yet.
 	Lost int
-	// Earlier is a client that may still rely on the lock beside Holder; nil: none is known.
+	// Earlier is a client that may still rely on the lock besides Holder; nil: none is
+	// known.
 	Earlier *Reliance
-	// Form is what the form of the lock tells; nil: nobody knows it.
+	// Form is the recognized form of the lock; nil: unknown.
 	Form *lockform.Form
 
-	// Span is from Since to MajorityEnd, packed as Copies are. Relied is HeldUntil where that is
-	// another moment.
+	// Span is from Since to MajorityEnd, packed as Copies are. Relied is HeldUntil if
+	// that is another time.
 	Span   packed.Span
 	Relied packed.Moment
-	// Supposed: copies on nodes that do not answer are taken for extended, as those on others were.
+	// Supposed: copies on nodes that do not answer are assumed to be extended like the
+	// others.
 	Supposed bool
 
 	keys *[]safetext.Text
 }
 
-// Since is when this holder was first seen.
+// Since returns when this holder was first seen.
 func (l *Lock) Since() time.Time { return l.Copies.time(l.Span.Begin) }
 
-// MajorityEnd is when Holder falls below a quorum; zero without a majority.
+// MajorityEnd returns when Holder falls below a quorum; zero without a majority.
 func (l *Lock) MajorityEnd() time.Time { return l.Copies.time(l.Span.End) }
 
-// HeldUntil is until when a client may rely on the lock, as far as is known: the end of the
-// majority, of a majority that was lost, or of one that may exist unseen. Zero: nobody can, or
-// without end.
+// HeldUntil returns until when a client may rely on the lock, as far as is known: the end
+// of the majority, of a lost majority, or of one that may exist unseen. Zero: nobody can,
+// or there is no end.
 func (l *Lock) HeldUntil() time.Time {
 	if l.Relied != 0 {
 		return l.Copies.time(l.Relied)
@@ -94,8 +97,9 @@ func (l *Lock) HeldUntil() time.Time {
 	return l.MajorityEnd()
 }
 
-// ReliedOn reports whether a client relies on the lock, or may: Holder has a majority, lost one
-// that has not ended, or may have one unseen. Where a record does not tell, it does not.
+// ReliedOn reports whether a client relies on the lock, or may: Holder has a majority,
+// lost one that has not ended, or may have one that cannot be seen. It is false if a
+// record does not say.
 func (l *Lock) ReliedOn() bool {
 	quorum := redlock.Quorum(l.Copies.Len())
 	switch {
@@ -107,20 +111,19 @@ func (l *Lock) ReliedOn() bool {
 	return l.Held > 0 && l.Held+l.Lost >= quorum
 }
 
-// MayBeHeld reports whether it is not known that a lock without a majority was granted, while
-// a client may rely on it.
+// MayBeHeld reports whether a client may rely on a lock without a majority, and it is
+// unknown whether the lock was granted.
 func (l *Lock) MayBeHeld() bool {
 	return l.State == LockMayBeHeld || l.State != LockLostMajority && l.Held+l.Lost < redlock.Quorum(l.Copies.Len())
 }
 
-// Reliance is a client that may rely on a lock until a moment; zero: without end.
+// Reliance is a client that may rely on a lock until a time; zero: no end.
 type Reliance struct {
 	Token safetext.Text
 	Until time.Time
 }
 
-// Keys are all keys of a lock that is several keys, Key being the first of them;
-// nil: it is Key alone.
+// Keys returns all keys of a lock that has several, Key first; nil: only Key.
 func (l *Lock) Keys() []safetext.Text {
 	if l.keys == nil {
 		return nil
@@ -128,30 +131,30 @@ func (l *Lock) Keys() []safetext.Text {
 	return *l.keys
 }
 
-// Timed is the lock with these times, for one that no monitor has seen.
+// Timed returns the lock with these times, for a lock that is not from a monitor.
 func (l Lock) Timed(since, majorityEnd time.Time) Lock {
 	l.Span = packed.Span{Begin: byHand.Moment(since), End: byHand.Moment(majorityEnd)}
 	return l
 }
 
-// Until is the lock with this HeldUntil, for one without a majority that no monitor has seen.
+// Until returns the lock with this HeldUntil, for a lock without a majority that is not
+// from a monitor.
 func (l Lock) Until(relied time.Time) Lock {
 	l.Relied = byHand.Moment(relied)
 	return l
 }
 
-// WithKeys is the lock with these keys.
+// WithKeys returns the lock with these keys.
 func (l Lock) WithKeys(keys ...safetext.Text) Lock {
 	l.keys = &keys
 	return l
 }
 
-// Locks is a set of locks, sorted by key. It is immutable: what a snapshot holds
-// never changes, and the locks that two snapshots have in common are the same in
-// memory. The zero value is the empty set.
+// Locks is a set of locks, sorted by key. It is immutable, and two snapshots share the
+// locks that did not change. The zero value is the empty set.
 type Locks struct{ tree *btree.BTreeG[*Lock] }
 
-// NewLocks is the set of these locks; of two with one key the last one counts.
+// NewLocks makes a set of locks; of two with the same key, the last one counts.
 func NewLocks(locks ...Lock) Locks {
 	tree := NewLockTree()
 	for i := range locks {
@@ -160,16 +163,16 @@ func NewLocks(locks ...Lock) Locks {
 	return Locks{tree}
 }
 
-// NewLockTree is an empty tree of locks, by their keys. It has no mutex of its own: whoever
-// writes it gives readers a copy that is never written, as [LocksOf] wants it.
+// NewLockTree makes an empty tree of locks, sorted by key. It has no mutex: its writer
+// must give readers a copy that is never changed, as [LocksOf] requires.
 func NewLockTree() *btree.BTreeG[*Lock] {
 	return btree.NewBTreeGOptions(func(a, b *Lock) bool { return a.Key.Raw() < b.Key.Raw() }, btree.Options{NoLocks: true})
 }
 
-// LocksOf are the locks of a tree that is not written any more.
+// LocksOf returns the locks of a tree that must not be changed any more.
 func LocksOf(tree *btree.BTreeG[*Lock]) Locks { return Locks{tree} }
 
-// Len is how many locks there are.
+// Len returns the number of locks.
 func (l Locks) Len() int {
 	if l.tree == nil {
 		return 0
@@ -177,7 +180,7 @@ func (l Locks) Len() int {
 	return l.tree.Len()
 }
 
-// Get is the lock with this key, or nil. It must not be changed.
+// Get returns the lock with this key, or nil. The lock must not be changed.
 func (l Locks) Get(key string) *Lock {
 	if l.tree == nil {
 		return nil
@@ -186,10 +189,10 @@ func (l Locks) Get(key string) *Lock {
 	return found
 }
 
-// All are the locks in the order of their keys. They must not be changed.
+// All iterates over the locks in the order of their keys. They must not be changed.
 func (l Locks) All() iter.Seq[*Lock] { return l.From("") }
 
-// From are the locks from this key on, in the order of their keys.
+// From iterates over the locks from this key on, in the order of their keys.
 func (l Locks) From(key string) iter.Seq[*Lock] {
 	return func(yield func(*Lock) bool) {
 		if l.tree != nil {
@@ -200,8 +203,9 @@ func (l Locks) From(key string) iter.Seq[*Lock] {
 
 func lockAt(key string) *Lock { return &Lock{Key: safetext.New(key)} }
 
-// End is when the lock ends: when nobody can rely on it any more or, where nobody can now, with
-// its last known copy; zero where no copy is known. forever: a copy of it has no TTL.
+// End returns when the lock ends: when nobody can rely on it any more or, if nobody can
+// now, when its last known copy expires; zero if no copy is known. forever: a copy has no
+// TTL.
 func (l *Lock) End() (end time.Time, forever bool) {
 	if end = l.HeldUntil(); !end.IsZero() {
 		return end, false
@@ -218,7 +222,7 @@ func (l *Lock) End() (end time.Time, forever bool) {
 	return end, false
 }
 
-// Taking is a lock that was taken from its holder, as it is on record.
+// Taking is the recorded removal of a lock from its holder.
 type Taking struct {
 	Act           string // "force-release", "revoke"
 	Actor, Reason string

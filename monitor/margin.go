@@ -13,52 +13,51 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// CrashMargin is how many of its copies a token that has own of n may lose
-// before another client can reach a quorum, whatever the others do meanwhile.
+// CrashMargin returns how many of its own copies, on n nodes, a token may lose before
+// another client can reach a quorum, whatever the others do meanwhile.
 //
-// Another client wins with quorum nodes. It may come to have each node on which
-// the token has no copy: a free one at once, and one with a rival's copy as
-// soon as that is released or expires, or because that rival is the one who
-// wins. A rival's copies so protect nobody. With own copies n − own nodes are
-// to be had, and after x losses n − own + x; the largest x that stays below the
-// quorum is own − (n − quorum + 1). Five nodes: 5 copies may lose 2, 3 copies
-// none, whether the other two nodes are free or a rival's.
+// Another client needs quorum nodes. It may get each node without a copy of the token: a
+// free one at once, and one with a rival's copy when that is released or expires, or
+// because the rival is the client that wins. So a rival's copies protect nobody. With own
+// copies, n − own nodes are available, and n − own + x after x losses; the largest x that
+// stays below the quorum is own − (n − quorum + 1). With five nodes, 5 copies may lose 2,
+// and 3 copies none, whether the other two nodes are free or a rival's.
 //
-// With an odd n that is own − quorum: so many may be lost and the holder still
-// has a quorum. With an even n it is one more: the holder that has lost all of
-// its margin has no quorum any more, and nobody else can reach one.
+// For an odd n that is own − quorum: the holder still has a quorum after that many
+// losses. For an even n it is one more: a holder without margin has no quorum any more,
+// but nobody else can reach one.
 func CrashMargin(n, quorum, own int) int { return own - (n - quorum + 1) }
 
-// Margin is how many of its copies Holder may lose before another client can reach
-// a quorum, whatever becomes of a rival's copies; meaningful while Held ≥ quorum.
+// Margin returns how many of its copies Holder may lose before another client can reach a
+// quorum, whatever happens to a rival's copies. It is meaningful while Held ≥ quorum.
 func (l *Lock) Margin() int {
 	n := l.Copies.Len()
 	return CrashMargin(n, redlock.Quorum(n), l.Held)
 }
 
-// Access is who else can get a lock before its holder's end, and how long the holder can extend
-// it. It follows from the copies, from the nodes' states and from how they start: a node that
-// refuses writes gives no vote, and one that starts fenced under a guard refuses them until the
-// votes that it lost have expired.
+// Access says who else can acquire a lock before its holder's end, and how long the
+// holder can extend it. It follows from the copies, the nodes' states and how the nodes
+// start: a node that refuses writes gives no vote, and one that starts fenced under a
+// guard refuses them until the votes that it lost have expired.
 type Access struct {
-	// Now: another client can reach a quorum now. Perhaps: that cannot be excluded, as nodes
-	// are not seen from here, or have copies of another client that may be getting in.
+	// Now: another client can reach a quorum now. Perhaps: that cannot be excluded,
+	// because some nodes cannot be seen or have copies of another client that may be
+	// acquiring the lock.
 	Now, Perhaps bool
-	// Unsure are the nodes, by their index, of which it is not known whether they would give
-	// another client a vote.
+	// Unsure are the indexes of the nodes that may or may not give another client a vote.
 	Unsure []int
-	// From is when another client can at the earliest, because fenced nodes rejoin before the
-	// holder's end; zero: not before that end.
+	// From is the earliest time at which another client can acquire it, because fenced
+	// nodes rejoin before the holder's end; zero: not before that end.
 	From time.Time
-	// Restarts is how many more nodes must restart for another client to get in; −1: no number
-	// of restarts lets one in. Meaningful unless Now or Perhaps.
+	// Restarts is how many more nodes must restart before another client can acquire it;
+	// −1: no number is enough. Meaningful unless Now or Perhaps.
 	Restarts int
-	// Spare is how many more nodes with a copy may be lost, and the holder can still extend the
-	// lock; negative: it cannot.
+	// Spare is how many more nodes with a copy may be lost before the holder cannot
+	// extend the lock; negative: it cannot now.
 	Spare int
 }
 
-// Access is who else can get the lock before HeldUntil.
+// Access returns who else can acquire the lock before HeldUntil.
 func (s *Snapshot) Access(l *Lock) Access {
 	end, seen := l.HeldUntil(), l.MajorityEnd()
 	a := Access{Restarts: -1, Spare: l.spare(s.Nodes)}
@@ -69,12 +68,12 @@ func (s *Snapshot) Access(l *Lock) Access {
 		p := ProtectionOf(n, s.Guard)
 		fences := p == protectionVerified || p == protectionDurable
 		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
-			supposed := c.State == CopyUnknown && l.Supposed // its expiry; the majority that is seen ends earlier
+			supposed := c.State == CopyUnknown && l.Supposed // its own expiry: the majority that is seen ends earlier
 			switch {
-			case n.State == NodeWrongRole: // its data were replaced, and it may be a master again
+			case n.State == NodeWrongRole: // its data was replaced, and it may become a master again
 				a.Unsure = append(a.Unsure, i)
 			case fences && !(supposed && seen.IsZero()):
-			case !n.State.Answers(): // it may have restarted by now, and serve; or the copy has expired
+			case !n.State.Answers(): // it may have restarted and serve now, or the copy has expired
 				a.Unsure = append(a.Unsure, i)
 			default:
 				fragile++
@@ -84,7 +83,7 @@ func (s *Snapshot) Access(l *Lock) Access {
 				expires, serves = seen, !seen.IsZero()
 			}
 			if serves && !expires.IsZero() && !end.IsZero() && end.Sub(expires) > time.Second {
-				rejoins = append(rejoins, expires) // it is free from then on
+				rejoins = append(rejoins, expires) // the node is free from then on
 			}
 			continue
 		}
@@ -94,7 +93,7 @@ func (s *Snapshot) Access(l *Lock) Access {
 		switch n.State {
 		case NodeServing, NodeFenced, NodeCordoned:
 			if c.State != CopyAbsent && c.State != CopyLost {
-				a.Unsure = append(a.Unsure, i) // it has given its vote to another client
+				a.Unsure = append(a.Unsure, i) // it gave its vote to another client
 				continue
 			}
 		}
@@ -108,7 +107,7 @@ func (s *Snapshot) Access(l *Lock) Access {
 					a.Unsure = append(a.Unsure, i) // its wait is shorter than the lock
 				}
 			case at.Before(s.At):
-				a.Unsure = append(a.Unsure, i) // its guard waits longer than that, and nobody knows for how long
+				a.Unsure = append(a.Unsure, i) // its guard waits longer than that; how long is unknown
 			case end.IsZero() || at.Before(end):
 				rejoins = append(rejoins, at)
 			}
@@ -135,8 +134,8 @@ func (s *Snapshot) Access(l *Lock) Access {
 	return a
 }
 
-// spare is how many more of these nodes may be lost, and Holder can still extend the lock;
-// negative: it cannot.
+// spare returns how many more of these nodes may be lost before Holder cannot extend the
+// lock; negative: it cannot now.
 func (l *Lock) spare(nodes []Node) int {
 	n := -redlock.Quorum(l.Copies.Len())
 	for i := range min(len(nodes), l.Copies.Len()) {
@@ -148,15 +147,14 @@ func (l *Lock) spare(nodes []Node) int {
 	return n
 }
 
-// Share is the copies that one token has of a lock.
+// Share is one token's copies of a lock.
 type Share struct {
 	Token safetext.Text
-	Nodes []int // by their index; those where the copy is known to be there
+	Nodes []int // indexes of nodes known to have the copy
 }
 
-// Shares are the tokens that have copies of the lock, the one with most copies
-// first. Copies that are no lock's (of another type, without a value) count for
-// none.
+// Shares returns the tokens with copies of the lock, the one with most copies first.
+// Copies that are not of a lock (another type, no value) do not count.
 func (l *Lock) Shares() []Share {
 	var shares []Share
 	for i, c := range l.Copies.All() {
@@ -174,8 +172,8 @@ func (l *Lock) Shares() []Share {
 	return shares
 }
 
-// NobodyText says that nobody holds the lock, and how many copies each token
-// has: "nobody: 2 + 2 of 5".
+// NobodyText says that nobody holds the lock, and how many copies each token has:
+// "nobody: 2 + 2 of 5".
 func (l *Lock) NobodyText() string {
 	var parts []string
 	for _, s := range l.Shares() {
@@ -187,9 +185,8 @@ func (l *Lock) NobodyText() string {
 	return "nobody: " + strings.Join(parts, " + ") + " of " + strconv.Itoa(l.Copies.Len())
 }
 
-// Endless is how many copies of the lock have no TTL, and whether they keep
-// everybody else from a quorum until they are deleted. Those on a minority of
-// the nodes do not.
+// Endless returns how many copies of the lock have no TTL, and whether they keep
+// everybody else from a quorum until they are deleted. A minority does not.
 func (l *Lock) Endless() (copies int, block bool) {
 	for _, c := range l.Copies.All() {
 		if c.ofLock() && c.State == CopyPresent && c.Expires.IsZero() {
@@ -200,7 +197,7 @@ func (l *Lock) Endless() (copies int, block bool) {
 	return copies, n-copies < redlock.Quorum(n)
 }
 
-// EndlessText says what copies without a TTL mean: "no TTL on 1 of 5 nodes: …".
+// EndlessText explains copies without a TTL: "no TTL on 1 of 5 nodes: …".
 func (l *Lock) EndlessText() string {
 	copies, block := l.Endless()
 	on := fmt.Sprintf("no TTL on %d of %s: ", copies, words.Count(l.Copies.Len(), "node", "nodes"))

@@ -2,8 +2,8 @@ package monitor
 
 import "time"
 
-// MayVote is from when the node may vote, as the guards that watch it announce: by the one that counts
-// from the earliest sight of its last loss. False: none of them knows of a loss.
+// MayVote returns from when the node may vote, as announced by the guard that counts from
+// the earliest time of its last loss. known is false if no guard knows of a loss.
 func (n *Node) MayVote() (from time.Time, known bool) {
 	for _, g := range n.Guards {
 		if at := g.MayVote.Add(-n.Offset.Offset); !g.MayVote.IsZero() && (!known || at.Before(from)) {
@@ -13,7 +13,8 @@ func (n *Node) MayVote() (from time.Time, known bool) {
 	return from, known && n.Offset.Valid
 }
 
-// Drained reports whether a guard takes the node for one that a restart makes forget nothing.
+// Drained reports whether a guard announces the node as drained: a restart forgets
+// nothing.
 func (n *Node) Drained() bool {
 	for _, g := range n.Guards {
 		if g.Drained && n.State == NodeCordoned {

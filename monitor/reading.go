@@ -1,17 +1,18 @@
 package monitor
 
-// Reading is how far nodes have been read that came in sight: until all is read, locks
-// and copies may be missing.
+// Reading is the progress of reading nodes that became reachable: until all is read,
+// locks and copies may be missing.
 type Reading struct {
-	// Nodes are those that are being read; until the first view is complete, those that
-	// have been read too.
+	// Nodes are those being read; until the first view is complete, also those already
+	// read.
 	Nodes []string
-	// Read and Of are keys of these nodes. Of is about: what the servers say of their
-	// databases, and keys come and go meanwhile. Both are zero where they do not say.
+	// Read and Of count keys of these nodes. Of is an estimate: it is what the servers
+	// report for their databases, and keys come and go meanwhile. Both are zero if the
+	// servers do not report it.
 	Read, Of int64
 }
 
-// Part is how much has been read, from 0 to 1.
+// Part returns the progress, from 0 to 1.
 func (r Reading) Part() float64 {
 	if r.Of == 0 {
 		return 0
@@ -19,8 +20,8 @@ func (r Reading) Part() float64 {
 	return float64(r.Read) / float64(r.Of)
 }
 
-// Reading is how far reading is; false: nothing is being read that was not read before.
-// What cannot be read at all is none of it, see [Snapshot.Unread].
+// Reading returns the progress; false: no node is being read for the first time. Nodes
+// that cannot be read at all are not included, see [Snapshot.Unread].
 func (s *Snapshot) Reading() (r Reading, ok bool) {
 	known := true
 	for i := range s.Nodes {

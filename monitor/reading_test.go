@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// How far reading is counts the nodes that can be read, all of them in the first view and
-// later those that came back; nothing is told of it when all is read.
+// The progress covers the readable nodes: all of them in the first view, later those that
+// came back. There is none when all is read.
 func TestReadingIsToldUntilAllIsRead(t *testing.T) {
 	node := func(name string, state NodeState, read float64, keys int64) Node {
 		return Node{Name: name, State: state, Read: read, Keys: keys}

@@ -2,18 +2,18 @@ package monitor
 
 import "slices"
 
-// NodeStateOf is the state of this name, as a record has it; unknown for any other.
+// NodeStateOf returns the state with this name in a record; unknown for any other name.
 func NodeStateOf(name string) NodeState {
 	return NodeState(max(0, slices.Index(nodeStateNames[:], name)))
 }
 
-// LockStateOf is the state of this name, and reports whether there is one.
+// LockStateOf returns the state with this name, and reports whether there is one.
 func LockStateOf(name string) (LockState, bool) {
 	i := slices.Index(lockStateNames[:], name)
 	return LockState(max(0, i)), i >= 0
 }
 
-// VerdictOf is the verdict of this name; unknown for any other.
+// VerdictOf returns the verdict with this name; unknown for any other name.
 func VerdictOf(name string) Verdict {
 	for v := VerdictUnknown; v <= VerdictUnavailable; v++ {
 		if v.String() == name {
@@ -23,7 +23,8 @@ func VerdictOf(name string) Verdict {
 	return VerdictUnknown
 }
 
-// SeverityOf is the severity of this name; danger for any other: better too loud.
+// SeverityOf returns the severity with this name; danger for any other name, to be on the
+// safe side.
 func SeverityOf(name string) Severity {
 	for s := SeverityInfo; s <= SeverityDanger; s++ {
 		if s.String() == name {
@@ -33,21 +34,20 @@ func SeverityOf(name string) Severity {
 	return SeverityDanger
 }
 
-// LocksUnrecorded is why locks are unread at a moment of the past at which nobody recorded them, and
-// AdviceRecordLocks how they are.
+// LocksUnrecorded says why locks are unknown at a time when they were not recorded, and
+// AdviceRecordLocks how to record them.
 const (
 	LocksUnrecorded   = "its locks were not recorded"
 	AdviceRecordLocks = "`redlockctl guard --watch-locks` records them, and so does the console"
 )
 
-// Unrecorded reports whether this is a moment of the past at which nobody recorded locks.
+// Unrecorded reports whether this snapshot is of a time when locks were not recorded.
 func (s *Snapshot) Unrecorded() bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.WhyUnread == LocksUnrecorded })
 }
 
-// Recall makes a snapshot of the past whole, of which the nodes, the locks and the
-// verdict are set: what follows from them is counted. unread is why the locks are not
-// known; empty: they are.
+// Recall completes a snapshot of the past that has nodes, locks and verdict: it counts
+// what follows from them. unread says why the locks are unknown; empty: they are known.
 func (s *Snapshot) Recall(unread string) {
 	s.countNodes()
 	s.Complete = unread == ""

@@ -1,6 +1,6 @@
-// Package monitor says what is seen of a cluster at one moment, and what it means: its nodes,
-// its locks with their copies, margins and states, the verdict, and the findings and events that
-// are told. It does no I/O. Package observe makes it, out of what the packages beside it find.
+// Package monitor describes a cluster at one moment: its nodes, its locks with copies,
+// margins and states, the verdict, the findings and the events. It does no I/O. Package
+// observe makes its snapshots.
 package monitor
 
 import (
@@ -12,8 +12,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Snapshot is everything the monitor knows at one moment. It is immutable: a
-// consumer may keep it, and must not change it.
+// Snapshot is all that the monitor knows at one moment. It is immutable: a consumer may
+// keep it, and must not change it.
 type Snapshot struct {
 	At      time.Time // monotonic: ages and remaining times are differences to it
 	Version uint64    // grows with each snapshot
@@ -21,32 +21,31 @@ type Snapshot struct {
 	Nodes   []Node
 	Locks   Locks
 	Counts  Counts
-	// Complete says that every key of every node that answers has been read since
-	// that node came in sight: until then locks may be missing, and the states of
-	// those that are there may change as their other copies are read. What nodes
-	// that do not answer hold is not known either way.
+	// Complete says that every key of every node that answers has been read since the
+	// node became reachable. Until then, locks may be missing, and the states of others
+	// may change as their copies are read. It says nothing about nodes that do not
+	// answer.
 	Complete bool
-	// Settled is when the first view was complete, so since when changes are seen;
-	// zero: it is not yet.
+	// Settled is when the first view was complete, and changes are seen since then; zero:
+	// not yet.
 	Settled time.Time
 	// Findings are the assumptions of Redlock that do not hold now, the most severe
 	// first.
 	Findings []Finding
 	// Guard is what the restart guard in this process knows; nil: none runs here.
 	Guard *GuardView
-	// Ripening is how many locks are in a state that is a danger if it lasts and has
-	// not lasted long enough to be told. Young: the first of them cannot have, since
-	// the locks were read for the first time only just now. Whoever looks once waits
-	// until one of the two is over.
+	// Ripening counts locks in a state that is dangerous if it lasts, but has not lasted
+	// long enough to be reported. Young: none can have lasted long enough, because the
+	// locks were first read just now. A one-shot view waits until neither is the case.
 	Ripening int
 	Young    bool
-	Events   []Event // the latest, oldest first; bounded
+	Events   []Event // the latest, oldest first; limited in number
 }
 
 // Counts are the numbers of locks by their state.
 type Counts [numLockStates]int
 
-// Total is the number of all locks.
+// Total returns the number of all locks.
 func (c Counts) Total() int {
 	n := 0
 	for _, k := range c {
@@ -55,40 +54,40 @@ func (c Counts) Total() int {
 	return n
 }
 
-// Cluster is what holds for all nodes together.
+// Cluster is the state of all nodes together.
 type Cluster struct {
 	Name   string
 	N      int
 	Quorum int
 	MaxTTL time.Duration
-	// TTLBound is the longest TTL that may be used: the least of MaxTTL and of what each guard that
-	// announces itself covers; 0: not known.
+	// TTLBound is the longest TTL that may be used: the least of MaxTTL and of what each
+	// announced guard covers; 0: unknown.
 	TTLBound time.Duration
 	Serving  int // nodes that accept writes now, as far as is known
-	// Hidden is how many nodes answer and refuse this program, so that it is not
-	// known if they serve.
+	// Hidden counts the nodes that answer but deny access to this program, so it is
+	// unknown whether they serve.
 	Hidden int
-	// Verdict is made of the nodes, the findings and what protects from restarts;
-	// see Snapshot.Assess.
+	// Verdict follows from the nodes, the findings and the protection from restarts; see
+	// Snapshot.Assess.
 	Verdict Verdict
-	// Reason says in a few words why the verdict is not safe, the worst first: "n2
-	// fenced; not protected against restarts: no guard".
+	// Reason says why the verdict is not safe, the worst first: "n2 fenced; not protected
+	// against restarts: no guard".
 	Reason string
 	// Absent are the nodes that do not serve: "n2 fenced, n4 down".
 	Absent string
-	// Protected says that no restart gives a vote twice, as far as can be seen;
-	// Missing is what is missing for that, in words.
+	// Protected says that no restart makes a node vote twice, as far as can be seen;
+	// Missing says what is missing for that.
 	Protected bool
 	Missing   string
-	// StartsUnseen: nothing is missing but that no start of some nodes was seen yet, nor how they will
-	// start. Right after an adoption from another host that is normal.
+	// StartsUnseen: only starts of some nodes are missing: none was seen yet, nor how
+	// they will start. That is normal right after an adoption from another host.
 	StartsUnseen bool
-	// CanLose is how many more nodes may fail before nothing can be locked;
-	// negative: already so, unless nodes are Hidden.
+	// CanLose is how many more nodes may fail before nothing can be locked; negative:
+	// nothing can now, unless nodes are Hidden.
 	CanLose int
 }
 
-// Node is the node with this name; nil: there is none.
+// Node returns the node with this name, or nil.
 func (s *Snapshot) Node(name string) *Node {
 	for i := range s.Nodes {
 		if s.Nodes[i].Name == name {
@@ -98,10 +97,10 @@ func (s *Snapshot) Node(name string) *Node {
 	return nil
 }
 
-// Unread is a node that has not been read to the end, and why.
+// Unread is a node that has not been fully read, and why.
 type Unread struct{ Node, Why string }
 
-// Unread are the nodes for whose sake the snapshot is not complete.
+// Unread returns the nodes because of which the snapshot is not complete.
 func (s *Snapshot) Unread() []Unread {
 	var out []Unread
 	for i := range s.Nodes {
@@ -120,7 +119,7 @@ func (s *Snapshot) Unread() []Unread {
 	return out
 }
 
-// LockNamed is the lock that a name means: by its first key, or by a further one; nil: there is none.
+// LockNamed returns the lock with this name as its first key or a further one; nil: none.
 func (s *Snapshot) LockNamed(name string) *Lock {
 	if l := s.Locks.Get(name); l != nil {
 		return l
@@ -135,39 +134,40 @@ func (s *Snapshot) LockNamed(name string) *Lock {
 	return nil
 }
 
-// NodeState tells apart why a node does or does not serve.
+// NodeState says whether a node serves, or why it does not.
 type NodeState uint8
 
 const (
 	NodeUnknown   NodeState = iota // not probed yet
 	NodeServing                    // a master that accepts writes
-	NodeFenced                     // up, refuses writes: closed by a guard or its boot fence
+	NodeFenced                     // up, refuses writes: fenced by a guard or its boot fence
 	NodeCordoned                   // up, refuses writes: cordoned by an operator
 	NodeLoading                    // up, reading its data
 	NodeWrongRole                  // a replica, or a node in cluster mode
-	NodeDenied                     // wrong password, or no right to look
+	NodeDenied                     // wrong password, or missing rights
 	NodeSlow                       // connected, does not answer in time
 	NodeDown                       // no connection
 )
 
 var nodeStateNames = [...]string{"unknown", "serving", "fenced", "cordoned", "loading", "wrong role", "denied", "slow", "down"}
 
-// String is the state as the screen and JSON show it.
+// String returns the state as the screen and JSON show it.
 func (s NodeState) String() string { return nodeStateNames[s] }
 
-// Answers reports whether what a node in this state said last is of now.
+// Answers reports whether a node in this state answers, so that what it said last is
+// current.
 func (s NodeState) Answers() bool {
 	return s.Readable() || s == NodeLoading || s == NodeWrongRole
 }
 
-// Node is one master as seen from here.
+// Node is a master as seen from here.
 type Node struct {
 	Name  string
 	Addr  string
 	State NodeState
 	Since time.Time // of State
-	// LocksHidden: State is denied, and yet the node accepts writes: it is only its
-	// locks that this program may not read.
+	// LocksHidden: State is denied although the node accepts writes: only its locks may
+	// not be read.
 	LocksHidden bool
 	// Err is the last failure, while State is denied, slow, down or wrong role.
 	Err safetext.Text
@@ -175,87 +175,87 @@ type Node struct {
 	RunID              string
 	Version            string        // of the server, e.g. "7.0.15"
 	Uptime             time.Duration // as the server says, whole seconds
-	Restarts           int           // changes of RunID seen since the start
-	StartedAfter       time.Time     // this incarnation of the server did not start before; zero: not known
-	RejoinsAfter       time.Time     // no guard lets it rejoin before, while it is fenced; zero: not known
+	Restarts           int           // changes of RunID seen since the monitor's start
+	StartedAfter       time.Time     // this incarnation did not start earlier; zero: unknown
+	RejoinsAfter       time.Time     // while fenced, no guard lets it rejoin earlier; zero: unknown
 	Role               string        // "master", "slave"
 	Persistent         bool          // see [Facts.Durable]
-	StartsFenced       bool          // its files or its command line say that its next start is fenced
-	StartedUnfenced    bool          // a guard told of an unfenced start of it, and none of a fenced one since
+	StartsFenced       bool          // its files or command line say that its next start is fenced
+	StartedUnfenced    bool          // a guard reported an unfenced start, and none a fenced one since
 	Eviction           string        // maxmemory-policy
-	Replicas           int           // attached ones
+	Replicas           int           // connected ones
 	UsedMemory         int64         // bytes
 	Clients            int
-	MinReplicasToWrite int64 // -1 where it could not be read
-	// Leak is why it accepts writes although its fence is up; "": it does not.
+	MinReplicasToWrite int64 // -1 if it could not be read
+	// Leak says why it accepts writes although it is fenced; "": it does not.
 	Leak string
-	// ScriptsPass: scripts write through its fence, which is up after its next start at the latest.
+	// ScriptsPass: scripts write through its fence, now or after its next start.
 	ScriptsPass bool
 
-	// Guards are the restart guards that announce themselves on this node, the one
-	// with the greatest D first. Where GuardsKnown is false they cannot be read: that
-	// is not the same as none.
+	// Guards are the restart guards that announce themselves on this node, the one with
+	// the greatest D first. If GuardsKnown is false, they could not be read, which does
+	// not mean that there are none.
 	Guards      []announce.Guard
 	GuardsKnown bool
-	// GuardsDenied: this user may not read them. With neither they were not read yet.
+	// GuardsDenied: this user may not read them. If both are false, they were not read
+	// yet.
 	GuardsDenied bool
 
 	Locks int   // copies of locks on this node
-	Keys  int64 // in its database, as the server says; -1: it does not
-	// Read is the part of its keys that has been read since it came in sight; 1:
-	// all that are looked for.
+	Keys  int64 // in its database, as reported by the server; -1: unknown
+	// Read is the share of its keys that has been read since it became reachable; 1: all
+	// that are wanted.
 	Read float64
-	// UpTo: all changes of its keys before have been read; zero: it does not tell of them.
+	// UpTo: all earlier changes of its keys have been read; zero: it does not report
+	// them.
 	UpTo      time.Time
-	WhyUnread string // why it is not read to the end, where that is not a matter of time
+	WhyUnread string // why it is not fully read, if not only for lack of time
 	// NoRoom is about how many keys of this node found no room in
-	// observe.Options.MaxMemory; NoRoomLocks, how many of them may be locks.
+	// observe.Options.MaxMemory; NoRoomLocks is how many of them may be locks.
 	NoRoom, NoRoomLocks int
 
 	RTT  time.Duration   // last round trip
 	RTTs []time.Duration // the latest, oldest first, at most 60
 	// Minutes are the last whole minutes, oldest first, at most 60.
 	Minutes []Minute
-	Offset  Estimate // of its clock to ours
+	Offset  Estimate // of its clock from ours
 	Drift   Drift
 
-	// Notes are shortcomings of what can be seen of this node: "EVAL_RO refused:
-	// reading by EVAL".
+	// Notes say what cannot be seen of this node: "EVAL_RO refused: reading by EVAL".
 	Notes  []string
-	Limits []Limit // those of them that something can be done about
+	Limits []Limit // notes for which there is advice
 
-	Facts Facts // what the server says of its settings and its past
+	Facts Facts // its settings and its past
 }
 
-// ReadWhole reports whether all of its keys have been read, and what changed since.
+// ReadWhole reports whether all of its keys, and all changes since, have been read.
 func (n *Node) ReadWhole() bool { return n.Read >= 1 && n.WhyUnread == "" }
 
-// Minute is what was measured of a node in one minute.
+// Minute has the measurements of a node in one minute.
 type Minute struct {
-	At                time.Time     // its beginning
+	At                time.Time     // its start
 	Answered, Failed  int           // probes
 	Least, Mean, Most time.Duration // of the round trips
-	Offset            Estimate      // of its clock to ours, at the end
+	Offset            Estimate      // of its clock from ours, at the end
 }
 
-// Readable reports whether the locks of a node in this state can be read and count:
-// what a replica or a cluster shard holds is no vote.
+// Readable reports whether the locks of a node in this state can be read and count: the
+// copies of a replica or a cluster shard are not votes.
 func (s NodeState) Readable() bool { return s == NodeServing || s == NodeFenced || s == NodeCordoned }
 
-// Verdict is the state of the cluster in a word. Of several that hold it is the
-// one that needs a person most.
+// Verdict is the state of the cluster in a word: of several that apply, the most urgent.
 type Verdict uint8
 
 const (
-	VerdictUnknown     Verdict = iota // not everything has been looked at yet, or may be
-	VerdictSafe                       // all nodes serve, no danger is found, and no restart gives a vote twice
-	VerdictUnprotected                // all nodes serve, and a restart may give a vote twice, for all that is known
+	VerdictUnknown     Verdict = iota // not everything is read yet, or can be
+	VerdictSafe                       // all nodes serve, no danger is found, and no restart makes a node vote twice
+	VerdictUnprotected                // all nodes serve, but a restart may make one vote twice, as far as is known
 	VerdictDegraded                   // a quorum serves, not all
-	VerdictDanger                     // a quorum serves, and two clients may hold one lock all the same
+	VerdictDanger                     // a quorum serves, but two clients may hold one lock
 	VerdictUnavailable                // no quorum serves: nothing can be locked
 )
 
-// String is the verdict as the screen and JSON show it.
+// String returns the verdict as the screen and JSON show it.
 func (v Verdict) String() string {
 	return [...]string{"unknown", "safe", "unprotected", "degraded", "danger", "unavailable"}[v]
 }
@@ -265,41 +265,41 @@ type Severity uint8
 
 const (
 	SeverityInfo    Severity = iota // good to know; breaks nothing
-	SeverityWarning                 // a margin of safety is gone
+	SeverityWarning                 // a safety margin is gone
 	SeverityDanger                  // two clients may hold one lock, or nothing can be locked
 )
 
-// String is the severity as the screen and JSON show it.
+// String returns the severity as the screen and JSON show it.
 func (s Severity) String() string { return [...]string{"info", "warning", "danger"}[s] }
 
-// Level is the level of the event that tells of a finding of this severity.
+// Level returns the level of the event that reports a finding of this severity.
 func (s Severity) Level() Level { return [...]Level{LevelInfo, LevelNotice, LevelAlarm}[s] }
 
-// Finding is an assumption of Redlock that does not hold now on this cluster.
+// Finding is an assumption of Redlock that does not hold on this cluster now.
 type Finding struct {
-	// ID names the kind of finding for good: "no-ttl-lock". ID and Node
-	// together name one finding. allChecks declares each; docs/findings.md is made of it.
+	// ID names the kind of finding and never changes: "no-ttl-lock". ID and Node together
+	// identify a finding. Package finding declares each; docs/findings.md lists them.
 	ID       string
 	Severity Severity
-	Node     string        // where it concerns one node
-	Key      safetext.Text // of locks: the first that it concerns
-	Count    int           // of locks: how many it concerns
+	Node     string        // if it concerns one node
+	Key      safetext.Text // of locks: the first one affected
+	Count    int           // of locks: the number affected
 	Since    time.Time     // first seen
 
-	Title       string        // what is found, in a few words
+	Title       string        // what was found, in a few words
 	Evidence    safetext.Text // what was seen
 	Consequence string        // why it matters
 	Remedy      string        // what to do
 }
 
-// Estimate is a clock offset with the bound that the round trip leaves.
+// Estimate is a clock offset with the error that the round trip allows.
 type Estimate struct {
 	Valid  bool
 	Offset time.Duration
 	Bound  time.Duration // ±
 }
 
-// Drift is the rate of a node's clock to ours.
+// Drift is the rate of a node's clock relative to ours.
 type Drift struct {
 	Valid bool
 	PPM   float64

@@ -8,7 +8,7 @@ import (
 	"redlockctl/server/announce"
 )
 
-// Dangers is how many findings are [SeverityDanger].
+// Dangers counts the findings with [SeverityDanger].
 func (s *Snapshot) Dangers() int {
 	n := 0
 	for i := range s.Findings {
@@ -19,7 +19,7 @@ func (s *Snapshot) Dangers() int {
 	return n
 }
 
-// countNodes says of the nodes alone how many serve, and which do not.
+// countNodes counts which nodes serve and which do not.
 func (s *Snapshot) countNodes() {
 	c := &s.Cluster
 	c.Serving, c.Hidden = 0, 0
@@ -41,15 +41,14 @@ func (s *Snapshot) countNodes() {
 	c.Absent = strings.Join(wrong, ", ")
 }
 
-// Assess makes the verdict, why it is so, and what is missing for a safe one:
-// the only place where that is decided. heard: each node was heard of; settled:
-// all locks were read once, so that there are findings; guard: the one in this
-// process, if any.
+// Assess sets the verdict, its reason, and what is missing for a safe one. No other
+// function decides that. heard: each node has been probed; settled: all locks have been
+// read once, so findings exist; guard: the one in this process, or nil.
 //
-// Safe is said only where all nodes serve, no danger is found, and each node is
-// either kept out of the quorum after a restart (a guard is seen there, and its last
-// start came up fenced, or its files say that the next one does) or loses nothing by one
-// (see [Facts.Durable]).
+// The cluster is safe only if all nodes serve, no danger is found, and each node either
+// stays out of the quorum after a restart (a guard watches it, and its last start was
+// fenced, or its files say that the next one is) or loses nothing in one (see
+// [Facts.Durable]).
 func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 	c := &s.Cluster
 	s.countNodes()
@@ -60,7 +59,7 @@ func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 	case heard && c.CanLose+c.Hidden < 0:
 		c.Verdict = VerdictUnavailable
 	case heard && c.CanLose < 0:
-		c.Verdict = VerdictUnknown // whoever is refused does not know
+		c.Verdict = VerdictUnknown // a denied program cannot know
 	case dangers > 0:
 		c.Verdict = VerdictDanger
 	case !heard:
@@ -68,7 +67,7 @@ func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 	case c.CanLose < c.N-c.Quorum:
 		c.Verdict = VerdictDegraded
 	case !settled, c.Absent != "":
-		c.Verdict = VerdictUnknown // of nodes that serve, the locks are hidden
+		c.Verdict = VerdictUnknown // locks of serving nodes are hidden
 	case s.Ripening > 0 && s.Young:
 		c.Verdict = VerdictUnknown
 	case !c.Protected:
@@ -120,9 +119,9 @@ func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 	c.Reason = strings.Join(why, "; ")
 }
 
-// missing is what is missing for protection against restarts, in words; empty:
-// nothing. unseen: nothing else than that no start of some nodes was seen yet. Of a node
-// that does not answer nothing is said: it has no vote now.
+// missing says what is missing for protection against restarts; empty: nothing. unseen:
+// only starts of some nodes have not been seen yet. A node that does not answer is
+// ignored: it has no vote now.
 func missing(nodes []Node, guard *GuardView) (text string, unseen bool) {
 	by := map[Protection][]string{}
 	var doubtful []string
@@ -181,20 +180,20 @@ func missing(nodes []Node, guard *GuardView) (text string, unseen bool) {
 	return "protection against restarts is not known: " + strings.Join(parts, ", "), hidden == ""
 }
 
-// Protection is what keeps a node from giving a vote twice after a restart.
+// Protection is what keeps a node from voting twice after a restart.
 type Protection uint8
 
 const (
 	protectionDurable  Protection = iota // it forgets nothing
-	protectionVerified                   // a guard watches it, and its last start came up fenced, or its files say that the next one does
-	ProtectionUnseen                     // a guard watches it, and its start was not seen yet
-	protectionUnfenced                   // a guard watches it, and its last start came up unfenced
+	protectionVerified                   // a guard watches it, and its last start was fenced, or its files say that the next one is
+	ProtectionUnseen                     // a guard watches it, and its start has not been seen yet
+	protectionUnfenced                   // a guard watches it, and its last start was unfenced
 	protectionLeaks                      // a guard watches it, and scripts write through its fence
 	ProtectionNone                       // no guard is seen
 	ProtectionHidden                     // guards cannot be seen there
 )
 
-// ProtectionOf is the protection of a node that answers.
+// ProtectionOf returns the protection of a node that answers.
 func ProtectionOf(n *Node, guard *GuardView) Protection {
 	if n.Persistent {
 		return protectionDurable

@@ -8,7 +8,7 @@ import (
 	"redlockctl/server/announce"
 )
 
-// goodCluster is five masters that serve, and no guard.
+// goodCluster has five serving masters and no guard.
 func goodCluster() Snapshot {
 	s := Snapshot{Cluster: Cluster{Name: "test", N: 5, Quorum: 3, MaxTTL: 30 * time.Second}}
 	for i := range 5 {
@@ -17,7 +17,7 @@ func goodCluster() Snapshot {
 	return s
 }
 
-// What the verdict is, why, and what is missing for a safe one.
+// The verdict, its reason, and what is missing for a safe one.
 func TestVerdicts(t *testing.T) {
 	fenced, unseen, unfenced := announce.Guard{ID: "a", Boot: announce.BootFenced}, announce.Guard{ID: "b"}, announce.Guard{ID: "c", Boot: announce.BootUnfenced}
 	guards := func(of ...announce.Guard) func(*Snapshot) {

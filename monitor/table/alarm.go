@@ -8,13 +8,13 @@ import (
 	"redlockctl/monitor/internal/packed"
 )
 
-// alarmPatience is how long a lock must have been split or without a TTL before
-// that is told as an alarm: a client that tries in vain leaves its copies for a
-// moment, and the old SETNX pattern sets the TTL with a second command.
+// alarmPatience is how long a lock must be split or without a TTL before it raises an
+// alarm: a failed attempt leaves copies for a moment, and the old SETNX pattern sets the
+// TTL with a second command.
 const alarmPatience = 1500 * time.Millisecond
 
-// patience is how long a state must have lasted to be told as an alarm; false: it
-// is none.
+// patience returns how long a state must last before it raises an alarm; ok is false if
+// it never does.
 func patience(s monitor.LockState) (time.Duration, bool) {
 	switch s {
 	case monitor.LockOverTTL:
@@ -25,8 +25,8 @@ func patience(s monitor.LockState) (time.Duration, bool) {
 	return 0, false
 }
 
-// trackAlarm tells of a state that needs a person when it has lasted, and returns
-// when to look again.
+// trackAlarm reports a state that needs an operator once it has lasted, and returns when
+// to check again.
 func (t *Table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
 	s := r.lock.State
 	wait, ok := patience(s)
@@ -38,7 +38,7 @@ func (t *Table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
 		r.alarm, r.alarmed, r.alarmTold = s, now, false
 	}
 	if !t.settled || r.alarmTold || t.firstAlarms != 0 && r.alarmed <= t.settledAt {
-		return 0 // it was told, or will be with the others
+		return 0 // already reported, or will be with the others
 	}
 	if due := r.alarmed + packed.Moment(wait); now < due {
 		return due
@@ -52,8 +52,8 @@ func (t *Table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
 	return 0
 }
 
-// emitFirstAlarms tells what was wrong when the first view was complete and
-// still is, in one sentence for each of these states.
+// emitFirstAlarms reports what was wrong when the first view was complete and still is:
+// one event for each of these states.
 func (t *Table) emitFirstAlarms(now packed.Moment, states ...monitor.LockState) {
 	counts := map[monitor.LockState]int{}
 	first := map[monitor.LockState]*record{}
@@ -77,7 +77,7 @@ func (t *Table) emitFirstAlarms(now packed.Moment, states ...monitor.LockState) 
 	}
 }
 
-// alarmTexts are what a state of several locks means.
+// alarmTexts describe a state shared by several locks.
 var alarmTexts = map[monitor.LockState]string{
 	monitor.LockOrphaned: "orphaned copies, left behind by a client: they keep others out of those nodes until they expire",
 	monitor.LockOverTTL:  "a TTL longer than the cluster's maximum: a restart may forget it too early",
@@ -85,7 +85,7 @@ var alarmTexts = map[monitor.LockState]string{
 	monitor.LockNoTTL:    "a copy without TTL: it never expires",
 }
 
-// alarmText is what the state of the lock means.
+// alarmText describes the state of the lock.
 func alarmText(l *monitor.Lock) string {
 	switch {
 	case l.State == monitor.LockSplit && l.Earlier != nil:

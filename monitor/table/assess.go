@@ -12,58 +12,57 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// assessment is what the copies of a record amount to.
+// assessment is the meaning of a record's copies.
 type assessment struct {
 	now  packed.Moment
 	lock monitor.Lock  // without its copies
-	wake packed.Moment // when to look again at the latest; zero: no need
+	wake packed.Moment // latest time of the next check; zero: none needed
 
-	locks, others int            // copies of a lock, and those that are none
-	rivals        int            // tokens with a copy on a node that takes writes, or may
+	locks, others int            // copies of a lock, and copies that are not a lock
+	rivals        int            // tokens with a copy on a node that accepts writes, or may
 	confirmed     bool           // every node that answers was read since the last change
 	endless       bool           // a copy has no TTL
 	over          bool           // a TTL is longer than the cluster's maximum
 	numbers       int            // copies that are numbers without a TTL
-	best          tally          // of holder
+	best          tally          // of the holder
 	holder        int8           // token; −1: none
-	holders       int            // different tokens that are no tombstones
-	revoked       bool           // a tombstone is among the tokens
-	since         packed.Moment  // of holder
-	minority      packed.Moment  // since when holder has no majority; zero while it has
+	holders       int            // different tokens, without tombstones
+	revoked       bool           // there is a tombstone among the tokens
+	since         packed.Moment  // of the holder
+	minority      packed.Moment  // since when the holder has no majority; zero while it has one
 	early         bool           // see record
-	form          *lockform.Form // as recognized; that of lock may say more
-	end           packed.Moment  // of the majority; zero: there is none, or never
-	shrank        bool           // the majority ends sooner than it did, and not by its holder
-	never         bool           // the majority has no end
+	form          *lockform.Form // as recognized; the form in lock may be more specific
+	end           packed.Moment  // of the majority; zero: no majority, or no end
+	shrank        bool           // the end of the majority moved back, and not by its holder
+	never         bool           // the majority does not expire
 	majority      bool
-	granted       bool // holder was granted the lock, and that has neither ended nor been released
-	perhaps       bool // without a majority: one may exist all the same
+	granted       bool // the holder was granted the lock, and the grant has neither ended nor been released
+	perhaps       bool // no majority is seen, but one may exist
 }
 
-// tally is how many copies a token has.
+// tally counts the copies of a token.
 type tally struct {
 	present int           // known to be there
-	unread  int           // when last read, of nodes that are being read again
-	silent  int           // when last read, of nodes that do not answer
-	lost    int           // lost votes that would still be unexpired
-	end     packed.Moment // the latest expiry of its copies and lost votes; never: one has none
+	unread  int           // as last read, on nodes that are being read again
+	silent  int           // as last read, on nodes that do not answer
+	lost    int           // lost votes that would not have expired yet
+	end     packed.Moment // latest expiry of its copies and lost votes; never: one has no TTL
 	never   bool
-	written bool // a copy or lost vote of it was not loaded from disk
-	open    int  // copies on nodes that take writes
+	written bool // at least one copy or lost vote was not loaded from disk
+	open    int  // copies on nodes that accept writes
 }
 
-// known is how many copies there are, if nodes that cannot be read now kept theirs.
+// known returns the number of copies, if nodes that cannot be read now kept theirs.
 func (v *tally) known() int { return v.present + v.unread + v.silent }
 
-// wakeAt asks for another look then, if that time is to come.
+// wakeAt schedules a check at this time, if it is in the future.
 func (a *assessment) wakeAt(at packed.Moment) {
 	if at > a.now && (a.wake == 0 || at < a.wake) {
 		a.wake = at
 	}
 }
 
-// assessLock works out what the copies of r mean now. It reads the table and the
-// record, and writes neither.
+// assessLock derives what the copies of r mean now. It changes neither table nor record.
 func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	a := assessment{now: now, holder: -1, since: r.lock.Span.Begin, minority: r.minority, early: r.early, form: r.form}
 	var few [8]tally
@@ -120,8 +119,8 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	return a
 }
 
-// mayRelyBeside is a client that may rely on the lock beside its holder, by votes that were lost or are
-// not seen; nil: there is none.
+// mayRelyBeside returns a client that may rely on the lock besides its holder, by votes
+// that were lost or cannot be seen; nil: none.
 func (t *Table) mayRelyBeside(r *record, a *assessment, tallies []tally) *monitor.Reliance {
 	for k := range r.Tokens {
 		v := &tallies[k]
@@ -137,7 +136,7 @@ func (t *Table) mayRelyBeside(r *record, a *assessment, tallies []tally) *monito
 	return nil
 }
 
-// countCopies counts the copies of r, and those of each token.
+// countCopies counts the copies of r and of each token.
 func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 	a.confirmed = true
 	for i := range r.Copies {
@@ -189,9 +188,10 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 	}
 }
 
-// chooseHolder takes the token with a majority for the holder, then the one that was granted
-// the lock and may rely on it still, then one that may have a majority, then the one with most copies; among equals the one that
-// was it, so that the screen does not swap them. What a revocation left holds nothing.
+// chooseHolder picks as holder, in this order: the token with a majority, the token that
+// was granted the lock and may still rely on it, one that may have a majority, the one
+// with most copies. If tokens are equal, the holder does not change, so that the screen
+// does not alternate. A tombstone is never a holder.
 func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 	rank := func(k int) (copies, granted, may, present, known int) {
 		v := &tallies[k]
@@ -234,18 +234,19 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 	}
 }
 
-// mayHold reports whether token k of r, which has not ended, has a quorum with all votes that may exist.
+// mayHold reports whether token k of r, whose grant has not ended, would have a quorum if
+// all votes that may exist do.
 func (t *Table) mayHold(r *record, a *assessment, k int8, v *tally) bool {
 	return !redlock.IsTombstone(r.Tokens[k].Prefix) && v.known()+v.lost+len(t.unseen(r, a, k, true)) >= t.quorum && !t.hasEnded(r, k)
 }
 
-// granted reports whether token k of r was granted the lock, and the grant has neither been
-// released nor ended: it had a majority, or its copies and lost votes make one.
+// granted reports whether token k of r was granted the lock and the grant has neither
+// been released nor ended: it had a majority, or its copies and lost votes make one.
 func (t *Table) granted(r *record, k int8, v *tally) bool {
 	return k == r.grant.token || v.lost > 0 && v.present+v.unread+v.lost >= t.quorum && v.written && !redlock.IsTombstone(r.Tokens[k].Prefix)
 }
 
-// lockState is the state of the lock, the worst of those that it is in.
+// lockState returns the worst of the lock's states.
 func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) monitor.LockState {
 	if f := a.lock.Form; a.locks == 0 && a.others > 0 || f != nil && f.Companion {
 		return monitor.LockNotALock
@@ -261,18 +262,19 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 	if a.over {
 		state = max(state, monitor.LockOverTTL)
 	}
-	// Copies on nodes that refuse writes are left-overs: none of them completes an attempt.
+	// Copies on nodes that refuse writes are left-overs: none of them completes an
+	// attempt.
 	if (a.rivals > 1 || a.rivals == 1 && a.others > 0) && a.confirmed || a.majority && r.earlier != nil {
 		if state == monitor.LockPartial && !a.majority && a.holder >= 0 && a.best.known()+a.best.lost+len(t.unseen(r, a, a.holder, true)) >= t.quorum {
-			t.mayBeHeld(r, a) // what is not decided yet is no answer
+			t.mayBeHeld(r, a) // the state is not decided yet
 		}
 		state = max(state, monitor.LockSplit)
 	}
 	return state
 }
 
-// holderState is the state of the lock as far as it follows from what its holder
-// has, and may have.
+// holderState returns the state of the lock by the copies that its holder has, and may
+// have.
 func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 	if a.revoked && t.tombstonesHold(r) && (redlock.IsTombstone(r.Tokens[a.holder].Prefix) || !a.majority && a.best.known() < t.quorum) {
 		a.minority = 0
@@ -293,7 +295,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockHeld
 	}
 	if redlock.IsTombstone(r.Tokens[a.holder].Prefix) {
-		return monitor.LockOrphaned // too few tombstones keep nobody out
+		return monitor.LockOrphaned // too few tombstones to keep others out
 	}
 	if a.minority == 0 {
 		a.minority = a.now
@@ -306,30 +308,30 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		a.perhaps = true
 		return monitor.LockPartial // being read again
 	case !a.granted && t.hasEnded(r, a.holder) && (a.best.open == 0 || ripe <= a.now):
-		return monitor.LockOrphaned // left behind, maybe where a release is refused
+		return monitor.LockOrphaned // left behind, perhaps where a release is refused
 	case known >= t.quorum, a.granted && r.grant.parted, !a.granted && known == 0:
 		return t.mayBeHeld(r, a)
 	case a.granted && a.holder == r.grant.token && r.grant.end != 0 && r.grant.end <= a.now:
 		a.perhaps = true
-		return monitor.LockPartial // its time came while nodes are read again
+		return monitor.LockPartial // it expired while nodes are read again
 	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
 		a.perhaps = true
 		a.wakeAt(r.changed + packed.Moment(t.Attempt))
-		return monitor.LockPartial // a release is under way, or ends in vain
+		return monitor.LockPartial // a release is in progress, or will fail
 	case a.granted && known+len(t.unseen(r, a, a.holder, false)) >= t.quorum:
 		return t.mayBeHeld(r, a)
 	case a.granted:
 		a.minority = 0
 		t.relyUntil(r, a)
 		return monitor.LockLostMajority
-	case ripe > a.now && !a.over: // which is told at once
+	case ripe > a.now && !a.over: // an over-long TTL is reported at once
 		return monitor.LockPartial
 	case !a.best.written:
 		return t.mayBeHeld(r, a)
 	case known+a.best.lost+len(t.unseen(r, a, a.holder, true)) >= t.quorum:
 		if heard := ripe + packed.Moment(HearTime); heard > a.now && !a.over {
 			a.wakeAt(heard)
-			return monitor.LockPartial // a guard that saw it all knows now, and says so
+			return monitor.LockPartial // a guard that saw it all may know, and says so
 		}
 		return t.mayBeHeld(r, a)
 	case !a.confirmed:
@@ -341,13 +343,13 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 	return monitor.LockOrphaned
 }
 
-// lookedSince reports whether all nodes that answer were read since then.
+// lookedSince reports whether all nodes that answer have been read since then.
 func (t *Table) lookedSince(then packed.Moment) bool {
 	return !slices.ContainsFunc(t.nodes, func(n node) bool { return n.reachable && (n.scanned != n.epoch || n.looked() < then) })
 }
 
-// mayBeHeld is the state of a lock whose holder may have a majority that cannot be seen: until
-// the end of its last known grant or, where none is known, of its last copy.
+// mayBeHeld returns the state of a lock whose holder may have a majority that cannot be
+// seen: until the end of its last known grant or, if none is known, of its last copy.
 func (t *Table) mayBeHeld(r *record, a *assessment) monitor.LockState {
 	a.perhaps = true
 	if a.granted {
@@ -360,11 +362,11 @@ func (t *Table) mayBeHeld(r *record, a *assessment) monitor.LockState {
 	return monitor.LockMayBeHeld
 }
 
-// relyUntil sets until when the holder may rely on a lock that it was granted and that has no
-// majority now: the end of its last majority, or the one that its copies and lost votes make.
+// relyUntil sets until when the holder may rely on a granted lock without a majority: the
+// end of its last majority, or of the one that its copies and lost votes make.
 func (t *Table) relyUntil(r *record, a *assessment) {
 	if a.holder == r.grant.token && r.grant.end == 0 {
-		return // without end
+		return // no end
 	}
 	if a.holder == r.grant.token {
 		a.lock.Relied = r.grant.end
@@ -378,8 +380,9 @@ func (t *Table) relyUntil(r *record, a *assessment) {
 	a.wakeAt(a.lock.Relied)
 }
 
-// tombstonesHold reports whether the tombstones of a revocation keep everybody else from a
-// quorum: they are on at least N − Q + 1 nodes, or were lost on nodes that refuse writes.
+// tombstonesHold reports whether the tombstones of a revocation keep everybody else from
+// a quorum: they are on at least N − Q + 1 nodes, or were lost on nodes that refuse
+// writes.
 func (t *Table) tombstonesHold(r *record) bool {
 	k := 0
 	for i := range r.Copies {
@@ -391,11 +394,11 @@ func (t *Table) tombstonesHold(r *record) bool {
 	return k >= len(t.nodes)-t.quorum+1
 }
 
-// unseen are the votes of a token that there may be beside those that are known, by when they
-// expire: on nodes that do not answer and, forgotten, those that nodes may have lost.
+// unseen returns the expiries of votes that a token may have besides the known ones: on
+// nodes that do not answer and, if forgotten is set, votes that nodes may have lost.
 func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends []packed.Moment) {
 	early, since := true, a.now
-	if begin := r.lock.Span.Begin; tok == r.holder && begin != 0 { // else it is not known since when it is there
+	if begin := r.lock.Span.Begin; tok == r.holder && begin != 0 { // otherwise it is unknown since when the token exists
 		if early = !t.settled || begin <= t.settledAt || r.aged; !r.aged {
 			since = begin
 		}
@@ -417,8 +420,8 @@ func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends
 	return ends
 }
 
-// possibleNews is how many more copies of tok there may be on nodes that answer
-// and have not confirmed the last change yet.
+// possibleNews counts further copies of tok that may exist on nodes that answer and have
+// not confirmed the last change yet.
 func (t *Table) possibleNews(r *record, tok int8) int {
 	k := 0
 	for i := range r.Copies {
@@ -429,10 +432,11 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 	return k
 }
 
-// majorityEnd is until when tok has a quorum, as far as is seen: the quorum-th latest expiry of its
-// copies; supposed: until when it may have one, with lost votes, with extensions that were not
-// seen, and with unseen votes, which last no longer than the latest copy. never: a quorum has no
-// TTL. A copy without TTL whose value tells its deadline ends then.
+// majorityEnd returns until when tok has a quorum, as far as is seen: the quorum-th
+// latest expiry of its copies. With supposed, it returns until when tok may have one,
+// with lost votes, extensions that were not seen, and unseen votes, which last no longer
+// than the latest copy. never means that a quorum has no TTL. A copy without TTL whose
+// value is a deadline ends at that deadline.
 func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, supposed bool, unseen []packed.Moment) (end packed.Moment, never bool) {
 	var few [8]packed.Moment
 	ends := few[:0]
@@ -464,8 +468,9 @@ func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, suppose
 	return end, false
 }
 
-// relyBeyond sets until when the holder relies on a majority that ends sooner: by lost votes, by
-// copies that may have been extended unseen, or because it shrank.
+// relyBeyond sets until when the holder relies on a lock whose majority ends sooner: by
+// lost votes, by copies that may have been extended unseen, or because the majority
+// shrank.
 func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
 	if a.never {
 		return
@@ -483,10 +488,10 @@ func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
 	}
 }
 
-// shrank reports whether the end of the majority moved back, and not by its holder, who then
-// relies on the end as it was: a copy went, or its TTL was cut by the node's clock or by somebody
-// else. A holder that extends to a shorter TTL does so on a quorum, within an attempt. What is
-// less than an attempt may be the delay of a read.
+// shrank reports whether the end of the majority moved back, and not by its holder, who
+// then relies on the earlier end: a copy was lost, or its TTL was cut by the node's clock
+// or by another client. A holder that extends to a shorter TTL does so on a quorum,
+// within one attempt. A difference shorter than an attempt may be the delay of a read.
 func (t *Table) shrank(r *record, a *assessment) bool {
 	g, attempt := &r.grant, packed.Moment(t.Attempt)
 	if a.holder != g.token || g.seen == 0 || g.seen-a.end <= attempt {
@@ -508,7 +513,7 @@ func (t *Table) shrank(r *record, a *assessment) bool {
 	return true
 }
 
-// recognize is the form of the lock with this holder.
+// recognize returns the form of the lock with this holder.
 func (t *Table) recognize(r *record, holder int8, now packed.Moment) *lockform.Form {
 	typ := uint8(packed.StringType)
 	for i := range r.Copies {
@@ -520,8 +525,8 @@ func (t *Table) recognize(r *record, holder int8, now packed.Moment) *lockform.F
 	return lockform.Recognize(r.key(), t.TypeName(typ), tok.Prefix, tok.Length, t.Time(now))
 }
 
-// recognizeForeign finds out what r is, which no copy makes a lock: something
-// that a library keeps beside its locks, maybe.
+// recognizeForeign identifies r, which has no copy of a lock: it may be something that a
+// library keeps beside its locks.
 func (t *Table) recognizeForeign(r *record, now packed.Moment) *lockform.Form {
 	have := func(c packed.Copy) bool { return c.Have() }
 	i := slices.IndexFunc(r.Copies, have)
@@ -533,7 +538,7 @@ func (t *Table) recognizeForeign(r *record, now packed.Moment) *lockform.Form {
 	}
 	tok := r.Tokens[r.Copies[i].Token]
 	if r.form == nil || r.holder >= 0 || typ != was || tok.Prefix != "" {
-		// What several hold keeps its holders; of anything else no value is kept.
+		// A shared lock keeps its holders; no value of anything else is kept.
 		if f := lockform.Recognize(r.key(), typ, tok.Prefix, tok.Length, t.Time(now)); f == nil || r.form == nil || *f != *r.form {
 			return f
 		}

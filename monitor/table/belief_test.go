@@ -10,7 +10,7 @@ import (
 	"redlockctl/server/announce"
 )
 
-// restart restarts a server of the rig, which comes back with or without its keys.
+// restart restarts a server of the rig with or without its keys.
 func (r *rig) restart(i int, fenced, kept bool) {
 	if !kept {
 		clear(r.servers[i])
@@ -24,13 +24,13 @@ func (r *rig) states(key string) (s monitor.LockState, held, lost int) {
 	return l.State, l.Held, l.Lost
 }
 
-// The holder of a granted lock relies on it until its end, whatever copies are lost: what is
-// said of the lock follows from that and not from the copies.
+// The holder of a granted lock relies on it until its end, whatever copies are lost. The
+// state of the lock follows from that, not from the copies.
 func TestWhatAHolderMayRelyOn(t *testing.T) {
 	const ttl = 30 * time.Second
 	granted := func() *rig {
 		r := newRig(5, ttl).first()
-		r.pass(time.Hour) // the servers are older than any lock
+		r.pass(time.Hour) // so that the servers are older than any lock
 		r.set("k", "a", ttl, 0, 1, 2)
 		r.scanAll()
 		r.scanAll()
@@ -199,7 +199,7 @@ func TestALeftOverOnAFencedNodeIsNoSplit(t *testing.T) {
 	}
 }
 
-// Who looks for the first time cannot tell an orphan from a lock whose votes were lost.
+// A first view cannot tell an orphan from a lock whose votes were lost.
 func TestFirstLookAfterALoss(t *testing.T) {
 	const ttl = 30 * time.Second
 	for name, c := range map[string]struct {
@@ -231,7 +231,7 @@ func TestFirstLookAfterALoss(t *testing.T) {
 	}
 }
 
-// A client that is known by the announcements of others keeps its token, however often it is told of.
+// A client known from announcements keeps its token, however often it is announced.
 func TestAnEarlierHolderThatGuardsTellOfKeepsItsToken(t *testing.T) {
 	const ttl = 30 * time.Second
 	guard := newRig(5, ttl).first()
@@ -272,7 +272,7 @@ func ago(recent bool, d time.Duration) time.Duration {
 	return time.Hour
 }
 
-// Who looks for the first time says what a guard that watched all along says.
+// A first view says the same as a guard that watched all along.
 func TestWhatGuardsKnowReachesAFirstLook(t *testing.T) {
 	const ttl = 30 * time.Second
 	guard := newRig(5, ttl).first()

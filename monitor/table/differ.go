@@ -2,8 +2,8 @@ package table
 
 import "time"
 
-// Sample are the keys of at most so many locks that are seen on node i, from a place among all of
-// them on; next is where to go on.
+// Sample returns the keys of at most most locks seen on node i, starting at a position
+// among all locks; next is where to continue.
 func (t *Table) Sample(i, from, most int) (keys []string, next int) {
 	for range min(len(t.all), 8*most) {
 		if from >= len(t.all) {
@@ -19,7 +19,7 @@ func (t *Table) Sample(i, from, most int) (keys []string, next int) {
 	return keys, from
 }
 
-// Unseen are those of the keys that are not known to be on node i.
+// Unseen returns the keys that are not known to be on node i.
 func (t *Table) Unseen(i int, keys []string) (unseen []string) {
 	for _, key := range keys {
 		if r := t.records[key]; r == nil || !t.seen(r, i) {
@@ -29,12 +29,12 @@ func (t *Table) Unseen(i int, keys []string) (unseen []string) {
 	return unseen
 }
 
-// endSlack is by how much two reads may tell the end of a copy differently: by their round trips,
-// and by clocks that run at different rates.
+// endSlack is how far the expiry of a copy may differ between two reads, because of round
+// trips and clocks that run at different rates.
 const endSlack = time.Second
 
-// Differs are the keys of which a read of node i says something else than is known of them by an
-// earlier one; ends: the ends of copies are compared too. It changes nothing.
+// Differs returns the keys for which a new read of node i differs from an earlier one.
+// With ends, it compares the expiry of copies too. It changes nothing.
 func (t *Table) Differs(i int, sentAt, receivedAt time.Time, rows []Row, ends bool) (keys []string) {
 	if n := &t.nodes[i]; !n.reachable || n.scanned != n.epoch || !n.isCurrent() {
 		return nil
@@ -52,7 +52,7 @@ func (t *Table) differs(i int, sentAt, receivedAt time.Time, w *Row, ends bool) 
 	ending := w.TTL >= 0 && t.Moment(sentAt.Add(w.TTL)) <= soon
 	r := t.records[w.Key]
 	if r == nil || !r.Copies[i].Have() {
-		// Where there is no room for all, some are not known for that.
+		// If the budget is used up, some keys are unknown only for that reason.
 		return w.Type != "none" && !ending && !t.room.full() && t.nodes[i].unkept().keys == 0
 	}
 	c := &r.Copies[i]

@@ -8,8 +8,8 @@ import (
 	"redlockctl/monitor"
 )
 
-// A TTL above the maximum does not tell that a vote was given after a loss: who looks for the
-// first time cannot exclude that its holder lost the others.
+// A TTL above the maximum does not prove that a vote was given after a loss: a first view
+// cannot exclude that its holder lost the other votes.
 func TestFirstLookAtATTLAboveTheMaximum(t *testing.T) {
 	r := newRig(5, 30*time.Second)
 	for i := range 5 {
@@ -23,7 +23,7 @@ func TestFirstLookAtATTLAboveTheMaximum(t *testing.T) {
 	}
 }
 
-// A TTL that no Duration can hold keeps its number, and sorts behind all others.
+// A TTL that a Duration cannot hold keeps its number and sorts after all others.
 func TestFarAwayTTL(t *testing.T) {
 	const far = 9_000_000_000_000_000_000
 	r := newRig(3, 30*time.Second).first()
@@ -41,7 +41,7 @@ func TestFarAwayTTL(t *testing.T) {
 	if !l.MajorityEnd().After(r.lock("near").MajorityEnd()) || !l.MajorityEnd().After(r.now.Add(100*365*24*time.Hour)) {
 		t.Error(l.MajorityEnd())
 	}
-	for _, ttl := range []int64{1<<63 - 1, 101 * 365 * 24 * 3600 * 1000} { // whatever a server says
+	for _, ttl := range []int64{1<<63 - 1, 101 * 365 * 24 * 3600 * 1000} { // whatever a server returns
 		r.Read(0, r.now, r.now, []Row{NewRow("most", "string", ttl, 1, "a")})
 		r.Refresh(r.now)
 		if at := r.lock("most").Copies.At(0).Expires; !at.After(r.now.Add(100 * 365 * 24 * time.Hour)) {
@@ -50,7 +50,8 @@ func TestFarAwayTTL(t *testing.T) {
 	}
 }
 
-// The copies that a wipe took from locks that are held on are told by the wipe, in one event.
+// Copies that a wipe deleted from locks that are still held are reported with the wipe,
+// in one event.
 func TestAWipeTellsTheCopiesThatItTook(t *testing.T) {
 	r := newRig(5, 30*time.Second).first()
 	r.set("k", "a", 30*time.Second, 0, 1, 2, 3, 4)

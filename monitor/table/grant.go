@@ -13,14 +13,14 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// trackGrant makes events of what happened to the grant of r since it was last assessed.
+// trackGrant emits events for changes to the grant of r since the last assessment.
 func (t *Table) trackGrant(r *record, a *assessment) {
 	g, holds := &r.grant, a.majority && a.locks > 0
 	if f := a.lock.Form; f != nil && f.Companion || holds && redlock.IsTombstone(r.Tokens[a.holder].Prefix) {
 		holds = false
 	}
 	if holds && g.token >= 0 && a.holder != g.token && (g.fell || g.deleted == 0 && (g.end == 0 || g.end > a.now)) {
-		// Another client got in before the grant ended.
+		// Another client got the lock before the grant ended.
 		if !g.fell {
 			t.emitLostMajority(r, 0, a.now)
 		}
@@ -29,7 +29,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		t.markDirty(r)
 	}
 	switch {
-	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes tell of a majority that was not seen
+	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes prove a majority that was not seen
 		*g = grant{token: a.holder, end: a.lock.Relied, seen: a.lock.Relied, fell: true}
 		t.emitLostMajority(r, 0, a.now)
 	case holds && g.token < 0:
@@ -44,7 +44,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		}
 		r.early, r.aged = false, false
 	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
-		g.end = a.lock.Relied // by an extension of which no majority was seen
+		g.end = a.lock.Relied // by an extension whose majority was not seen
 	case holds && a.holder == g.token:
 		t.trackExtension(r, a)
 		if g.end = max(a.end, a.lock.Relied); !a.shrank {
@@ -55,7 +55,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	}
 }
 
-// trackExtension tells of an extension, if it was not told of one just now.
+// trackExtension reports an extension, unless one was reported just now.
 func (t *Table) trackExtension(r *record, a *assessment) {
 	g := &r.grant
 	if !t.settled || g.seen == 0 || time.Duration(a.end-g.seen) <= extendedBy {
@@ -73,13 +73,13 @@ func (t *Table) trackExtension(r *record, a *assessment) {
 	g.extended, g.extensions = a.now, 0
 }
 
-// standing is what is left of the copies of a grant.
+// standing counts what is left of the copies of a grant.
 type standing struct {
-	there      int  // copies on nodes that take writes
+	there      int  // copies on nodes that accept writes
 	silent     int  // nodes that do not answer
 	unread     bool // a node answers again and has not been read yet
 	lost       int  // lost votes
-	stuck      int  // copies on nodes that refuse writes: a release leaves them
+	stuck      int  // copies on nodes that refuse writes: a release leaves them there
 	unknown    int  // copies on nodes that are not read
 	tombstones int
 	deleted    bool // copies were deleted, not lost
@@ -102,7 +102,7 @@ func (t *Table) standingOf(r *record) standing {
 		switch {
 		case !c.Lost() || int8(c.Token) != r.grant.token:
 		case n.loads:
-			s.unknown++ // it may be on its disk
+			s.unknown++ // it may be on the node's disk
 		default:
 			s.lost++
 		}
@@ -118,7 +118,7 @@ func (t *Table) standingOf(r *record) standing {
 			s.stuck++
 		case seen:
 			s.there++
-			// After a restart a lock may just be about to be released: read it again first.
+			// The lock may be released right after a restart: read it again first.
 			s.confirmed = s.confirmed && (r.grant.lost == 0 || max(c.Sent, n.synced) >= t.restartedAt)
 		default:
 			s.unknown++
@@ -127,8 +127,8 @@ func (t *Table) standingOf(r *record) standing {
 	return s
 }
 
-// reviewGrant ends the grant of r that was released, removed or has expired, and reports
-// that its majority was lost, each as soon as it is certain.
+// reviewGrant ends the grant of r if it was released, removed or has expired, and reports
+// a lost majority, each as soon as it is certain.
 func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	g := &r.grant
 	if g.token < 0 {
@@ -149,7 +149,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	case g.end != 0 && now >= g.end:
 		t.endGrant(r, now, monitor.LevelInfo, "expired", "expired")
 	case !s.confirmed && (rest > 0 || g.lost > 0):
-		return // the other nodes will say
+		return // wait for the other nodes
 	case s.deleted && t.tombstonesHold(r):
 		t.endGrant(r, now, monitor.LevelNotice, "revoked", "revoked"+t.by(r, g.token, "revoke")+": others wait until the TTL expires")
 	case s.deleted && s.there == 0 && s.tombstones == 0:
@@ -157,17 +157,17 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 			t.endGrant(r, now, monitor.LevelNotice, "force-released", "force-released"+by)
 			return
 		}
-		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // wherever that could be seen and done
+		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // on all nodes where that is possible and visible
 	case s.deleted && now < r.changed+packed.Moment(t.Attempt):
-		return // a release may be under way
+		return // a release may be in progress
 	case !g.fell:
 		g.fell, g.parted = true, s.deleted
 		t.emitLostMajority(r, s.tombstones, now)
 	}
 }
 
-// goesOn reports whether the grant of r, whose end as last known has come, may have been extended: a
-// node has yet to tell, or its copies and lost votes say so by now.
+// goesOn reports whether the grant of r, whose last known end has passed, may have been
+// extended: a node has yet to be read, or its copies and lost votes say so by now.
 func (t *Table) goesOn(r *record, s *standing, now packed.Moment) bool {
 	g, votes := &r.grant, s.lost
 	for i := range r.Copies {
@@ -185,7 +185,7 @@ func (t *Table) goesOn(r *record, s *standing, now packed.Moment) bool {
 	return s.unread || g.end == 0 || g.end > now
 }
 
-// endGrant ends the grant of r and tells how.
+// endGrant ends the grant of r and reports why.
 func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind, text string) {
 	token := r.Tokens[r.grant.token].Prefix
 	if t.settled {
@@ -202,8 +202,8 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	r.grant = grant{token: -1}
 }
 
-// lapse gives up the grant of r at its end as last known: its holder may have extended it on
-// nodes that do not answer.
+// lapse ends the grant of r at its last known end without certainty: its holder may have
+// extended it on nodes that do not answer.
 func (t *Table) lapse(r *record, now packed.Moment) {
 	g := &r.grant
 	var since packed.Moment
@@ -222,8 +222,8 @@ func (t *Table) lapse(r *record, now packed.Moment) {
 	r.grant = grant{token: -1}
 }
 
-// emitLostMajority tells that the majority of the grant of r was lost while its holder may
-// rely on it.
+// emitLostMajority reports that the majority of the grant of r was lost while its holder
+// may rely on it.
 func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	if !t.settled {
 		return
@@ -235,7 +235,7 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	}
 	text, part := "lost its majority: held "+until+", cannot be extended", false
 	for i := range t.nodes {
-		part = part || t.nodes[i].justRestarted(now) || t.nodes[i].justWiped(now) // which tells it
+		part = part || t.nodes[i].justRestarted(now) || t.nodes[i].justWiped(now) // the event of the loss reports it
 	}
 	switch {
 	case tombstones > 0:
@@ -248,7 +248,7 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	t.emit(e)
 }
 
-// grantEvent is an event with what it tells of the grant of a holder.
+// grantEvent adds the details of a holder's grant to an event.
 func (t *Table) grantEvent(r *record, holder int8, end packed.Moment, times int, e monitor.Event) monitor.Event {
 	e.Token, e.Times = safetext.New(r.Tokens[holder].Prefix), times
 	if end != 0 {
@@ -264,8 +264,8 @@ func left(end, now packed.Moment) string {
 	return time.Duration(end - now).Round(100 * time.Millisecond).String()
 }
 
-// by says by whom the lock was taken from the holder of a token in this way, and
-// why, where that is known: " by ops@host (host burnt down)".
+// by says who removed the lock from the holder of a token in this way, and why, if known:
+// " by ops@host (host burnt down)".
 func (t *Table) by(r *record, tok int8, act string) string {
 	if t.TakenBy == nil || !r.Tokens[tok].Whole() {
 		return ""
@@ -281,9 +281,8 @@ func (t *Table) by(r *record, tok int8, act string) string {
 	return by
 }
 
-// emitLostCopies tells of the copies that a lock has lost which is held on without
-// them: when all nodes have confirmed it, and when a release would have come to
-// its end.
+// emitLostCopies reports lost copies of a lock that is still held: once all nodes have
+// confirmed it, and once a release would have finished.
 func (t *Table) emitLostCopies(r *record, now packed.Moment, all bool) {
 	if r.grant.went == 0 || !all || !t.settled || now < r.changed+packed.Moment(t.Attempt) {
 		return
@@ -294,7 +293,7 @@ func (t *Table) emitLostCopies(r *record, now packed.Moment, all bool) {
 			continue // it is back
 		}
 		if e := t.lostCopyEvent(r, i, now); t.nodes[i].justRestarted(now) || t.nodes[i].justWiped(now) {
-			e.Part = true // the restart or the wipe tells it
+			e.Part = true // the event of the restart or wipe reports it
 			t.emit(e)
 			continue
 		}
@@ -311,7 +310,7 @@ func (t *Table) emitLostCopies(r *record, now packed.Moment, all bool) {
 	r.grant.went, r.grant.deleted = 0, 0
 }
 
-// lostCopyEvent tells of the copy that r has lost on node i.
+// lostCopyEvent returns the event for the copy that r has lost on node i.
 func (t *Table) lostCopyEvent(r *record, i int, now packed.Moment) monitor.Event {
 	why := "lost: it disappeared before its TTL expired, and was not released"
 	switch c := &r.Copies[i]; {
@@ -331,11 +330,10 @@ func (t *Table) lostCopyEvent(r *record, i int, now packed.Moment) monitor.Event
 	return e
 }
 
-// lostTold is how many lost copies of a node are told one by one in a second.
+// lostTold is how many lost copies of a node are reported one by one in a second.
 const lostTold = 20
 
-// emitUntold tells how many more copies a node has lost than were told one by
-// one.
+// emitUntold reports how many more copies a node has lost than were reported one by one.
 func (t *Table) emitUntold(at time.Time) {
 	for i := range t.nodes {
 		if l := &t.nodes[i].lost; l.untold > 0 && t.Moment(at)-l.since >= packed.Moment(time.Second) {
@@ -349,6 +347,6 @@ func (t *Table) emitUntold(at time.Time) {
 const lostCopy = "lost copy"
 
 const (
-	extendedBy    = 100 * time.Millisecond // the majority end moved by more: not the jitter of a read
-	extendedEvery = 10 * time.Second       // a watched lock is extended all the time: the first is told, then one once in a while
+	extendedBy    = 100 * time.Millisecond // the end of the majority moved by more than the jitter of a read
+	extendedEvery = 10 * time.Second       // a watched lock is extended constantly: report the first extension, then one per interval
 )

@@ -32,7 +32,7 @@ func TestHowAGrantEnds(t *testing.T) {
 		"three copies are deleted by somebody": {func(r *rig) {
 			r.del("k", 0, 1, 2)
 			r.scanAll()
-			r.scanAll() // a release may be under way
+			r.scanAll() // a release may be in progress
 			r.pass(time.Second)
 		}, []string{"lost majority"}},
 		"three nodes restart": {func(r *rig) {
@@ -83,7 +83,7 @@ func TestHowAGrantEnds(t *testing.T) {
 		"two copies are deleted by somebody": {func(r *rig) {
 			r.del("k", 0, 1)
 			r.scanAll()
-			r.scanAll() // all agree, but a release may be under way
+			r.scanAll() // all agree, but a release may be in progress
 			if k := r.kinds(); len(k) != 0 {
 				r.emit(monitor.Event{Kind: "too early"})
 			}
@@ -144,7 +144,7 @@ func TestHowAGrantEnds(t *testing.T) {
 	}
 }
 
-// Many copies that a node loses at once are told in one sentence.
+// Many copies that a node loses at once are reported in one event.
 func TestLostCopiesAreToldWithinBounds(t *testing.T) {
 	r := newRig(5, 0)
 	for k := range 5000 {
@@ -178,8 +178,8 @@ func TestExtensionsAreToldOnceInAWhile(t *testing.T) {
 	if len(k) < 4 || len(k) > 8 || k[0] != "acquired" || k[1] != "extended" {
 		t.Fatal(k)
 	}
-	// The first is told at once, and none is swallowed: a line says for how many it
-	// stands.
+	// The first is reported at once, and none is dropped: an event says how many it
+	// covers.
 	if first := r.events[1].At.Sub(r.events[0].At); first > 2*time.Second {
 		t.Errorf("the first extension is told after %s", first)
 	}

@@ -8,7 +8,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// groupOf names the lock that l is a key of; empty: l is all of it.
+// groupOf names the lock of which l is one key; empty: l is the whole lock.
 func groupOf(l *monitor.Lock) string {
 	switch f := l.Form; {
 	case f == nil || l.Holder.Empty() || f.Companion:
@@ -20,7 +20,7 @@ func groupOf(l *monitor.Lock) string {
 	return ""
 }
 
-// publish shows what became of r: another lock, or none.
+// publish replaces the published lock of r by next; nil removes it.
 func (t *Table) publish(r *record, next *monitor.Lock) {
 	old := r.lock
 	name := ""
@@ -52,7 +52,7 @@ func (t *Table) publish(r *record, next *monitor.Lock) {
 	}
 }
 
-// join makes r one of a group.
+// join adds r to a group.
 func (t *Table) join(name string, r *record) {
 	g := t.groups[name]
 	if g == nil {
@@ -74,7 +74,7 @@ func (t *Table) join(name string, r *record) {
 	}
 }
 
-// leave takes r out of its group.
+// leave removes r from its group.
 func (t *Table) leave(g *group, r *record) {
 	r.group = nil
 	if g.size--; g.size == 0 {
@@ -86,8 +86,8 @@ func (t *Table) leave(g *group, r *record) {
 	}
 }
 
-// regroup shows what the members of a group amount to: the first key, all keys,
-// and what the member says that needs a person most.
+// regroup publishes the lock that the members of a group make: the first key, all keys,
+// and the state of the most urgent member.
 func (t *Table) regroup(g *group) {
 	t.hide(g)
 	switch len(g.members) {
@@ -111,8 +111,8 @@ func (t *Table) regroup(g *group) {
 	t.show(g.shown)
 }
 
-// worse reports whether a key needs a person more than another one of its lock, or has less to
-// lose.
+// worse reports whether a key is more urgent than another of its lock, or has a smaller
+// margin.
 func worse(l, than *monitor.Lock) bool {
 	if l.State != than.State {
 		return l.State > than.State
@@ -120,7 +120,7 @@ func worse(l, than *monitor.Lock) bool {
 	return l.Held < than.Held
 }
 
-// hide shows no lock of the group any more.
+// hide removes the lock of the group from the view.
 func (t *Table) hide(g *group) {
 	if g.shown != nil {
 		t.counts[g.shown.State]--

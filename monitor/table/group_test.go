@@ -17,7 +17,7 @@ func shown(r *rig) (keys []string) {
 	return keys
 }
 
-// total is the number of locks by the counts, which must be that of the view.
+// total checks that the counts match the number of locks in the view.
 func total(t *testing.T, r *rig) {
 	t.Helper()
 	if r.counts.Total() != r.Locks().Len() {
@@ -25,8 +25,8 @@ func total(t *testing.T, r *rig) {
 	}
 }
 
-// Some libraries set several keys for one lock: it is shown as one, under the
-// first of them.
+// Some libraries set several keys for one lock: it is shown as one lock, under the first
+// key.
 func TestSeveralKeysAreOneLock(t *testing.T) {
 	hex := strings.Repeat("0123456789abcdef", 2)
 	other := strings.Repeat("fedcba9876543210", 2)
@@ -57,7 +57,7 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 			total(t, r)
-			// The worst of them is what is shown.
+			// The worst state is shown.
 			r.del(c.keys[last], 0)
 			r.scanAll()
 			r.scanAll()
@@ -65,7 +65,7 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 			total(t, r)
-			// The first key goes: the lock is shown under the next.
+			// Without its first key, the lock is shown under the next.
 			r.del(c.keys[0], 0, 1, 2)
 			r.scanAll()
 			r.scanAll()
@@ -73,7 +73,7 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 			total(t, r)
-			// Another token makes another lock of it.
+			// Another token makes it another lock.
 			r.set(c.keys[1], "something else", time.Minute, 0, 1, 2)
 			r.scanAll()
 			r.scanAll()
@@ -90,8 +90,8 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 	}
 }
 
-// A value that many keys have is no token: each key is shown by itself, so that
-// the change of one costs no time in their number.
+// A value shared by many keys is no token: each key is shown alone, so that the change of
+// one does not cost time for all.
 func TestAConstantMakesNoLockOfManyKeys(t *testing.T) {
 	token := strings.Repeat("0123456789abcdef", 2)
 	key := func(k int) string { return fmt.Sprintf("k%05d", k) }
@@ -120,7 +120,7 @@ func TestAConstantMakesNoLockOfManyKeys(t *testing.T) {
 		t.Errorf("%d locks", r.Locks().Len())
 	}
 	total(t, r)
-	// The group ends with the last of them, and may begin anew.
+	// The group ends with its last key, and may form again.
 	r.pass(2 * time.Minute)
 	if r.Locks().Len() != 0 || len(r.groups) != 0 {
 		t.Error("something is left")
@@ -154,7 +154,7 @@ func TestADeadlineInTheValue(t *testing.T) {
 	}
 }
 
-// What a library keeps beside its locks is shown as that, whatever its type.
+// What a library keeps beside its locks is shown as such, whatever its type.
 func TestCompanionsOfLocks(t *testing.T) {
 	r := newRig(3, 0)
 	for i := range r.servers {
@@ -170,7 +170,7 @@ func TestCompanionsOfLocks(t *testing.T) {
 	if l.State != monitor.LockNotALock || l.Form != nil {
 		t.Errorf("%+v", l)
 	}
-	// What it becomes later is judged anew.
+	// When it changes, it is assessed again.
 	for i := range r.servers {
 		r.servers[i]["other"] = held{typ: "string", token: "RweP1MW6aqyOT7sm1ILONQ=="}
 	}
@@ -189,7 +189,7 @@ func TestCompanionsOfLocks(t *testing.T) {
 	}
 }
 
-// What is left of a holder beside a revocation holds nothing.
+// Copies that a holder has left beside a revocation hold nothing.
 func TestARevocationThatDidNotReachAll(t *testing.T) {
 	tomb := "redlockctl:revoked:xyz"
 	for name, c := range map[string]struct {
@@ -199,7 +199,7 @@ func TestARevocationThatDidNotReachAll(t *testing.T) {
 		"all reached":               {[]int{0, 1, 2, 3, 4}, nil, monitor.LockRevoked},
 		"two not reached":           {[]int{0, 1, 2}, []int{3, 4}, monitor.LockRevoked},
 		"a minority of tombstones":  {[]int{0, 1}, nil, monitor.LockMayBeHeld},
-		"the holder has a majority": {[]int{0, 1}, []int{2, 3, 4}, monitor.LockBareMajority}, // what is not its own guards no margin
+		"the holder has a majority": {[]int{0, 1}, []int{2, 3, 4}, monitor.LockBareMajority}, // nodes with other copies are not part of its margin
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(5, 0).first()
@@ -218,9 +218,9 @@ func TestARevocationThatDidNotReachAll(t *testing.T) {
 			want := []string{"acquired", "revoked"}
 			switch {
 			case c.want == monitor.LockMayBeHeld:
-				want[1] = "lost majority" // others can get in
+				want[1] = "lost majority" // others can acquire it
 			case len(c.tokens) > 2:
-				want = []string{"acquired", "lost copy", "lost copy"} // and goes on
+				want = []string{"acquired", "lost copy", "lost copy"} // and continues
 			}
 			if !slices.Equal(r.kinds(), want) {
 				t.Error(r.kinds())
@@ -233,8 +233,8 @@ func TestARevocationThatDidNotReachAll(t *testing.T) {
 	}
 }
 
-// While a sweep over all locks is under way, changes go on being taken in, and
-// in the end all is as if it had been done at once.
+// During a sweep over all locks, changes are still recorded, and the result is the same
+// as of one step.
 func TestASweepInSlices(t *testing.T) {
 	r := newRig(3, 0)
 	const n = 3 * Slice
@@ -254,7 +254,7 @@ func TestASweepInSlices(t *testing.T) {
 	if told != 0 || !r.Pending() {
 		t.Fatal("done at once")
 	}
-	// Meanwhile some end, some begin, and some change.
+	// Meanwhile some locks end, some begin, and some change.
 	for i := range 100 {
 		r.del(fmt.Sprint("k", i), 0, 2)
 		r.set(fmt.Sprint("new", i), "b", time.Minute, 0, 1, 2)

@@ -9,23 +9,22 @@ import (
 	"redlockctl/server/lockform"
 )
 
-// Row is what one read says of a key on a node.
+// Row is the result of reading a key on a node.
 type Row struct {
 	Key    string
-	Type   string        // "none": not there
-	TTL    time.Duration // negative: it has no TTL, unless typ is "none"
-	Far    int64         // TTL in milliseconds, where a Duration may have no room for it; else zero
+	Type   string        // "none": no such key
+	TTL    time.Duration // negative: no TTL, unless Type is "none"
+	Far    int64         // TTL in milliseconds if it may exceed a Duration; otherwise zero
 	Len    int64
-	Prefix string // of a string: its first bytes; of a small hash: the names of its fields, one a line
+	Prefix string // of a string: its first bytes; of a small hash: the names of its fields, one per line
 }
 
 const (
-	PrefixLen = 128     // bytes of a value that are read
-	FieldsLen = 1 << 10 // bytes of the names of a small hash's fields
+	PrefixLen = 128     // bytes read of a value
+	FieldsLen = 1 << 10 // bytes read of the field names of a small hash
 )
 
-// NewRow keeps within bounds what a server may say: −2 is a key that is not
-// there.
+// NewRow limits what a server may return. A pttl of −2 means that the key does not exist.
 func NewRow(key, typ string, pttl, length int64, prefix string) Row {
 	const longest = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
 	most, r := PrefixLen, Row{Key: key, Type: typ, TTL: -1, Len: length}
@@ -44,16 +43,15 @@ func NewRow(key, typ string, pttl, length int64, prefix string) Row {
 	return r
 }
 
-// Read takes in what a read of some keys of node i said, that was sent and
-// received at these times. An expiry is counted from the sending: PTTL was
-// taken later, so the copy lives at least that long, and a round trip longer at
-// most.
+// Read records the result of reading some keys of node i, with the times of sending and
+// receiving. Expiry counts from the sending: PTTL was read later, so the copy lives at
+// least that long, and at most a round trip longer.
 func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 	sent, received := t.Moment(sentAt), t.Moment(receivedAt)
 	found := t.lookUp(rows)
 	for k := range rows {
 		w, r := &rows[k], found[k]
-		if r == nil || r.buried { // unless by an earlier row of the same key
+		if r == nil || r.buried { // unless an earlier row has the same key
 			r = t.records[w.Key]
 		}
 		var expires packed.Moment
@@ -65,10 +63,11 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		if r != nil {
 			had := r.Copies[i].Have()
 			if t.dropVanished(r, i, received); had && !r.Copies[i].Have() {
-				t.markDirty(r) // the sweep finds nothing to do there any more
+				t.markDirty(r) // the sweep has nothing left to do there
 			}
 		}
-		// An answer that comes later than its TTL ends says nothing of now, where changes may have been missed.
+		// An answer that arrives after its own TTL ended proves nothing if changes may
+		// have been missed.
 		late := r != nil && r.Copies[i].Have() && !t.nodes[i].provesEnd(expires)
 		if w.Type == "none" || (w.TTL >= 0 && expires <= received && !late) {
 			if r != nil && r.Copies[i].Have() && r.Copies[i].Sent <= sent {
@@ -81,7 +80,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			continue
 		}
 		if r != nil && r.Copies[i].Have() && r.Copies[i].Sent > sent {
-			continue // a later read was faster
+			continue // a later read overtook it
 		}
 		typ := t.TypeNumber(w.Type)
 		tok, isLock := tokenOf(w, receivedAt)
@@ -97,7 +96,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		unchanged := c.Have() && r.Tokens[c.Token] == tok
 		same := c.Have() && c.Type == typ && (unchanged || !isLock)
 		if same && unchanged && c.Epoch == t.nodes[i].epoch && packed.Alike(c.Expires, expires) {
-			// Nothing that a person would see; it may confirm a change elsewhere.
+			// No visible change, but it may confirm a change elsewhere.
 			if c.Sent = sent; r.waits {
 				t.markDirty(r)
 			}
@@ -133,7 +132,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 	}
 }
 
-// tokenOf is the token of what was read, and reports whether it can be a lock. Some
+// tokenOf returns the token of a row, and reports whether it can be a lock. Some
 // libraries keep a lock in a hash.
 func tokenOf(w *Row, at time.Time) (tok packed.Token, isLock bool) {
 	tok = packed.Token{Prefix: w.Prefix, Length: w.Len}
@@ -150,10 +149,10 @@ func tokenOf(w *Row, at time.Time) (tok packed.Token, isLock bool) {
 	return packed.Token{Length: w.Len}, false
 }
 
-// lookUp are the records of rows; nil: there is none yet. Records lie far apart in memory, and to
-// reach all parts of one takes longer than the work on it. So they are reached here, one part
-// for all rows before the next part: a processor waits for several at once then, and not for one
-// after the other. That halves what a read costs.
+// lookUp returns the records of rows; nil: none yet. Records are far apart in memory, and
+// cache misses cost more than the work on them. So it touches one part of all records
+// before the next part: the processor then waits for several misses at once. That halves
+// the cost of a read.
 func (t *Table) lookUp(rows []Row) []*record {
 	found := t.found[:0]
 	for k := range rows {
@@ -173,13 +172,13 @@ func (t *Table) lookUp(rows []Row) []*record {
 	return found
 }
 
-// dropVanished drops the copy of r on node i if it belongs to an earlier incarnation, or if
-// the last full scan did not meet it.
+// dropVanished drops the copy of r on node i if it belongs to an earlier incarnation, or
+// if the last full scan did not find it.
 func (t *Table) dropVanished(r *record, i int, now packed.Moment) {
 	n, c := &t.nodes[i], &r.Copies[i]
 	switch {
 	case !c.Have():
-	case c.Epoch < n.incarnation: // no change for the other nodes to confirm: this one is certain
+	case c.Epoch < n.incarnation: // certain: no other node has to confirm it
 		t.countLoss(r, i, monitor.LostByRestart, now)
 		t.vanish(r, i, monitor.LostByRestart, now)
 	case n.scanned == n.epoch && c.Sent < n.began:
@@ -190,7 +189,7 @@ func (t *Table) dropVanished(r *record, i int, now packed.Moment) {
 	}
 }
 
-// countLoss counts copy i of r among what a restart or a wipe cost.
+// countLoss adds copy i of r to the cost of a restart or a wipe.
 func (t *Table) countLoss(r *record, i int, cause monitor.LossCause, now packed.Moment) {
 	c := &r.Copies[i]
 	if cause == monitor.LostByDeletion || c.Kind != packed.LockCopy || c.Expires != 0 && c.Expires <= now {
@@ -205,8 +204,8 @@ func (t *Table) countLoss(r *record, i int, cause monitor.LossCause, now packed.
 	}
 }
 
-// markLoaded takes note whether the copy that node i has of r was loaded from its disk: the
-// node has refused writes since it started.
+// markLoaded records whether node i loaded its copy of r from disk: the node has refused
+// writes since it started.
 func (t *Table) markLoaded(r *record, i int, next packed.Copy) {
 	if i >= 64 || next.Kind != packed.LockCopy {
 		return
@@ -215,14 +214,14 @@ func (t *Table) markLoaded(r *record, i int, next packed.Copy) {
 	switch {
 	case t.nodes[i].sealed:
 		r.loaded |= bit
-	case was.Have() && was.Token == next.Token && packed.Alike(was.Expires, next.Expires): // only read again
+	case was.Have() && was.Token == next.Token && packed.Alike(was.Expires, next.Expires): // the same copy, read again
 	default:
 		r.loaded &^= bit
 	}
 }
 
-// noteGone takes note that copy i of r is gone, if it is one of the grant and its TTL
-// still runs.
+// noteGone records that copy i of r is gone before its TTL, if the copy belongs to the
+// grant.
 func (r *record) noteGone(i int, cause monitor.LossCause, now packed.Moment) {
 	c, g := &r.Copies[i], &r.grant
 	if c.Kind != packed.LockCopy || g.token < 0 || int8(c.Token) != g.token || c.Expires != 0 && c.Expires <= now {
@@ -236,22 +235,22 @@ func (r *record) noteGone(i int, cause monitor.LossCause, now packed.Moment) {
 	}
 }
 
-// weigh brings what r is reckoned at up to what it takes.
+// weigh updates the memory accounted to r.
 func (t *Table) weigh(r *record, foreign bool) {
 	t.unweigh(r)
 	r.weight, r.foreign = int32(r.cost()), foreign
 	t.room.add(r, int64(r.weight))
 }
 
-// unweigh gives back what r is reckoned at.
+// unweigh removes r from the accounted memory.
 func (t *Table) unweigh(r *record) {
 	t.room.add(r, -int64(r.weight))
 	r.weight = 0
 }
 
-// Wanted are those of the keys of node i that are worth reading: when the table
-// is full, those that it knows. The others are counted, if they are those of a
-// full read, which meets each key once.
+// Wanted returns the keys of node i that are worth reading: when the table is full, only
+// those that it knows. With count, as in a full read, which meets each key once, the
+// others are counted.
 func (t *Table) Wanted(i int, keys []string, count bool) []string {
 	if !t.room.full() {
 		return keys

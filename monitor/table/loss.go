@@ -12,25 +12,25 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// loss is a moment at which a node may have forgotten votes: it restarted, its data
-// were wiped, or a guard fenced it for a loss that only the guard saw.
+// loss is a moment at which a node may have forgotten votes: it restarted, its data was
+// wiped, or a guard fenced it for a loss that only the guard saw.
 type loss struct {
 	known bool
 	at    packed.Moment // provably after the loss
-	// before is a moment before the loss up to which all copies on the node were read;
-	// zero: there is none.
+	// before is a moment before the loss up to which all copies on the node had been
+	// read; zero: there is none.
 	before packed.Moment
 }
 
-// Incarnation is what the first answer of an incarnation of a server tells.
+// Incarnation is what the first answer of an incarnation of a server says.
 type Incarnation struct {
-	Started time.Time // it did not start after that
+	Started time.Time // it did not start later
 	Fenced  bool      // by a guard or since its start: it refuses writes, and somebody knows of a loss
 	Keys    bool      // it has keys
-	Durable bool      // it has what the one before had: every write was on disk before it was answered; of a restart that was seen
+	Durable bool      // a restart that kept all data of the previous incarnation: every write was on disk before it was answered
 }
 
-// Met takes in the first answer of node i at all.
+// Met records the first answer ever of node i.
 func (t *Table) Met(i int, s Incarnation, now time.Time) {
 	n := &t.nodes[i]
 	n.sealed = s.Fenced
@@ -42,9 +42,9 @@ func (t *Table) Met(i int, s Incarnation, now time.Time) {
 	}
 }
 
-// Restarted takes in the first answer of another incarnation of node i. Its copies are
-// lost, unless its next full read finds them on its disk. What the restart cost is told
-// to OnRestart when all locks have been looked at.
+// Restarted records the first answer of another incarnation of node i. Its copies are
+// lost, unless the next full read finds them, loaded from disk. OnRestart gets the cost
+// once all locks have been assessed.
 func (t *Table) Restarted(i int, s Incarnation, now time.Time) {
 	n := &t.nodes[i]
 	n.restarted = t.Moment(now)
@@ -61,8 +61,8 @@ func (t *Table) Restarted(i int, s Incarnation, now time.Time) {
 	t.Work(now, Slice)
 }
 
-// Wiped says that the data of node i were wiped at a moment before now, while its server
-// ran on. What is gone is known when it has been read again.
+// Wiped records that the data of node i was wiped before now, while its server ran on.
+// The loss is known when the node has been read again.
 func (t *Table) Wiped(i int, now time.Time) {
 	n := &t.nodes[i]
 	n.wiped = t.Moment(now)
@@ -70,8 +70,8 @@ func (t *Table) Wiped(i int, now time.Time) {
 	n.count(monitor.LostByWipe, true, n.wiped)
 }
 
-// Stepped says that the clock of node i was stepped forward before now: what it has expires so
-// much earlier.
+// Stepped records that the clock of node i was stepped forward before now: its copies
+// expire that much earlier.
 func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
 	if by > 0 {
 		n := &t.nodes[i]
@@ -80,14 +80,14 @@ func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
 	}
 }
 
-// Suspected says that somebody fenced node i while its server ran on: a guard knows of a loss
-// that was not seen here.
+// Suspected records that somebody fenced node i while its server ran on: a guard knows of
+// a loss that was not seen here.
 func (t *Table) Suspected(i int, now time.Time) {
 	n := &t.nodes[i]
 	n.note(loss{known: true, at: t.Moment(now), before: n.lookedBefore()})
 }
 
-// count begins to count what a loss on the node costs.
+// count starts to count the cost of a loss on the node.
 func (n *node) count(cause monitor.LossCause, read bool, now packed.Moment) {
 	if n.restart == nil {
 		n.restart = &restartCost{}
@@ -95,8 +95,8 @@ func (n *node) count(cause monitor.LossCause, read bool, now packed.Moment) {
 	n.restart.cause, n.restart.read, n.restart.since = cause, read, now
 }
 
-// note takes note of a loss. Of those before the last one, the latest moment and the earliest
-// reading count.
+// note records a loss. Of all losses before it, only the latest time and the earliest
+// read are kept.
 func (n *node) note(l loss) {
 	older := n.loss
 	if n.older.known {
@@ -105,7 +105,7 @@ func (n *node) note(l loss) {
 	n.loss, n.older = l, older
 }
 
-// lookedBefore is when the node was read whole before a loss; zero: it was not.
+// lookedBefore returns when the node was last fully read before a loss; zero: it was not.
 func (n *node) lookedBefore() packed.Moment {
 	if n.scanned == 0 {
 		return 0
@@ -113,19 +113,19 @@ func (n *node) lookedBefore() packed.Moment {
 	return n.looked()
 }
 
-// far is later than any moment that matters.
+// far is later than all relevant times.
 const far = packed.Moment(1<<63 - 1)
 
-// mayHaveForgotten is until when a vote is unexpired that node i, which has no copy of a token,
-// may have given it and lost; zero: there is none. since is when the token was first seen; early:
-// it may be older; over: its TTLs are longer than the cluster's maximum.
+// mayHaveForgotten returns until when a vote would be valid that node i, which has no
+// copy of a token, may have given and lost; zero: there is none. since is when the token
+// was first seen; early: it may be older; over: its TTLs exceed the cluster's maximum.
 func (t *Table) mayHaveForgotten(i int, since, now packed.Moment, early, over bool) (until packed.Moment) {
 	attempt := packed.Moment(t.Attempt)
 	for _, l := range [...]loss{t.nodes[i].loss, t.nodes[i].older} {
 		switch {
 		case !l.known:
-		case !early && since > l.at+attempt: // it was acquired after the loss
-		case l.before != 0 && l.before > since+attempt: // it had no copy before the loss either
+		case !early && since > l.at+attempt: // acquired after the loss
+		case l.before != 0 && l.before > since+attempt: // no copy before the loss either
 		case t.maxTTL == 0 || over:
 			return far
 		case now < l.at+packed.Moment(t.maxTTL)+attempt:
@@ -135,8 +135,9 @@ func (t *Table) mayHaveForgotten(i int, since, now packed.Moment, early, over bo
 	return until
 }
 
-// mayBeOlder reports whether a token of which a copy is now read on node i may have been acquired
-// before a loss on some node: node i was not read without it since.
+// mayBeOlder reports whether a token that is first read on node i now may have been
+// acquired before a loss on some node: node i was not read without the token since that
+// loss.
 func (t *Table) mayBeOlder(i int) bool {
 	n := &t.nodes[i]
 	if n.scanned != n.epoch {
@@ -145,11 +146,11 @@ func (t *Table) mayBeOlder(i int) bool {
 	return slices.ContainsFunc(t.nodes, func(o node) bool { return o.loss.known && o.loss.at+packed.Moment(t.Attempt) >= n.looked() })
 }
 
-// vanish takes note that copy i of r is gone before its TTL expired: it becomes a lost vote.
-// The copy of a token that nobody was granted is only deleted.
+// vanish records that copy i of r is gone before its TTL expired: it becomes a lost vote.
+// A copy of a token that was never granted is only deleted.
 func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Moment) {
 	if cause == monitor.LostByDeletion && i < 64 && r.presumed&(1<<i) != 0 {
-		r.drop(i) // it expired, and was not extended there
+		r.drop(i) // it expired without an extension there
 		return
 	}
 	r.noteGone(i, cause, now)
@@ -168,7 +169,7 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 		return
 	}
 	if int8(token) != r.grant.token {
-		r.changed = now // it may turn out to be lost on other nodes too
+		r.changed = now // it may have been lost on other nodes too
 	}
 	r.own()
 	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: c.Expires, Epoch: c.Epoch}
@@ -176,15 +177,16 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 	r.presumed &^= 1 << i
 }
 
-// noteOverwritten takes note that copy i of r, or a lost vote of it, gives way to another token's
-// copy. If it was lost, and its client may have a majority, that client may still rely on the lock.
+// noteOverwritten records that copy i of r, or a lost vote of it, is replaced by another
+// token's copy. If it was lost and its client may have a majority, that client may still
+// rely on the lock.
 func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now packed.Moment) {
 	c := &r.Copies[i]
 	k := int8(c.Token)
 	lost := c.Lost() || c.Kind == packed.LockCopy && cause != monitor.LostByDeletion
 	if g := &r.grant; lost && k == g.token && g.end != 0 {
 		g.supposed = false
-		for j := range r.Copies { // an extension that is seen elsewhere may have reached it before
+		for j := range r.Copies { // an extension seen elsewhere may have reached it before
 			if o := &r.Copies[j]; t.seen(r, j) && o.Kind == packed.LockCopy && int8(o.Token) == k && time.Duration(o.Expires-g.seen) > extendedBy {
 				g.end = max(g.end, o.Expires)
 			}
@@ -205,7 +207,7 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 	}
 }
 
-// holdEarlier takes the client that may rely on r beside its holder, which is gone, for the holder.
+// holdEarlier makes the earlier client the holder of r, whose last holder is gone.
 func (r *record) holdEarlier(until packed.Moment) {
 	token := r.earlier.Token.Raw()
 	r.own()
@@ -214,7 +216,7 @@ func (r *record) holdEarlier(until packed.Moment) {
 	r.earlier = nil
 }
 
-// forgetVotes drops the lost votes of a token that has no copy any more: it was released.
+// forgetVotes drops the lost votes of a token that has no copy left: it was released.
 func (r *record) forgetVotes(token int8) {
 	for i := range r.Copies {
 		if c := &r.Copies[i]; c.Kind == packed.LockCopy && int8(c.Token) == token {
@@ -233,8 +235,8 @@ func (r *record) dropVotes(token int8) {
 	}
 }
 
-// voteLost reports whether what node i has of r is a lost vote: not one that may be read back
-// from its disk, and no deletion that may be part of a release.
+// voteLost reports whether node i has a lost vote of r: not a copy that may still be read
+// from its disk, and not a deletion that may be part of a release.
 func (t *Table) voteLost(r *record, i int) bool {
 	c := &r.Copies[i]
 	if !c.Lost() || t.nodes[i].loads && t.nodes[i].reachable {
@@ -243,7 +245,7 @@ func (t *Table) voteLost(r *record, i int) bool {
 	return monitor.LossCause(c.Type) != monitor.LostByDeletion || r.grant.parted && int8(c.Token) == r.grant.token
 }
 
-// lossOf is why copy c, which node i has no more, was lost.
+// lossOf returns why copy c, which node i no longer has, was lost.
 func (t *Table) lossOf(i int, c *packed.Copy, now packed.Moment) monitor.LossCause {
 	switch n := &t.nodes[i]; {
 	case n.wiped != 0 && c.Sent <= n.wiped:
@@ -254,14 +256,14 @@ func (t *Table) lossOf(i int, c *packed.Copy, now packed.Moment) monitor.LossCau
 	return monitor.LostByDeletion
 }
 
-// ended remembers which grants have ended: a copy of one that a node loads from its disk
-// is a left-over. It keeps the last of them, two generations, by the sums of their tokens.
+// ended remembers which grants have ended: a copy of one that a node loads from disk is a
+// left-over. It keeps the latest, in two generations, by key and token sum.
 type ended struct {
 	seed       maphash.Seed
 	young, old map[uint64]struct{}
 }
 
-const endedKept = 1 << 17 // of a generation
+const endedKept = 1 << 17 // per generation
 
 func (e *ended) of(key string, token [8]byte) uint64 {
 	if e.young == nil {
@@ -283,7 +285,7 @@ func (e *ended) add(key string, token [8]byte) {
 	e.young[k] = struct{}{}
 }
 
-// take reports whether it has a grant, and forgets it.
+// take removes a grant, and reports whether it was known.
 func (e *ended) take(key string, token [8]byte) bool {
 	had := e.has(key, token)
 	if had {

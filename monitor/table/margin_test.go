@@ -10,13 +10,13 @@ import (
 	"redlockctl/redlock"
 )
 
-// votes is who has which node: 0 nobody, 1 the holder, 2 and more the others.
+// votes says who has which node: 0 nobody, 1 the holder, 2 and more the others.
 type votes string
 
-// fewestLosses is the fewest copies that the holder has to lose before another
-// token can reach the quorum, found by trying everything: losses of the
-// holder's copies cost one each; that others take free nodes, release or lose
-// their own copies costs nothing. It knows nothing of the formula.
+// fewestLosses finds, by trying everything, how many copies the holder must lose before
+// another token can reach the quorum. Each loss of a holder's copy costs one; it costs
+// nothing when others acquire free nodes or release or lose their own copies. It does not
+// use the formula.
 func fewestLosses(start votes, quorum, tokens int) int {
 	at := map[votes]int{start: 0}
 	level := []votes{start}
@@ -73,15 +73,15 @@ func countOf(v votes, t byte) (n int) {
 	return n
 }
 
-// Over all clusters of up to seven nodes and all ways in which a holder and up
-// to three others can share them: the margin is exactly the number of losses
-// that keep everybody else out, it does not depend on the others' copies, and
-// with an odd number of nodes the holder keeps its quorum that long.
+// For all clusters of up to seven nodes and all ways in which a holder and up to three
+// others can share them: the margin is exactly the number of losses that keep all others
+// out, it does not depend on the others' copies, and with an odd number of nodes the
+// holder keeps its quorum that long.
 func TestMarginByEnumeration(t *testing.T) {
 	cases := 0
 	for n := 1; n <= 7; n++ {
 		quorum := redlock.Quorum(n)
-		byOwn := map[int]int{} // how many copies of its own the holder has → the fewest losses
+		byOwn := map[int]int{} // number of the holder's copies → fewest losses
 		var each func(v []byte, most byte)
 		each = func(v []byte, most byte) {
 			if len(v) < n {
@@ -92,10 +92,10 @@ func TestMarginByEnumeration(t *testing.T) {
 			}
 			own := countOf(votes(v), 1)
 			if own < quorum {
-				return // nobody to protect: the margin is shown with a majority only
+				return // nobody to protect: the margin is shown only with a majority
 			}
 			cases++
-			// One more token than there are: a client that has nothing yet.
+			// One more token than there are: a client that has no copy yet.
 			losses := fewestLosses(votes(v), quorum, int(max(most, 1))+1)
 			margin := monitor.CrashMargin(n, quorum, own)
 			if losses != margin+1 {
@@ -119,7 +119,7 @@ func TestMarginByEnumeration(t *testing.T) {
 	}
 }
 
-// marginInTable is what the lock table makes of the votes.
+// marginInTable returns the margin that the lock table computes from the votes.
 func marginInTable(t *testing.T, v []byte, quorum int) int {
 	t.Helper()
 	now := time.Now()

@@ -38,8 +38,8 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// What the table reckons its locks at is what they take, or somewhat more, and it
-// gives all of it back.
+// The accounted memory is what the locks use, or slightly more, and all of it is
+// returned.
 func TestTheTableKnowsWhatItTakes(t *testing.T) {
 	const n = 50_000
 	before, now := heapInUse(), time.Now()
@@ -62,9 +62,9 @@ func TestTheTableKnowsWhatItTakes(t *testing.T) {
 	}
 }
 
-// A table without room keeps what it has, with all copies, up to date; counts what
-// it refuses; and takes in others when there is room again. Keys that are no locks
-// never push locks out, and values that grow cannot go beyond the bound.
+// A full table keeps what it has, with all copies, up to date; counts what it refuses;
+// and admits others when there is room again. Keys that are not locks never push out
+// locks, and growing values cannot exceed the limit.
 func TestATableWithoutRoom(t *testing.T) {
 	now := time.Now()
 	tb := budgeted(now, 8<<20)
@@ -99,7 +99,7 @@ func TestATableWithoutRoom(t *testing.T) {
 	if got := tb.Wanted(0, []string{"lock:00000001", "lock:00019999"}, true); tb.room.full() && len(got) != 1 {
 		t.Errorf("worth reading: %q", got)
 	}
-	// A lock that is there passes to another holder.
+	// A known lock changes its holder.
 	for i := range tb.nodes {
 		tb.Read(i, now, now, []Row{{Key: "lock:00000001", Type: "string", TTL: time.Hour, Len: 5, Prefix: "other"}})
 	}
@@ -107,7 +107,7 @@ func TestATableWithoutRoom(t *testing.T) {
 	if l := tb.Locks().Get("lock:00000001"); l == nil || l.Held != 5 || l.Holder.Raw() != "other" {
 		t.Errorf("%v", l)
 	}
-	// Long values where short ones were.
+	// Long values replace short ones.
 	for round := range 4 {
 		for i := range tb.nodes {
 			var rows []Row
@@ -120,7 +120,7 @@ func TestATableWithoutRoom(t *testing.T) {
 			t.Fatalf("grown to %d, of %d", tb.room.used, tb.room.locks)
 		}
 	}
-	// They end, and there is room for the others.
+	// They end, which makes room for others.
 	now = now.Add(2 * time.Hour)
 	tb.Refresh(now)
 	fillTable(tb, now, 30_000, 30_100, "string", "lock", time.Hour)
@@ -129,7 +129,7 @@ func TestATableWithoutRoom(t *testing.T) {
 		t.Errorf("%v", tb.counts)
 	}
 	for i := range tb.nodes {
-		tb.nodes[i].refused = refusals{} // a full read begins
+		tb.nodes[i].refused = refusals{} // a full read starts
 	}
 	whole()
 	whole()

@@ -8,7 +8,8 @@ import (
 	"redlockctl/monitor"
 )
 
-// Where changes may have been missed, a TTL that ran out is no proof that a lock has expired.
+// If changes may have been missed, a TTL that ran out does not prove that a lock has
+// expired.
 func TestALockExpiresWhenItsNodesAreUpToDate(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(r *rig)
@@ -36,7 +37,7 @@ func TestALockExpiresWhenItsNodesAreUpToDate(t *testing.T) {
 			for i := range 3 {
 				r.Missed(i, r.now)
 			}
-			// An answer to a question from before is no proof either.
+			// Nor does an answer to an earlier read.
 			r.Read(0, r.now.Add(-3900*time.Millisecond), r.now, []Row{NewRow("job:1", "string", 1900, 5, "token")})
 			r.Refresh(r.now)
 			if got := r.kinds(); len(got) > 0 || r.Locks().Get("job:1") == nil {
@@ -58,7 +59,7 @@ func TestALockExpiresWhenItsNodesAreUpToDate(t *testing.T) {
 	}
 }
 
-// That a node has told of all its changes is as good as reading it again.
+// A node that has reported all its changes is as up to date as one that was read again.
 func TestANodeThatHasToldAllIsUpToDate(t *testing.T) {
 	r := newRig(1, 0)
 	r.set("job:1", "token", 2*time.Second, 0)

@@ -9,66 +9,66 @@ import (
 	"redlockctl/server/lockform"
 )
 
-// record is all that is known of a key: its copies on all nodes, and what they
-// amounted to at the last look.
+// record is all that is known of a key: its copies on all nodes, and their meaning at the
+// last assessment.
 type record struct {
-	lock  *monitor.Lock // as published: never written again; before that its key alone
+	lock  *monitor.Lock // as published, then never changed; before that, only its key
 	form  *lockform.Form
 	group *group
 	*packed.Set
 	grant grant
-	// changed is when a copy came, went or changed its token. The first sights of
-	// the first view are no change, unless they differ.
+	// changed is when a copy was added, removed or changed its token. The first reads of
+	// the first view count only if they differ.
 	changed  packed.Moment
-	minority packed.Moment // since when holder has no majority; zero while it has
+	minority packed.Moment // since when the holder has no majority; zero while it has one
 	alarmed  packed.Moment // since when alarm holds
-	timer    packed.Moment // when to look again; zero: no need
+	timer    packed.Moment // next check; zero: none needed
 
-	at, pos int32  // place in the timer queue, −1: none; and in all
-	weight  int32  // that it is reckoned at, in bytes
-	round   uint32 // of the sweeps, in which it was last assessed
+	at, pos int32  // index in the timer queue, −1: none; index in all
+	weight  int32  // accounted memory, in bytes
+	round   uint32 // sweep in which it was last assessed
 
 	holder    int8              // token; −1: none yet
-	alarm     monitor.LockState // that is worth an event when it has lasted; LockHeld: none
+	alarm     monitor.LockState // state that is worth an event once it has lasted; LockHeld: none
 	alarmTold bool
-	early     bool // was there when the monitor came; holder has not changed since
-	aged      bool // where its holder had copies, and since when, is not known for the time before
-	known     bool // assessed once
-	foreign   bool // reckoned as no lock
+	early     bool // existed when the monitor started, and holder has not changed since
+	aged      bool // where its holder had copies, and since when, is unknown for the time before
+	known     bool // has been assessed
+	foreign   bool // accounted as a key that is not a lock
 	dirty     bool // to be assessed
 	waits     bool // not confirmed by all nodes
-	overdue   bool // what time alone says of it has to be confirmed by nodes that are not up to date
-	listed    bool // in waiting
+	overdue   bool // a change by time alone must be confirmed by nodes that are not up to date
+	listed    bool // in the waiting list
 	buried    bool
-	shared    bool // the copies are those of lock too: not to be written
+	shared    bool // the copies belong to lock too: do not change them
 
-	// hit is which nodes lost its copy by a restart or a wipe since it was last assessed;
-	// loaded is on which nodes the copy was loaded from disk and not written since; a bit
-	// each for the first 64.
+	// hit has a bit for each node that lost its copy by a restart or a wipe since the
+	// last assessment; loaded for each whose copy was loaded from disk and not written
+	// since. Only the first 64 nodes.
 	hit, loaded uint64
-	presumed    uint64   // on which silent nodes the copy is taken for extended, as it was on others
-	earlier     *earlier // a grant that another one followed before its time; nil: none
+	presumed    uint64   // silent nodes whose copy is assumed to be extended, as on other nodes
+	earlier     *earlier // a grant that another one followed too early; nil: none
 }
 
 func (r *record) key() string { return r.lock.Key.Raw() }
 
-// own makes the copies of r those of r alone, before they are written.
+// own gives r its own copies, before they are changed.
 func (r *record) own() {
 	if r.shared {
 		r.Set, r.shared = r.Clone(), false
 	}
 }
 
-// drop forgets copy i.
+// drop removes copy i.
 func (r *record) drop(i int) {
 	r.own()
 	r.Copies[i] = packed.Copy{}
 	r.presumed &^= 1 << min(i, 63)
 }
 
-// compact forgets the tokens that nothing refers to any more.
+// compact removes tokens that are no longer used.
 func (r *record) compact() {
-	used := make([]int8, len(r.Tokens)) // their new numbers, from 1 on
+	used := make([]int8, len(r.Tokens)) // their new numbers, from 1
 	mark := func(k int8) {
 		if k >= 0 {
 			used[k] = 1
@@ -105,7 +105,7 @@ func (r *record) compact() {
 	r.Tokens = slices.Clip(kept)
 }
 
-// differs reports whether another node than i has another value than this.
+// differs reports whether a node other than i has another value than this.
 func (r *record) differs(i int, next packed.Copy) bool {
 	for k := range r.Copies {
 		if c := &r.Copies[k]; k != i && c.Have() && (c.Type != next.Type || (c.Kind == packed.LockCopy && c.Token != next.Token)) {
@@ -115,7 +115,7 @@ func (r *record) differs(i int, next packed.Copy) bool {
 	return false
 }
 
-// timerQueue is a heap of records by the time to look at them again.
+// timerQueue is a heap of records by the time of their next check.
 type timerQueue []*record
 
 func (q timerQueue) Len() int           { return len(q) }
@@ -139,29 +139,29 @@ func (q *timerQueue) Pop() any {
 }
 
 // grant is the last known grant of a lock: a token that has had a majority, until it is
-// released, removed or expires. Its holder may rely on it until then, whatever copies
-// are lost. It begins, is extended, loses copies and ends; each of these is an event.
+// released, removed or expires. Its holder may rely on it until then, whatever copies are
+// lost. It begins, is extended, loses copies and ends; each of these is an event.
 type grant struct {
-	token int8  // −1: there is none
-	lost  uint8 // copies that went with restarts since it last had a majority
-	// fell: its majority was lost, and that was reported. parted: copies were deleted, and
-	// not all of them, so that this is no release.
+	token int8  // −1: none
+	lost  uint8 // copies lost by restarts since it last had a majority
+	// fell: its lost majority was reported. parted: some copies were deleted but not all,
+	// so this is no release.
 	fell, parted bool
-	supposed     bool // its end is that of an extension that silent nodes may have taken too
-	// extensions were told of none since the last one was; extended is when that was,
-	// zero: none yet.
+	supposed     bool // its end is that of an extension that silent nodes may have received too
+	// extensions counts those since the last one that was reported, at extended (zero:
+	// none yet).
 	extensions uint16
-	// went is on which nodes a copy went before its time, since that was last told; a
-	// bit for each of the first 32 nodes.
+	// went has a bit for each of the first 32 nodes on which a copy was lost since the
+	// last report.
 	went     uint32
-	deleted  uint64        // on which nodes a copy was deleted without a loss of the node; a bit each, the last for all beyond
-	end      packed.Moment // until when its holder may rely on it; zero: never
-	seen     packed.Moment // the end of the majority that was seen last
+	deleted  uint64        // a bit for each node on which a copy was deleted without a loss of the node; the last one for all nodes beyond
+	end      packed.Moment // until when its holder may rely on it; zero: no end
+	seen     packed.Moment // end of the last majority that was seen
 	extended packed.Moment
-	heard    [8]byte // the sum of its token, where a guard told of the grant; zero: none did
+	heard    [8]byte // sum of its token, if a guard announced the grant; otherwise zero
 }
 
-// sumOf is the sum of the token of r's grant.
+// sumOf returns the sum of the token of r's grant.
 func (r *record) sumOf(g *grant) [8]byte {
 	if g.heard != [8]byte{} {
 		return g.heard // the token itself may not have been read
@@ -169,14 +169,14 @@ func (r *record) sumOf(g *grant) [8]byte {
 	return announce.TokenSum(r.Tokens[g.token].Prefix)
 }
 
-// earlier is a client that may rely on a lock beside its holder. Of one that a guard told of, only
-// the begin of the token is known, and sum.
+// earlier is a client that may rely on a lock besides its holder. If a guard announced
+// it, only sum and the start of the token are known.
 type earlier struct {
 	monitor.Reliance
 	sum [8]byte
 }
 
-// reliance is nil where there is none.
+// reliance is nil if there is none.
 func (e *earlier) reliance() *monitor.Reliance {
 	if e == nil {
 		return nil
@@ -184,18 +184,17 @@ func (e *earlier) reliance() *monitor.Reliance {
 	return &e.Reliance
 }
 
-// group is a lock that is several keys. Each of them is assessed by itself; what
-// is shown is one lock.
+// group is a lock of several keys. Each key is assessed alone, and one lock is shown.
 type group struct {
 	name    string
-	members []*record // by their keys
+	members []*record // sorted by key
 	shown   *monitor.Lock
-	// crowd: there are or were so many that what they share is no token but a
-	// constant. Each is shown by itself then, and only their number is kept.
+	// crowd: there are or were so many that their common value is a constant, not a
+	// token. Then each is shown alone, and only their number is kept.
 	crowd bool
 	size  int
 }
 
-// groupMost is how many keys one lock has at most: to show a change of one of
-// them costs time in their number.
+// groupMost is the largest number of keys of one lock: showing a change of one costs time
+// for all.
 const groupMost = 64

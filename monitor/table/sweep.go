@@ -13,17 +13,17 @@ import (
 	"redlockctl/server/announce"
 )
 
-// Slice is how many locks are reassessed in one go: a few milliseconds.
+// Slice is how many locks are assessed without a break: a few milliseconds.
 const Slice = 2000
 
-// Refresh brings the states up to now, whatever time it takes.
+// Refresh brings all states up to date, however long it takes.
 func (t *Table) Refresh(now time.Time) {
 	for t.Work(now, Slice) {
 	}
 }
 
-// Work brings the states of at most budget locks up to now. It reports whether there
-// is more to do.
+// Work brings the states of at most budget locks up to date. It reports whether there is
+// more to do.
 func (t *Table) Work(at time.Time, budget int) (more bool) {
 	now := t.Moment(at)
 	if t.asked && now >= t.askNext {
@@ -40,7 +40,7 @@ func (t *Table) Work(at time.Time, budget int) (more bool) {
 		t.dirty[last] = nil
 		t.dirty = t.dirty[:last]
 		if !r.dirty {
-			continue // its turn came before
+			continue // already assessed
 		}
 		r.dirty = false
 		if !r.buried {
@@ -64,12 +64,12 @@ func (t *Table) Work(at time.Time, budget int) (more bool) {
 	return t.sweep > 0 || len(t.dirty) > 0 || (len(t.timers) > 0 && t.timers[0].timer <= now)
 }
 
-// orderMost is how many locks that are to be assessed are put in order at once.
+// orderMost is how many dirty locks are sorted at once.
 const orderMost = 1 << 17
 
-// orderDirty puts the next of very many locks that are to be assessed into the order of their
-// keys, the first at the end. What is published one after the other has its place in the same
-// part of the tree then: it is found sooner, and less of what a snapshot shares is copied.
+// orderDirty sorts the next of very many dirty locks by key, the first at the end. Locks
+// published in this order are neighbours in the tree: they are found faster, and less of
+// the tree that snapshots share is copied.
 func (t *Table) orderDirty() {
 	if t.ordered > 0 {
 		t.ordered--
@@ -107,10 +107,10 @@ func (t *Table) orderDirty() {
 	}
 }
 
-// sweepSome looks at locks of the sweep, and reassesses at most budget of them.
+// sweepSome continues the sweep and assesses at most budget locks.
 func (t *Table) sweepSome(now packed.Moment, budget int) {
-	// From the end on: whoever is buried has its place taken by the last, who has
-	// been looked at.
+	// Start at the end: a buried record is replaced by the last one, which has been
+	// visited.
 	t.sweep = min(t.sweep, len(t.all))
 	for budget > 0 && t.sweep > 0 {
 		t.sweep--
@@ -125,7 +125,7 @@ func (t *Table) sweepSome(now packed.Moment, budget int) {
 	}
 }
 
-// emitRestarts tells what restarts cost, now that all locks have been looked at.
+// emitRestarts reports the cost of restarts, now that all locks have been assessed.
 func (t *Table) emitRestarts(at time.Time) {
 	for i := range t.nodes {
 		if n := &t.nodes[i]; t.costReady(i, t.Moment(at)) {
@@ -138,10 +138,10 @@ func (t *Table) emitRestarts(at time.Time) {
 	}
 }
 
-// first assesses those of the first n locks that have changed before all others.
+// First assesses the changed ones of the first n locks before all others.
 func (t *Table) First(at time.Time, n int) {
 	now := t.Moment(at)
-	// From the end on: who is buried gives its place to one that is later.
+	// Start at the end: a buried record is replaced by a later one.
 	for k := min(n, len(t.all)) - 1; k >= 0; k-- {
 		if k < len(t.all) && t.all[k].dirty {
 			t.all[k].dirty = false
@@ -150,8 +150,8 @@ func (t *Table) First(at time.Time, n int) {
 	}
 }
 
-// reassess works out what the copies of r mean now, publishes it where that looks
-// otherwise than before, and tells what happened.
+// reassess derives what the copies of r mean now, publishes it if it looks different, and
+// emits events.
 func (t *Table) reassess(r *record, now packed.Moment) {
 	r.round = t.round
 	t.updateCopies(r, now)
@@ -169,7 +169,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if r.foreign != (a.locks == 0) {
 		t.weigh(r, a.locks == 0)
 	}
-	r.aged = r.aged || r.holder >= 0 && a.holder != r.holder // it may have been there for some time
+	r.aged = r.aged || r.holder >= 0 && a.holder != r.holder // it may have existed for some time
 	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
 	was, known := r.lock.State, r.known
 	if a.lock.Copies = monitor.CopiesOf(r.Set); !known || !same(r.lock, &a.lock) {
@@ -205,7 +205,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	}
 }
 
-// countCost counts r, whose state was another, among what losses of its copies cost.
+// countCost adds r, whose state was was, to the cost of the losses of its copies.
 func (t *Table) countCost(r *record, was monitor.LockState) {
 	for i := range t.nodes {
 		c := t.nodes[i].restart
@@ -225,8 +225,7 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 	r.hit = 0
 }
 
-// updateCopies drops the copies of r that are gone, and brings the states of the
-// others up to now.
+// updateCopies drops the copies of r that are gone, and updates the states of the others.
 func (t *Table) updateCopies(r *record, now packed.Moment) {
 	r.overdue = false
 	for i := range r.Copies {
@@ -258,8 +257,8 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 	}
 }
 
-// extendUnseen supposes that a copy that is not seen was extended with those that are: on a node that
-// does not answer, or that lost it a moment ago, before it was read.
+// extendUnseen assumes that a copy that cannot be seen was extended with the others: on a
+// node that does not answer, or that lost it a moment ago, before it was read.
 func (t *Table) extendUnseen(r *record, now packed.Moment) {
 	for i := range r.Copies {
 		c, n := &r.Copies[i], &t.nodes[i]
@@ -285,7 +284,7 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 	}
 }
 
-// same reports whether a lock would look like the old one.
+// same reports whether a lock looks the same as before.
 func same(old, next *monitor.Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
 		old.Nobody == next.Nobody && old.Supposed == next.Supposed && old.Lost == next.Lost && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
@@ -296,8 +295,8 @@ func alikeReliance(a, b *monitor.Reliance) bool {
 	return a == b || a != nil && b != nil && a.Token == b.Token && a.Until.Sub(b.Until).Abs() < extendedBy
 }
 
-// recheckWaiting reassesses what waits to be confirmed, and is by now. Where very many
-// locks wait, it is some time before they are asked for again.
+// recheckWaiting assesses locks that have been confirmed by now. If very many locks wait,
+// it pauses before the next check.
 func (t *Table) recheckWaiting(now packed.Moment) {
 	t.asked, t.askNext = false, now+packed.Moment(len(t.waiting))*packed.Moment(askPause)
 	kept := t.waiting[:0]
@@ -317,11 +316,10 @@ func (t *Table) recheckWaiting(now packed.Moment) {
 	}
 }
 
-// askPause is how long asking is put off for each lock that waits: some ten
-// times what it takes.
+// askPause is the pause per waiting lock: about ten times the cost of its check.
 const askPause = 500 * time.Nanosecond
 
-// mayChange reports whether what the nodes have confirmed by now may make another state of r.
+// mayChange reports whether the confirmations so far may change the state of r.
 func (t *Table) mayChange(r *record) bool {
 	all, unread := true, false
 	for i := range r.Copies {
@@ -333,7 +331,7 @@ func (t *Table) mayChange(r *record) bool {
 	return all || r.overdue || r.grant.lost > 0 || !unread && r.lock.State == monitor.LockHeld
 }
 
-// Unconfirmed reports whether anything waits for the nodes to confirm it.
+// Unconfirmed reports whether any lock waits to be confirmed by the nodes.
 func (t *Table) Unconfirmed() bool {
 	for k := len(t.waiting) - 1; k >= 0; k-- {
 		if t.waiting[k].waits {
@@ -345,8 +343,8 @@ func (t *Table) Unconfirmed() bool {
 	return false
 }
 
-// Doubtful reports whether the first view has locks whose state another read of all
-// nodes may change: several tokens, or one that passed on meanwhile.
+// Doubtful reports whether the first view has locks whose state another read of all nodes
+// may change: several tokens, or a lock that changed hands meanwhile.
 func (t *Table) Doubtful() bool {
 	return slices.ContainsFunc(t.waiting, func(r *record) bool { return r.waits && r.changed != 0 })
 }
@@ -359,7 +357,8 @@ func (t *Table) Due(now time.Time) bool {
 	return t.sweep > 0 || len(t.dirty) > 0 || t.asked && t.Moment(now) >= t.askNext
 }
 
-// Next is when refresh has something to do at the latest; zero: nothing is due.
+// Next returns the latest time at which the table has something to do; zero: nothing is
+// due.
 func (t *Table) Next() time.Time {
 	due := t.firstAlarms
 	if t.asked && (due == 0 || t.askNext < due) {
@@ -371,10 +370,10 @@ func (t *Table) Next() time.Time {
 	return t.Time(due)
 }
 
-// Settle says that the first view is complete. What is wrong from the start is
-// told in one sentence for each kind.
+// Settle records that the first view is complete. What is wrong from the start is
+// reported in one event for each kind.
 func (t *Table) Settle(at time.Time) {
-	t.askNext = 0 // what the nodes have confirmed counts now
+	t.askNext = 0 // the confirmations so far count now
 	t.Refresh(at)
 	t.settled, t.settledAt = true, t.Moment(at)
 	t.emitFirstAlarms(t.settledAt, monitor.LockOverTTL)

@@ -1,5 +1,5 @@
-// Package table is the lock table: which lock has which copies on which nodes, what that
-// amounts to, and what is told of it. It is pure: what was read, and when, comes from outside.
+// Package table is the lock table: copies read per key → lock state → events. It is pure:
+// reads and times come from outside.
 package table
 
 import (
@@ -14,63 +14,62 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Table is the lock table: resource → copies on each node. It is pure: what was
-// read and what time it is come from outside. A change costs time in the number
-// of copies that it touches. What concerns all locks (a node went, came back,
-// was restarted or read whole) is done by a sweep, in slices between which
-// others have their turn; see work.
+// Table is the lock table: resource → copies on each node. It is pure: reads and times
+// come from outside. A change costs time for the copies that it touches. A change of a
+// node concerns all locks (it went down, came back, restarted or was fully read); a sweep
+// handles it in slices, so that other work can run in between; see Work.
 //
-// The nodes are read one after the other, so for a moment the table mixes
-// times: a lock that is being taken shows on two nodes of five, one that passed
-// from hand to hand shows both tokens. Numbers say what was read. States that
-// raise an alarm (bare, orphan, split) wait until every node that answers is
-// known to show no later change, or has been read again.
+// The nodes are read one after the other, so the table mixes times for a moment: a lock
+// that is being acquired is on two nodes of five, and one that changes hands has both
+// tokens. Numbers say what was read. States that raise an alarm (bare majority, orphaned,
+// split) wait until every node that answers is known to have no later change, or has been
+// read again.
 type Table struct {
 	*packed.Origin
 	quorum  int
 	maxTTL  time.Duration // 0: unknown
 	bound   time.Duration // of TTLs; 0: unknown
-	Attempt time.Duration // how long an attempt to lock takes at most
+	Attempt time.Duration // longest duration of an attempt to lock
 	nodes   []node
 	names   []string // of the nodes
 
 	records map[string]*record
 	all     []*record     // in no order
 	dirty   []*record     // to be assessed
-	ordered int           // how many of them, the last ones, are in the order of their keys
-	waiting []*record     // perhaps not confirmed by all nodes; those without the mark are to be left out
+	ordered int           // how many of them, at the end, are sorted by key
+	waiting []*record     // perhaps not confirmed by all nodes; ignore those without the mark
 	asked   bool          // a node has confirmed something
-	askNext packed.Moment // when to look which of them that makes certain
-	sweep   int           // all[:sweep] is still to be looked at
-	whole   bool          // the sweep assesses all of them, not only those that a full scan did not meet
+	askNext packed.Moment // when to check which of them are certain now
+	sweep   int           // all[:sweep] is still to be visited
+	whole   bool          // the sweep assesses all of them, not only those that a full scan did not find
 	round   uint32        // of the sweeps that assess all
 	timers  timerQueue
 	groups  map[string]*group
 	room    room
-	found   []*record // of the rows that are being taken in
+	found   []*record // records of the rows being read
 
 	locks   *btree.BTreeG[*monitor.Lock]
 	counts  monitor.Counts
 	fresh   []string // keys whose lock changed since the last snapshot
-	settled bool     // all nodes had their first scan: changes are news
-	// settledAt is when they had. What was wrong by then is told together, at
+	settled bool     // all nodes had their first scan: changes are reported
+	// settledAt is when that was. What was wrong by then is reported together, at
 	// firstAlarms.
 	settledAt, firstAlarms packed.Moment
 	restartedAt            packed.Moment // the last restart of any node
 	ended                  ended
-	lapsed                 ended                // grants of which nobody knows that they ended: nodes did not answer
-	vouching               map[*record]struct{} // of which more is known than their copies tell
-	endings                map[string]ending    // by key: the last grant that ended before its time after copies of it were lost
+	lapsed                 ended                // grants whose end is uncertain: nodes did not answer
+	vouching               map[*record]struct{} // locks about which more is known than their copies say
+	endings                map[string]ending    // by key: the last grant that ended early after it had lost copies
 	emit                   func(monitor.Event)
-	// TakenBy is who took a lock from the holder of this token, as far as it is
-	// known; nil: nobody knows.
+	// TakenBy returns who removed a lock from the holder of this token; nil or false:
+	// unknown.
 	TakenBy func(key, token string) (monitor.Taking, bool)
-	// OnRestart is told what a restart of node i, or a wipe of its data, cost, when all locks
-	// have been looked at; nil: nobody listens.
+	// OnRestart gets the cost of a restart of node i, or of a wipe of its data, once all
+	// locks have been assessed; may be nil.
 	OnRestart func(i int, cost monitor.RestartCost, now time.Time)
 }
 
-// BoundTTL sets the longest TTL that a lock may have; 0: not known.
+// BoundTTL sets the longest TTL that a lock may have; 0: unknown.
 func (t *Table) BoundTTL(most time.Duration) {
 	if t.bound != most {
 		t.bound = most
@@ -81,7 +80,7 @@ func (t *Table) BoundTTL(most time.Duration) {
 func New(names []string, quorum int, maxTTL, attempt time.Duration, now time.Time, emit func(monitor.Event)) *Table {
 	n := len(names)
 	t := &Table{
-		Origin: packed.NewOrigin(now.Add(-time.Hour)), // so that no time that matters is zero
+		Origin: packed.NewOrigin(now.Add(-time.Hour)), // so that no relevant time is zero
 		quorum: quorum, maxTTL: maxTTL, bound: maxTTL, Attempt: attempt, emit: emit,
 		nodes:    make([]node, n),
 		names:    names,
@@ -105,18 +104,18 @@ func (t *Table) markDirty(r *record) {
 	}
 }
 
-// Locks is all locks, as they are now for good.
+// Locks returns all locks, in a view that does not change.
 func (t *Table) Locks() monitor.Locks {
 	return monitor.LocksOf(t.locks.Copy())
 }
 
-// Len is how many locks there are.
+// Len returns the number of locks.
 func (t *Table) Len() int { return t.locks.Len() }
 
-// Counts are the numbers of locks by their state.
+// Counts returns the numbers of locks by state.
 func (t *Table) Counts() monitor.Counts { return t.counts }
 
-// TakeFresh are the keys of the locks that changed since it was last asked.
+// TakeFresh returns the keys of the locks that changed since its last call.
 func (t *Table) TakeFresh() []string {
 	fresh := t.fresh
 	t.fresh = nil
@@ -124,7 +123,7 @@ func (t *Table) TakeFresh() []string {
 }
 
 func (t *Table) newRecord(key string) *record {
-	key = strings.Clone(key) // what was read shares its memory with all else that was
+	key = strings.Clone(key) // a copy: what was read shares its memory with the whole read
 	r := &record{
 		lock: &monitor.Lock{Key: safetext.New(key)}, Set: packed.NewSet(t.Origin, len(t.nodes)),
 		early: !t.settled, at: -1, pos: int32(len(t.all)), holder: -1, grant: grant{token: -1},
@@ -134,14 +133,14 @@ func (t *Table) newRecord(key string) *record {
 	return r
 }
 
-// token is the number of tok among the tokens of r, which owns its copies, for one
-// on node i.
+// token returns the number of tok among the tokens of r, for a copy on node i. r must own
+// its copies.
 func (t *Table) token(r *record, i int, tok packed.Token) uint8 {
 	if k := slices.Index(r.Tokens, tok); k >= 0 {
 		return uint8(k)
 	}
 	if len(r.Tokens) > len(t.nodes)+2 {
-		r.Copies[i] = packed.Copy{} // its token is the one that goes
+		r.Copies[i] = packed.Copy{} // frees the token that it replaces
 		r.compact()
 	}
 	tok.Prefix = strings.Clone(tok.Prefix)
@@ -153,7 +152,7 @@ func (t *Table) token(r *record, i int, tok packed.Token) uint8 {
 	return uint8(len(r.Tokens) - 1)
 }
 
-// count keeps the nodes' numbers of copies in step when r's copies become next.
+// count updates the nodes' numbers of copies when r's copies become next.
 func (t *Table) count(r *record, next monitor.Copies) {
 	for i := range r.lock.Copies.Len() {
 		if holdsLock(&r.lock.Copies.Packed().Copies[i]) {
@@ -167,7 +166,7 @@ func (t *Table) count(r *record, next monitor.Copies) {
 	}
 }
 
-// holdsLock reports whether the copy is one of a lock, and there.
+// holdsLock reports whether the copy exists and is one of a lock.
 func holdsLock(c *packed.Copy) bool {
 	return c.Kind == packed.LockCopy && c.State == monitor.CopyPresent
 }
@@ -187,7 +186,7 @@ func (t *Table) schedule(r *record, at packed.Moment) {
 	}
 }
 
-// seen reports whether copy i of r is known to be there.
+// seen reports whether copy i of r is known to exist.
 func (t *Table) seen(r *record, i int) bool {
 	return r.Copies[i].Have() && t.nodes[i].reachable && r.Copies[i].Epoch == t.nodes[i].epoch
 }
@@ -198,8 +197,8 @@ func (t *Table) absent(r *record, i int) bool {
 	return !r.Copies[i].Have() && n.reachable && n.scanned == n.epoch
 }
 
-// confirmed reports whether node i was read after the last change of r, or is known
-// to have changed nothing since.
+// confirmed reports whether node i was read after the last change of r, or is known to
+// have changed nothing since.
 func (t *Table) confirmed(r *record, i int) bool {
 	n := &t.nodes[i]
 	if t.seen(r, i) {
@@ -208,7 +207,7 @@ func (t *Table) confirmed(r *record, i int) bool {
 	return t.absent(r, i) && n.looked() >= r.changed
 }
 
-// stateOf is what is known of copy i of r.
+// stateOf returns what is known of copy i of r.
 func (t *Table) stateOf(r *record, i int) monitor.CopyState {
 	switch {
 	case t.voteLost(r, i):

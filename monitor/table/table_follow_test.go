@@ -9,9 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever happened, once the nodes have been read twice the table says what
-// they hold, with the numbers that the definitions give; and at no time does it
-// show a copy that has expired.
+// Whatever happened, once the nodes have been read twice, the table matches them, with
+// the numbers that the definitions give; and it never shows an expired copy.
 func TestTheTableFollowsTheNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 7).Draw(t, "n")
@@ -87,9 +86,9 @@ func TestTheTableFollowsTheNodes(t *testing.T) {
 	})
 }
 
-// A change that is read between the end of a full scan and the sweep that follows
-// it: the copy that the scan did not meet goes, and the lock with it. After a
-// FLUSHALL all keys that had just changed are read again at that moment.
+// A change is read between the end of a full scan and the sweep after it: a copy that the
+// scan did not find is dropped, and the lock with it. After a FLUSHALL, all keys that had
+// just changed are read again at that moment.
 func TestReadBetweenScanAndSweep(t *testing.T) {
 	r := newRig(1, time.Minute)
 	sent := r.now

@@ -12,7 +12,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// rig is a table over servers that exist only here.
+// rig is a table over simulated servers.
 type rig struct {
 	*Table
 	now     time.Time
@@ -56,7 +56,7 @@ func (r *rig) del(key string, nodes ...int) {
 	}
 }
 
-// scan reads node i whole; reading takes a millisecond.
+// scan reads all of node i; reading takes a millisecond.
 func (r *rig) scan(i int) {
 	if !r.nodes[i].reachable {
 		return
@@ -77,7 +77,7 @@ func (r *rig) scan(i int) {
 	}
 	r.Read(i, r.now, r.now, rows)
 	r.Scanned(i, r.nodes[i].epoch, began, r.now)
-	r.Sync(i, began) // it tells of its changes
+	r.Sync(i, began) // it reports its changes
 	r.Refresh(r.now)
 }
 
@@ -177,7 +177,7 @@ func TestAMinorityBecomesAnOrphanWhenNobodyCompletesIt(t *testing.T) {
 	}
 }
 
-// Of five copies two are seen: they are no majority, and nobody left them behind.
+// Two of five copies are seen: they are no majority, but not orphaned either.
 func TestAMinorityThatMayBeAMajorityIsNoOrphan(t *testing.T) {
 	r := newRig(5, 0)
 	r.set("k", "a", time.Minute, 0, 1, 2)
@@ -188,7 +188,7 @@ func TestAMinorityThatMayBeAMajorityIsNoOrphan(t *testing.T) {
 	if l := r.lock("k"); l.State != monitor.LockMayBeHeld || l.Held != 2 || !l.MajorityEnd().IsZero() || l.Copies.At(2).State != monitor.CopyUnknown {
 		t.Errorf("%+v", l)
 	}
-	// A client may reach a node that is not seen from here.
+	// A client may reach a node that cannot be seen from here.
 	r.set("new", "b", time.Minute, 0, 1)
 	r.scanAll()
 	r.pass(2 * time.Second)
@@ -315,8 +315,8 @@ func TestACopyOfANodeThatIsDownIsKeptUntilItExpires(t *testing.T) {
 	}
 }
 
-// A slow answer makes a lock look shorter than it is, never longer.
-// A read that was overtaken by a later one changes nothing.
+// A slow answer makes the TTL of a lock look shorter, never longer. A read that a later
+// one overtook changes nothing.
 func TestALateReadChangesNothing(t *testing.T) {
 	r := newRig(1, 0)
 	early := r.now
@@ -348,12 +348,12 @@ func TestTheFirstViewIsNoNews(t *testing.T) {
 	r.set("held", "a", 10*time.Second, 0, 1, 2)
 	for i := range 20 {
 		r.set(fmt.Sprint("endless", i), "x", 0, 0)
-		r.set(fmt.Sprint("counter", i), "7", 0, 0) // no lock
+		r.set(fmt.Sprint("counter", i), "7", 0, 0) // not a lock
 	}
 	r.set("long", "a", time.Hour, 0, 1, 2)
 	r.set("slow", "old pattern", 0, 0, 1, 2)
 	r.first()
-	r.set("slow", "old pattern", 10*time.Second, 0, 1, 2) // its EXPIRE comes later
+	r.set("slow", "old pattern", 10*time.Second, 0, 1, 2) // its EXPIRE follows later
 	r.scanAll()
 	r.pass(alarmPatience)
 	if want := []string{"over max TTL", "no TTL"}; !slices.Equal(r.kinds(), want) {
@@ -380,7 +380,7 @@ func TestAReadThatChangesNothingCostsNoView(t *testing.T) {
 	if r.locks == nil {
 		t.Error("the view was thrown away")
 	}
-	// But news of a shorter TTL are not lost.
+	// But a shorter TTL is not ignored.
 	r.set("k", "a", time.Minute, 0, 1, 2)
 	r.scanAll()
 	if left := r.lock("k").MajorityEnd().Sub(r.now); left > time.Minute {
@@ -388,7 +388,7 @@ func TestAReadThatChangesNothingCostsNoView(t *testing.T) {
 	}
 }
 
-// crowd is a table of n locks on five nodes.
+// crowd makes a table of n locks on five nodes.
 func crowd(n int) *rig {
 	r := newRig(5, 0)
 	rows := make([]Row, n)
@@ -405,14 +405,14 @@ func crowd(n int) *rig {
 	return r
 }
 
-// change lets one lock change hands on one node, and shows it.
+// change gives a lock another holder on one node, and reads it.
 func (r *rig) change(key, token string) {
 	r.now = r.now.Add(time.Millisecond)
 	r.Read(0, r.now, r.now, []Row{NewRow(key, "string", 3_600_000, 1, token)})
 }
 
-// A change looks at the lock that changed, and so does the end of its time, and
-// the nodes' confirmation; at no other.
+// A lock is assessed when it changes, expires or is confirmed by the nodes, and at no
+// other time.
 func TestAChangeCostsItsCopies(t *testing.T) {
 	r := crowd(50_000)
 	r.fresh = nil
@@ -436,8 +436,7 @@ func TestAChangeCostsItsCopies(t *testing.T) {
 	if r.lock("lock:00000007").State != monitor.LockSplit || r.counts[monitor.LockHeld] != 49_999 {
 		t.Error(r.counts)
 	}
-	// Who keeps an old view has it as it was; what did not change is the same in
-	// memory.
+	// An old view stays as it was; unchanged locks are shared in memory.
 	if before.Get("lock:00000007").State != monitor.LockHeld || before.Get("lock:00000008") != r.Locks().Get("lock:00000008") {
 		t.Error("an old view has changed")
 	}
@@ -459,7 +458,7 @@ func BenchmarkAChange(b *testing.B) {
 	}
 }
 
-// checkLock compares l with what the servers hold, by the plainest reckoning.
+// checkLock compares l with the servers by the simplest calculation.
 func checkLock(t *rapid.T, r *rig, l monitor.Lock) {
 	q, tokens, lists := len(r.servers)/2+1, map[string][]time.Time{}, 0
 	immortal := false
@@ -487,7 +486,8 @@ func checkLock(t *rapid.T, r *rig, l monitor.Lock) {
 	for _, ends := range tokens {
 		most = max(most, len(ends))
 	}
-	// Who was granted the lock may rely on it with fewer copies than another token has.
+	// The client that was granted the lock may rely on it with fewer copies than another
+	// token has.
 	if l.Held != len(tokens[l.Holder.Raw()]) || most >= q && l.Held != most || l.Tokens != len(tokens) || l.Margin() != l.Held-(len(r.servers)-q+1) {
 		t.Fatalf("%+v", l)
 	}

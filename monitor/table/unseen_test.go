@@ -8,7 +8,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// grantedOn is a rig of five servers on which a lock is granted for ten seconds.
+// grantedOn makes a rig of five servers on which a lock is granted for ten seconds.
 func grantedOn(nodes ...int) *rig {
 	r := newRig(5, 30*time.Second).first()
 	r.pass(time.Hour)
@@ -18,8 +18,8 @@ func grantedOn(nodes ...int) *rig {
 	return r
 }
 
-// A lock that is extended while nodes are out of sight goes on, and is never said to have expired
-// where nobody can know.
+// A lock that is extended while nodes cannot be seen continues, and is never reported as
+// expired if nobody can know that.
 func TestALockOutOfSight(t *testing.T) {
 	all := []int{0, 1, 2, 3, 4}
 	hide := func(r *rig, nodes ...int) {
@@ -37,7 +37,7 @@ func TestALockOutOfSight(t *testing.T) {
 	for name, c := range map[string]struct {
 		hidden   []int
 		extended []int
-		during   monitor.LockState // six seconds after the first end; held: it is not shown
+		during   monitor.LockState // six seconds after the first end; held: not shown
 		want     []string
 	}{
 		"a majority is hidden, extended on all":      {[]int{0, 1, 2}, all, monitor.LockMayBeHeld, []string{"acquired", "extended"}},
@@ -72,7 +72,8 @@ func TestALockOutOfSight(t *testing.T) {
 	}
 }
 
-// A lock whose time comes while its nodes are read again has expired when they were read, or not.
+// A lock whose end comes while its nodes are read again has expired only if the read
+// shows that.
 func TestALockEndsWhileItsNodesAreRead(t *testing.T) {
 	for kind, extended := range map[string]bool{"expired": false, "extended": true} {
 		r := grantedOn(0, 1, 2, 3, 4)
@@ -94,11 +95,11 @@ func TestALockEndsWhileItsNodesAreRead(t *testing.T) {
 	}
 }
 
-// The end on which a holder relies is moved back by nobody but itself.
+// Only the holder can move back the end on which it relies.
 func TestTheEndOfAGrantShrinksByItsHolderAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		cut    []int // to two seconds
-		step   []int // servers whose clocks jump by eight
+		step   []int // servers whose clocks jump by eight seconds
 		expire []int // then
 		want   []string
 	}{

@@ -11,14 +11,15 @@ import (
 
 const viewTTL = 30 * time.Second
 
-// oldRig has servers that are older than any lock.
+// oldRig makes a rig of servers that are older than any lock.
 func oldRig() *rig {
 	r := newRig(5, viewTTL).first()
 	r.pass(time.Hour)
 	return r
 }
 
-// beside looks at the servers of another rig for the first time, after so many of them were fenced.
+// beside makes a first view of the servers of another rig, after fenced of them were
+// fenced.
 func beside(r *rig, fenced int) *rig {
 	o := newRig(5, viewTTL)
 	o.now, o.servers = r.now, r.servers
@@ -29,8 +30,8 @@ func beside(r *rig, fenced int) *rig {
 	return o
 }
 
-// Copies and lost votes that make a majority are a grant, though no majority was ever seen: it is told,
-// announced, and ends.
+// Copies and lost votes that make a majority are a grant, even if no majority was ever
+// seen: it is reported, announced, and ends.
 func TestAMajorityThatWasLostBeforeItWasSeen(t *testing.T) {
 	r := oldRig()
 	r.set("k", "token-a", viewTTL, 0, 1, 2)
@@ -57,8 +58,8 @@ func TestAMajorityThatWasLostBeforeItWasSeen(t *testing.T) {
 	}
 }
 
-// Who did not see that a lock without its majority was released, hears it from who did; what a guard
-// said before does not bring it back.
+// A monitor that did not see the release of a lock without majority learns it from one
+// that did; what a guard announced earlier does not bring the lock back.
 func TestTheEndOfALostMajorityIsAnnounced(t *testing.T) {
 	guard := oldRig()
 	guard.set("k", "token-a", viewTTL, 0, 1, 2)
@@ -77,7 +78,7 @@ func TestTheEndOfALostMajorityIsAnnounced(t *testing.T) {
 	guard.del("k", 1, 2)
 	guard.scanAll()
 	guard.scanAll()
-	guard.Heard(before, guard.now) // its own, read late
+	guard.Heard(before, guard.now) // its own announcement, read late
 	guard.pass(0)
 	if guard.Locks().Len() != 0 {
 		t.Errorf("%+v", guard.lock("k"))
@@ -103,8 +104,8 @@ func TestTheEndOfALostMajorityIsAnnounced(t *testing.T) {
 	}
 }
 
-// A node that is not seen may have been extended with the others: the lock does not end with its last
-// known grant.
+// A copy on a node that cannot be seen may have been extended with the others: the lock
+// does not end with its last known grant.
 func TestAnExtensionThatIsNotSeenWhole(t *testing.T) {
 	r := oldRig()
 	r.set("k", "a", 10*time.Second, 0, 1, 2)
@@ -118,7 +119,7 @@ func TestAnExtensionThatIsNotSeenWhole(t *testing.T) {
 	end := r.now.Add(10 * time.Second)
 	r.scanAll()
 	r.scanAll()
-	for _, after := range []time.Duration{0, 6 * time.Second} { // behind the old end
+	for _, after := range []time.Duration{0, 6 * time.Second} { // after the old end
 		r.pass(after)
 		if l := r.lock("k"); l.State != monitor.LockMayBeHeld || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
 			t.Errorf("%+v until %s, not %s", l, l.HeldUntil(), end)
@@ -129,7 +130,8 @@ func TestAnExtensionThatIsNotSeenWhole(t *testing.T) {
 	}
 }
 
-// A guard that saw an extension says until when, also to who knows the grant.
+// A guard that saw an extension announces the new end, also to a monitor that knows the
+// grant.
 func TestALaterEndIsHeard(t *testing.T) {
 	r := oldRig()
 	r.set("k", "token-a", 10*time.Second, 0, 1, 2)
@@ -146,8 +148,8 @@ func TestALaterEndIsHeard(t *testing.T) {
 	}
 }
 
-// A minority beside a node that may have forgotten a vote is not said to be held before a guard that
-// saw it all could be heard.
+// A minority beside a node that may have forgotten a vote is not reported as held before
+// there was time to hear from a guard that saw it all.
 func TestAFirstLookWaitsForTheGuard(t *testing.T) {
 	guard := oldRig()
 	guard.restart(0, true, false)
@@ -190,7 +192,7 @@ func TestASplitWhoseHolderIsNotDecided(t *testing.T) {
 	}
 }
 
-// An extension reaches a node that is killed before anybody reads it: the lock is relied on until then.
+// An extension reaches a node that is killed before it is read: the holder relies on it.
 func TestAnExtensionThatWasLostUnseen(t *testing.T) {
 	r := oldRig()
 	r.set("k", "a", 10*time.Second, 0, 1, 2, 3, 4)
@@ -202,7 +204,7 @@ func TestAnExtensionThatWasLostUnseen(t *testing.T) {
 	r.restart(0, true, false)
 	r.scanAll()
 	r.scanAll()
-	for _, after := range []time.Duration{0, 6 * time.Second} { // behind the old end
+	for _, after := range []time.Duration{0, 6 * time.Second} { // after the old end
 		r.pass(after)
 		if l := r.lock("k"); !l.ReliedOn() || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
 			t.Errorf("%+v until %s, not %s", l, l.HeldUntil(), end)

@@ -12,10 +12,11 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Vouches are the locks of which this table knows what their copies do not tell: a grant that
-// runs though copies were lost, or copies on nodes that may have forgotten votes of which it is
-// known that nobody relies on them. A guard announces them, so that who looks for the first
-// time says the same. They are the first by their keys; Until is by our clock.
+// Vouches returns the locks of which this table knows more than their copies say: a grant
+// that continues although copies were lost, or copies on nodes that may have forgotten
+// votes, when it is known that nobody relies on them. A guard announces them, so that a
+// first view says the same. They are sorted by key, and their number is limited; Until is
+// by our clock.
 func (t *Table) Vouches(at time.Time) []announce.Lock {
 	now := t.Moment(at)
 	all := t.endedLocks(now)
@@ -60,14 +61,14 @@ func vouch(key, token string, until time.Time) announce.Lock {
 	return announce.Lock{Key: safetext.New(key), Token: announce.TokenSum(token), Short: announce.ShortToken(token), Until: until}
 }
 
-// ending is a grant that ended before its time. Who did not see that may say until then that its
-// holder relies on the lost copies.
+// ending is a grant that ended early. A monitor that did not see that may report until
+// its Until that its holder relies on the lost copies.
 type ending struct {
 	token [8]byte
 	until packed.Moment
 }
 
-// endedLocks are the endings that others may not know.
+// endedLocks returns the endings that others may not know.
 func (t *Table) endedLocks(now packed.Moment) (all []announce.Lock) {
 	for _, key := range slices.Sorted(maps.Keys(t.endings)) {
 		e := t.endings[key]
@@ -80,13 +81,13 @@ func (t *Table) endedLocks(now packed.Moment) (all []announce.Lock) {
 	return all
 }
 
-// lostMajority reports whether the grant of r runs without its majority, also where that is not
-// confirmed yet.
+// lostMajority reports whether the grant of r continues without its majority, even if
+// that is not confirmed yet.
 func (r *record) lostMajority() bool {
 	return r.grant.token >= 0 && (r.grant.fell || r.lock.State == monitor.LockLostMajority && r.holder == r.grant.token)
 }
 
-// vouchesFor reports whether more is known of r than its copies tell.
+// vouchesFor reports whether more is known of r than its copies say.
 func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	switch {
 	case r.buried:
@@ -97,16 +98,16 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	return r.lock.State == monitor.LockOrphaned && t.lossWithin(now)
 }
 
-// HearTime is how long it takes to hear what a guard has found: until it announces that, and until it
-// is asked.
+// HearTime is how long it takes to learn what a guard has found: until the guard
+// announces it, and until the announcement is read.
 const HearTime = 300 * time.Millisecond
 
-// uptimeError is by how much who looks for the first time may take the start of a server for later
-// than it was: it says for how many whole seconds it has run.
+// uptimeError is how much later than the real one a first view may take the start of a
+// server to be: uptime is in whole seconds.
 const uptimeError = 2 * time.Second
 
-// lossWithin reports whether a node may have forgotten a vote that would be unexpired, also in the
-// eyes of who looks for the first time.
+// lossWithin reports whether a node may have forgotten a vote that would not have expired
+// yet, also as seen by a first view.
 func (t *Table) lossWithin(now packed.Moment) bool {
 	for i := range t.nodes {
 		if n := &t.nodes[i]; n.loss.known && (t.maxTTL == 0 || now-n.loss.at < packed.Moment(t.maxTTL+t.Attempt+uptimeError)) {
@@ -116,7 +117,7 @@ func (t *Table) lossWithin(now packed.Moment) bool {
 	return false
 }
 
-// Heard takes in what guards know of locks, with Until by our clock.
+// Heard records what guards know of locks, with Until by our clock.
 func (t *Table) Heard(all []announce.Lock, at time.Time) {
 	now := t.Moment(at)
 	for _, v := range all {
@@ -125,15 +126,15 @@ func (t *Table) Heard(all []announce.Lock, at time.Time) {
 			t.hearEnd(r, v, now)
 			continue
 		}
-		// What has ended here, a guard may have said before it knew.
+		// A guard may have announced a lock that has ended here before the guard knew.
 		if end := t.Moment(v.Until); (end == 0 || end > now) && !t.ended.has(v.Key.Raw(), v.Token) {
 			t.hearGrant(r, v, end)
 		}
 	}
 }
 
-// hearEnd takes in that nobody relies on a token any more. It ends a grant that is known by lost
-// copies alone; a majority that is seen speaks for itself.
+// hearEnd records that nobody relies on a token any more. It ends a grant that is known
+// only by lost copies, not one with a visible majority.
 func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 	known := t.ended.has(v.Key.Raw(), v.Token)
 	if !known {
@@ -157,7 +158,7 @@ func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 	t.markDirty(r)
 }
 
-// hearGrant takes in a grant that lost copies, unless the table knows a grant of its own.
+// hearGrant records a grant that lost copies, unless the table knows one itself.
 func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 	if r == nil {
 		if t.settled && v.Short == "" {
@@ -170,9 +171,9 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 		k = r.grant.token // of which no copy has been read
 	}
 	switch {
-	case k >= 0 && k == r.grant.token: // it is known; maybe more copies of it are lost by now
+	case k >= 0 && k == r.grant.token: // already known; more copies of it may be lost by now
 		if g := &r.grant; g.end != 0 && (end == 0 || time.Duration(end-g.end) > extendedBy) {
-			g.end = end // it was extended unseen
+			g.end = end // extended, which was not seen
 			t.markDirty(r)
 		}
 	case r.grant.token >= 0:
@@ -205,7 +206,7 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 	}
 }
 
-// tokenOfSum is the token of r with this sum; −1: it has none.
+// tokenOfSum returns the token of r with this sum; −1: none.
 func (r *record) tokenOfSum(sum [8]byte) int8 {
 	for k := range r.Tokens {
 		if announce.TokenSum(r.Tokens[k].Prefix) == sum {
@@ -215,13 +216,13 @@ func (r *record) tokenOfSum(sum [8]byte) int8 {
 	return -1
 }
 
-// learnToken gives a grant that a guard told of its token, now that a copy of it was read.
+// learnToken sets the token of an announced grant, once a copy of it has been read.
 func (r *record) learnToken(tok packed.Token) (k int8, ok bool) {
 	heard := r.grant.heard
 	if k = r.grant.token; k < 0 || announce.TokenSum(tok.Prefix) != heard || announce.TokenSum(r.Tokens[k].Prefix) == heard || !strings.HasPrefix(tok.Prefix, r.Tokens[k].Prefix) {
 		return -1, false
 	}
-	r.Tokens = slices.Clone(r.Tokens) // others share them
+	r.Tokens = slices.Clone(r.Tokens) // shared with others
 	r.Tokens[k] = tok
 	return k, true
 }
