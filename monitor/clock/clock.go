@@ -1,5 +1,6 @@
-// Package clock follows clocks: those of nodes, their offset, rate and steps, and our own, that is
-// set or stands still with us. It is pure: time comes with the samples.
+// Package clock follows the clocks of nodes (offset, rate, steps) and our own clock,
+// which may be stepped or stop with this process. It is pure: time comes with the
+// samples.
 package clock
 
 import (
@@ -10,32 +11,31 @@ import (
 )
 
 const (
-	clockRecent  = 10                      // samples among which the best offset is chosen
+	clockRecent  = 10                      // samples from which the best offset is taken
 	clockBuckets = 60                      // seconds of history; one best sample each
-	StepMargin   = 5 * time.Millisecond    // beyond the bounds, before it is a step
-	agePPM       = 500.0                   // how much worse an old sample is taken to be: the most that NTP slews
-	leastSpan    = 5 * time.Second         // of history, before a drift is told
+	StepMargin   = 5 * time.Millisecond    // beyond the error bounds, before it counts as a step
+	agePPM       = 500.0                   // assumed drift of an old sample: the most that NTP slews
+	leastSpan    = 5 * time.Second         // of history, before a drift is reported
 	leastBuckets = 4                       // likewise
-	slewChange   = 1000.0                  // ppm by which the rate of two clocks changes while nobody looks: both slew anew
-	leastGap     = 5 * time.Second         // without a sample, before that counts
+	slewChange   = 1000.0                  // ppm by which the relative rate of two clocks may change unobserved: both may slew
+	leastGap     = 5 * time.Second         // without a sample, before slewChange applies
 	ownStep      = 20 * time.Millisecond   // of our own wall clock against the monotonic one
-	LateGap      = 750 * time.Millisecond  // without any sign of our own life: what time alone says of a lock has to be confirmed
-	OwnGap       = 1500 * time.Millisecond // without any sign of our own life, beyond the time between two probes: we were stopped
+	LateGap      = 750 * time.Millisecond  // without a heartbeat of this process: what time alone says of a lock must be confirmed
+	OwnGap       = 1500 * time.Millisecond // without a heartbeat of this process, beyond the time between two probes: it was stopped
 )
 
 // Sample is one reading of a node's clock.
 type Sample struct {
 	at     time.Duration // when it was read, monotonic, since the start of the monitor
 	offset time.Duration // node's wall clock − ours
-	bound  time.Duration // the offset is right within ± bound
+	bound  time.Duration // the error of offset is at most bound
 }
 
-// NewSample makes a sample of a TIME command: the server read its clock
-// somewhere between sent and received, so the midpoint is wrong by half the
-// round trip at most, and TIME cuts off below a microsecond. Our wall clock
-// is what it was (wall) at the start of the monitor (base), carried on by the
-// monotonic clock, so that setting our clock does not look like a step of all
-// nodes.
+// NewSample makes a sample of a TIME command. The server read its clock between sent and
+// received, so the midpoint is wrong by at most half the round trip, plus the microsecond
+// to which TIME truncates. Our wall clock is taken as wall at the start of the monitor
+// (base) plus the monotonic time since, so that a step of our clock does not look like a
+// step of all nodes.
 func NewSample(base, wall, sent, received, server time.Time) Sample {
 	from, to := sent.Sub(base), received.Sub(base)
 	mid := from + (to-from)/2
@@ -50,15 +50,15 @@ func NewSample(base, wall, sent, received, server time.Time) Sample {
 // with the samples.
 type Clock struct {
 	Recent  []Sample // the latest, oldest first
-	buckets []Sample // the best sample of each second, oldest first
-	suspect *Sample  // lies where a step would put it; the next one decides
+	buckets []Sample // best sample of each second, oldest first
+	suspect *Sample  // fits only a step; the next sample decides
 	fit     monitor.Drift
 	fitAt   time.Duration
 }
 
-// Observe takes a sample. When it is the second in a row that no steady clock
-// explains, by the same amount, the clock was stepped by that: history begins
-// anew. suspect asks for another sample soon.
+// Observe adds a sample. If two in a row fit no steady clock and differ by the same
+// amount, the clock was stepped by that amount, and history starts again. suspect asks
+// for another sample soon.
 func (c *Clock) Observe(s Sample) (step time.Duration, stepped, suspect bool) {
 	if expected, bound, ok := c.predict(s.at); ok {
 		off := s.offset - expected
@@ -100,14 +100,14 @@ func (c *Clock) keep(s Sample) {
 	if s.at-c.fitAt >= time.Second || !c.fit.Valid {
 		c.fit, c.fitAt = fitDrift(c.buckets), s.at
 		if !c.fit.Valid && len(c.buckets) >= clockBuckets/4 {
-			// No steady rate explains the history: the rate has changed. The later
-			// half will tell the new one.
+			// No steady rate explains the history: the rate has changed. Keep the later
+			// half.
 			c.buckets = append(c.buckets[:0], c.buckets[len(c.buckets)/2:]...)
 		}
 	}
 }
 
-// predict is the offset that a steady clock has at time at, with its bound.
+// predict returns the offset of a steady clock at a time, with its error bound.
 func (c *Clock) predict(at time.Duration) (offset, bound time.Duration, ok bool) {
 	rate, unsure := 0.0, agePPM
 	if c.fit.Valid && c.fit.Bound < agePPM {
@@ -118,7 +118,7 @@ func (c *Clock) predict(at time.Duration) (offset, bound time.Duration, ok bool)
 		o := s.offset + time.Duration(age*rate*1e-6)
 		b := s.bound + time.Duration(math.Abs(age)*unsure*1e-6)
 		if at-s.at > leastGap {
-			// Nobody saw if the rate has changed meanwhile.
+			// The rate may have changed unobserved.
 			b += time.Duration((age - float64(leastGap)) * slewChange * 1e-6)
 		}
 		if !ok || b < bound {
@@ -128,19 +128,19 @@ func (c *Clock) predict(at time.Duration) (offset, bound time.Duration, ok bool)
 	return offset, bound, ok
 }
 
-// Estimate is the offset at time at.
+// Estimate returns the offset at a time.
 func (c *Clock) Estimate(at time.Duration) monitor.Estimate {
 	offset, bound, ok := c.predict(at)
 	return monitor.Estimate{Valid: ok, Offset: offset, Bound: bound}
 }
 
-// Drift is the rate, as far as it is known.
+// Drift returns the rate, as far as it is known.
 func (c *Clock) Drift() monitor.Drift { return c.fit }
 
-// fitDrift is the rate that fits the samples best, by least squares weighted
-// with their bounds. Its bound is a hard one for a clock of steady rate: each
-// pair of samples shuts the rate in, since each offset is right within its bound.
-// Invalid while the samples are too few, or if no steady rate fits them.
+// fitDrift returns the rate that fits the samples best: least squares, weighted by their
+// bounds. Its bound is certain for a clock of steady rate, because each pair of samples
+// limits the rate. The result is invalid if the samples are too few or fit no steady
+// rate.
 func fitDrift(samples []Sample) monitor.Drift {
 	n := len(samples)
 	if n < leastBuckets || samples[n-1].at-samples[0].at < leastSpan {

@@ -19,7 +19,7 @@ func (w wallClock) at(mono time.Duration) time.Duration {
 	return w.offset + time.Duration(float64(mono)*w.ppm*1e-6)
 }
 
-// sample reads the clock at a moment within a round trip that begins at mono.
+// sample reads the clock at a moment within a round trip that starts at mono.
 func (w wallClock) sample(base time.Time, mono, there, back time.Duration) Sample {
 	sent := base.Add(mono)
 	received := sent.Add(there + back)
@@ -58,8 +58,8 @@ func TestOffsetAndDriftLieWithinTheirBounds(t *testing.T) {
 	})
 }
 
-// trip is what a round trip on a loaded machine takes, one way: mostly tens
-// of microseconds, sometimes milliseconds.
+// trip returns the one-way time of a round trip on a loaded machine: usually tens of
+// microseconds, sometimes milliseconds.
 func trip(rnd *rand.Rand) time.Duration {
 	d := 20*time.Microsecond + time.Duration(rnd.ExpFloat64()*float64(60*time.Microsecond))
 	switch rnd.IntN(50) {
@@ -71,8 +71,8 @@ func trip(rnd *rand.Rand) time.Duration {
 	return d
 }
 
-// Under the jitter of a loaded loopback the drift is known to 1 ppm rms after a
-// minute, and the bound is a true one.
+// Under the jitter of a loaded loopback, the drift is known to 1 ppm rms after a minute,
+// and its bound holds.
 func TestDriftAfterAMinute(t *testing.T) {
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	const runs = 20
@@ -137,8 +137,8 @@ func TestAStepIsSeenSoon(t *testing.T) {
 	}
 }
 
-// There is no step in an hour of jitter at the probe's pace, nor in a day with
-// pauses, stalls and a time daemon that changes the rate as it likes.
+// There is no false step in an hour of jitter at the probe's pace, nor in a day with
+// pauses, stalls and a time daemon that changes the rate.
 func TestNoFalseStep(t *testing.T) {
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -158,7 +158,7 @@ func TestNoFalseStep(t *testing.T) {
 				there, back := trip(rnd), trip(rnd)
 				if c.nasty {
 					switch rnd.IntN(1000) {
-					case 0, 1: // slewed anew, perhaps out of sight: the clock goes on from where it is
+					case 0, 1: // slewed, perhaps unobserved: the clock continues from its value
 						ppm := 1000*rnd.Float64() - 500
 						w.offset += time.Duration(float64(mono) * (w.ppm - ppm) * 1e-6)
 						w.ppm = ppm
@@ -224,7 +224,7 @@ func TestOneBadSampleIsNoStep(t *testing.T) {
 	}
 }
 
-// A sample that took long says little: it lies within its own bound.
+// A slow sample says little: it lies within its own bound.
 func TestASlowAnswerIsNoStep(t *testing.T) {
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := wallClock{}
@@ -246,7 +246,7 @@ func TestAChangeOfRateBeginsANewHistory(t *testing.T) {
 	var c Clock
 	for k := range 900 {
 		mono := time.Duration(k) * 200 * time.Millisecond
-		if k == 300 { // slewing begins; the clock goes on from where it is
+		if k == 300 { // slewing starts; the clock continues from its value
 			w = wallClock{offset: -time.Duration(float64(mono) * 300e-6), ppm: 300}
 		}
 		if _, stepped, _ := c.Observe(w.sample(base, mono, 100*time.Microsecond, 100*time.Microsecond)); stepped {
@@ -258,8 +258,8 @@ func TestAChangeOfRateBeginsANewHistory(t *testing.T) {
 	}
 }
 
-// This process was stopped if it gave no sign of life for longer than the
-// probes leave; the time before the first sign is no stop.
+// This process was stopped if it sent no heartbeat for longer than the probes allow; the
+// time before the first heartbeat does not count.
 func TestOurOwnStop(t *testing.T) {
 	var o Own
 	most := 2 * time.Second

@@ -2,22 +2,21 @@ package clock
 
 import "time"
 
-// Own notices that our own wall clock was set, or that this machine was
-// suspended: the wall clock leaves the monotonic one behind; and that this
-// process was stopped while both ran on: no sign of life for longer than the
-// probes leave.
+// Own detects that our wall clock was stepped or this machine suspended (the wall clock
+// jumps relative to the monotonic one), and that this process was stopped while both
+// clocks ran (no heartbeat for longer than the probes allow).
 type Own struct {
 	skew    time.Duration
-	suspect time.Duration // skew of the last look, when it lay off
+	suspect time.Duration // skew at the last check, if it was off
 	doubted bool
 
-	beat  time.Duration // last sign of life, monotonic
+	beat  time.Duration // last heartbeat, monotonic
 	beats bool
 }
 
-// Check takes the time that has passed since the start by the wall clock and
-// by the monotonic clock. The two are not read in one instant, so a jump counts
-// when two looks in a row show it; slewing is followed.
+// Check takes the time since the start by the wall clock and by the monotonic clock. They
+// cannot be read at the same instant, so a jump counts when two checks in a row show it.
+// Slewing is followed.
 func (o *Own) Check(wall, mono time.Duration) (jump time.Duration, jumped bool) {
 	skew := wall - mono
 	if (skew - o.skew).Abs() <= ownStep {
@@ -33,8 +32,8 @@ func (o *Own) Check(wall, mono time.Duration) (jump time.Duration, jumped bool) 
 	return jump, true
 }
 
-// Alive takes a sign of life of this process. The next one comes within most,
-// or the process was stopped for gap.
+// Alive records a heartbeat of this process. The next one must come within most, or the
+// process was stopped for gap.
 func (o *Own) Alive(mono, most time.Duration) (gap time.Duration, stopped bool) {
 	if o.beats {
 		gap = mono - o.beat
@@ -44,19 +43,19 @@ func (o *Own) Alive(mono, most time.Duration) (gap time.Duration, stopped bool) 
 	return gap, stopped
 }
 
-// Beat takes the time of a sign of life that was given elsewhere. It may be older than the last one.
+// Beat records a heartbeat sent elsewhere, which may be older than the last one.
 func (o *Own) Beat(mono time.Duration) {
 	if o.beats {
 		o.beat = max(o.beat, mono)
 	}
 }
 
-// Discontinuity is a moment from which on nothing that was measured before is believed:
-// this process was stopped, or its clock moved.
+// Discontinuity is a moment after which earlier measurements are dropped: this process
+// was stopped, or its clock jumped.
 type Discontinuity struct {
 	At   time.Time
-	Jump time.Duration // of our wall clock; 0: it did not move
-	Gap  time.Duration // for which the process was stopped; 0: it was not
+	Jump time.Duration // of our wall clock; 0: none
+	Gap  time.Duration // how long the process was stopped; 0: it was not
 	Text string
 }
 

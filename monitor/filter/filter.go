@@ -1,6 +1,6 @@
-// Package filter is the language in which a person chooses rows of a table, on the screen
-// and in --filter alike: plain text, * globs, ~regular expressions, and fields. Which fields
-// there are a [Language] declares, for each kind of row once.
+// Package filter is the language for selecting rows of a table, on the screen and in
+// --filter: plain text, * globs, ~regular expressions, and fields. A [Language] declares
+// the fields of a kind of row.
 package filter
 
 import (
@@ -16,22 +16,22 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Err is returned by [Filter.Check] for a filter with a term that cannot be understood.
+// Err is returned by [Filter.Check] for a filter with an invalid term.
 var Err = errors.New("bad filter")
 
-// mostRegexp bounds a regular expression: nobody types a longer one.
+// mostRegexp limits the length of a regular expression.
 const mostRegexp = 200
 
-// Field is what a term may be about, beside the texts of a row. One of Is, Has, Number and
-// Span says how it is compared.
+// Field is a field that a term may name. It has one of Is, Has, Number and Span, which
+// says how it is compared.
 type Field[T any] struct {
 	Name string
-	Also string // another name that is understood; "": none
-	Help string // which rows a term chooses, for a person
-	// Example is a term of it, or two.
+	Also string // another accepted name; "": none
+	Help string // which rows a term selects, for the help
+	// Example is one term of it, or two.
 	Example string
 
-	// Is returns the row's value, one of Words; a term may be the beginning of one.
+	// Is returns the row's value, one of Words; a term may abbreviate it.
 	Is    func(T) string
 	Words []string
 	// Has reports whether the row contains text, which is in lower case.
@@ -42,8 +42,8 @@ type Field[T any] struct {
 	Span func(row T, now time.Time) (d time.Duration, ok bool)
 }
 
-// Language has the fields of a kind of row, and the texts in which a term without a field is
-// searched.
+// Language has the fields of a kind of row, and the texts that a term without a field
+// searches.
 type Language[T any] struct {
 	Fields []Field[T]
 	// Texts reports whether such is true for one of the row's texts.
@@ -52,7 +52,7 @@ type Language[T any] struct {
 	Text string
 }
 
-// field is the one of this name; nil: there is none.
+// field returns the field with this name; nil: none.
 func (l *Language[T]) field(name string) *Field[T] {
 	name = strings.ToLower(name)
 	for i := range l.Fields {
@@ -63,7 +63,7 @@ func (l *Language[T]) field(name string) *Field[T] {
 	return nil
 }
 
-// names are those of all fields.
+// names returns the names of all fields.
 func (l *Language[T]) names() (names []string) {
 	for i := range l.Fields {
 		names = append(names, l.Fields[i].Name)
@@ -71,7 +71,7 @@ func (l *Language[T]) names() (names []string) {
 	return names
 }
 
-// Terms are examples of the terms of fields, and what each chooses, for a page of help.
+// Terms returns examples of the terms of fields and what each selects, for a help page.
 func (l *Language[T]) Terms() (terms [][2]string) {
 	for i := range l.Fields {
 		terms = append(terms, [2]string{l.Fields[i].Example, l.Fields[i].Help})
@@ -79,18 +79,18 @@ func (l *Language[T]) Terms() (terms [][2]string) {
 	return terms
 }
 
-// Filter chooses rows; all of its terms must hold:
+// Filter selects rows; all of its terms must match:
 //
-//	orders          a text has this in it
-//	orders:*        with * or ?: the whole text is so
+//	orders          a text contains this
+//	orders:*        with * or ?: the whole text matches
 //	~^job:[0-9]+$   a text matches this regular expression
-//	"a b"           the same, with blanks; what is quoted is never a field
-//	state:a|b       the field is one of these; "a b" for what has blanks, which one of
-//	                our own words may also do without: state:no TTL
+//	"a b"           the same, with blanks; a quoted term is never a field
+//	state:a|b       the field is one of these; "a b" for a value with blanks, which
+//	                may be left unquoted for our own words: state:no TTL
 //	ttl<5s margin:0 a number or a time is compared
 //	!…              the opposite
 //
-// Letters match without regard to their case. The zero value chooses all.
+// Case is ignored. The zero value selects all.
 type Filter[T any] struct {
 	language *Language[T]
 	terms    []term[T]
@@ -103,26 +103,26 @@ type term[T any] struct {
 	not   bool
 	about *Field[T] // nil: the texts
 	text  string    // lower case
-	kind  kind      // of one about the texts
+	kind  kind      // of a term for the texts
 	such  func(safetext.Text) bool
-	fits  []string // of Is: the words that begin so
+	fits  []string // of Is: the words with this beginning
 	op    string   // of Number and Span: ":", "<", "<=", ">", ">="
 	n     int64
-	any   []term[T] // one of them holds
+	any   []term[T] // one of them must match
 }
 
-// kind is how a term is looked for in the texts.
+// kind is how a term is compared with the texts.
 type kind uint8
 
 const (
-	part   kind = iota // it is a part of one
-	quoted             // the same, and was in quotes
-	whole              // it is all of one, with * and ?
-	expr               // it is a regular expression
+	part   kind = iota // part of a text
+	quoted             // the same, in quotes
+	whole              // a whole text, with * and ?
+	expr               // a regular expression
 )
 
-// Parse reads a filter. A term that cannot be understood chooses nothing out and is told
-// by [Filter.Check]: while it is typed it is only half there.
+// Parse reads a filter. An invalid term excludes nothing and is reported by
+// [Filter.Check]: while typing, a term is incomplete.
 func (l *Language[T]) Parse(s string) Filter[T] {
 	f := Filter[T]{language: l}
 	for _, w := range l.split(s) {
@@ -142,16 +142,16 @@ func (l *Language[T]) Parse(s string) Filter[T] {
 // typed, in a command it is a mistake.
 func (f *Filter[T]) Unclosed() bool { return f.unclosed }
 
-// Empty reports whether it chooses all.
+// Empty reports whether the filter selects all.
 func (f *Filter[T]) Empty() bool { return len(f.terms) == 0 }
 
-// Timed reports whether what it chooses changes with time alone.
+// Timed reports whether its selection changes with time alone.
 func (f *Filter[T]) Timed() bool {
 	return slices.ContainsFunc(f.terms, func(t term[T]) bool { return t.about != nil && t.about.Span != nil })
 }
 
-// Check is what is wrong with the filter: an error that is [Err], a sentence for each bad
-// term. there are the values of a field where all are known; nil: they are not.
+// Check returns what is wrong with the filter: an [Err] with a sentence for each bad
+// term. there returns all values of a field; nil: unknown.
 func (f *Filter[T]) Check(there func(field string) []string) error {
 	problems := slices.Clone(f.problems)
 	var all []term[T]
@@ -171,7 +171,7 @@ func (f *Filter[T]) Check(there func(field string) []string) error {
 	return errors.Join(problems...)
 }
 
-// Match reports whether the row is chosen, as of now.
+// Match reports whether the row is selected at this time.
 func (f *Filter[T]) Match(row T, now time.Time) bool {
 	for i := range f.terms {
 		if f.terms[i].match(f.language, row, now) == f.terms[i].not {
@@ -181,8 +181,8 @@ func (f *Filter[T]) Match(row T, now time.Time) bool {
 	return true
 }
 
-// Texts calls yield for each text that a chosen row must have; stars: it is all of one,
-// with * and ?.
+// Texts calls yield for each text that a selected row must contain; with stars, it is the
+// whole text, with * and ?.
 func (f *Filter[T]) Texts(yield func(text string, stars bool)) {
 	for i := range f.terms {
 		if t := &f.terms[i]; !t.not && t.about == nil && t.any == nil && t.kind != expr {
@@ -191,8 +191,8 @@ func (f *Filter[T]) Texts(yield func(text string, stars bool)) {
 	}
 }
 
-// Hint explains a filter that chooses nothing: it lists the fields if a term looks like one and
-// is not, and it says how to choose by a value that was typed without its field.
+// Hint explains a filter that selects nothing: it lists the fields if a term looks like
+// one and is none, and says how to select by a value that was typed without its field.
 func (f *Filter[T]) Hint() string {
 	for i := range f.terms {
 		if about, said := f.spelled(f.terms[i:]); about != nil {
@@ -210,7 +210,7 @@ func (f *Filter[T]) Hint() string {
 	return ""
 }
 
-// spelled is the field one of whose words the first terms are, and that word; nil: there is none.
+// spelled returns the field and the word of it that the first terms spell; nil: none.
 func (f *Filter[T]) spelled(terms []term[T]) (about *Field[T], word string) {
 	said := ""
 	for i := range terms {
@@ -237,7 +237,7 @@ func cutAny(s, signs string) (before, after string, ok bool) {
 	return s, "", false
 }
 
-// term reads a word.
+// term parses a word.
 func (l *Language[T]) term(w word) (term[T], error) {
 	t := term[T]{not: w.not, text: strings.ToLower(w.text)}
 	if w.quoted {
@@ -283,7 +283,7 @@ func (l *Language[T]) term(w word) (term[T], error) {
 	return t, t.take(value)
 }
 
-// take reads the value of a field.
+// take parses the value of a field.
 func (t *term[T]) take(value string) error {
 	name := t.about.Name
 	switch f := t.about; {
@@ -320,8 +320,8 @@ func (t *term[T]) take(value string) error {
 	return nil
 }
 
-// named makes a term about the texts of one that is a part of them: with * or ? it is all
-// of one, if it is not in quotes.
+// named makes a term for the texts from one for a part of them: unless quoted, with * or
+// ? it must match the whole text.
 func (t term[T]) named(k kind) term[T] {
 	text := t.text
 	if t.kind = k; k == part && strings.ContainsAny(text, "*?") {
@@ -333,10 +333,11 @@ func (t term[T]) named(k kind) term[T] {
 	return t
 }
 
-// unspaced is the name of a word as it may be typed: without blanks and hyphens.
+// unspaced removes what may be left out when a word is typed: blanks, hyphens and
+// underscores.
 var unspaced = strings.NewReplacer(" ", "", "-", "", "_", "")
 
-// bare is a word without blanks, hyphens and capitals.
+// bare returns a word in lower case without blanks, hyphens and underscores.
 func bare(s string) string { return unspaced.Replace(strings.ToLower(s)) }
 
 func (t *term[T]) match(l *Language[T], row T, now time.Time) bool {

@@ -10,7 +10,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// task is a row that has a field of each sort.
+// task is a row with a field of each kind.
 type task struct {
 	name, state, owner string
 	tries              int
@@ -50,7 +50,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// What is wrong with a filter is told with what would be right.
+// An error in a filter says what would be right.
 func TestBadTermsAreTold(t *testing.T) {
 	owners := func(field string) []string {
 		if field == "owner" {
@@ -104,8 +104,8 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// Whatever is typed, what is offered is a filter without an open quote, and begins as what was typed
-// before its last term.
+// Whatever is typed, each offer is a filter without an open quote, and begins with what
+// was typed before the last term.
 func FuzzOffers(f *testing.F) {
 	for _, s := range []string{"", "state:", "state:no TTL", "state:not done|no", `state:"no`, "a !owner:x|", `"a`, "~(", "tries", "!", `who:"a b"|"`, "a  \t"} {
 		f.Add(s)

@@ -7,9 +7,9 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Offers are whole lines that a line may become when its last term is completed: a field,
-// or a value of one, also behind | and in quotes. there are the values of a field that are
-// there; nil: they are not known.
+// Offers returns the whole lines that complete the last term of a line: a field, or a
+// value of one, also after | and in quotes. there returns the present values of a field;
+// nil: unknown.
 func (l *Language[T]) Offers(line string, there func(field string) []string) (lines []string) {
 	w := word{from: len(line), to: len(line)}
 	if words := l.split(line); len(words) > 0 && words[len(words)-1].to == len(line) {
@@ -29,7 +29,7 @@ func (l *Language[T]) Offers(line string, there func(field string) []string) (li
 		}
 		return lines
 	}
-	// Of several values the last is completed.
+	// Of several values, the last is completed.
 	at, open := 0, false
 	for i := range len(values) {
 		switch c := values[i]; {
@@ -42,10 +42,10 @@ func (l *Language[T]) Offers(line string, there func(field string) []string) (li
 	before, last := values[:at], values[at:]
 	last, quote := strings.CutPrefix(last, `"`)
 	if quote && !open {
-		return nil // it is closed
+		return nil // it is already closed
 	}
 	if !quote && strings.ContainsAny(last, blanks) {
-		return nil // it is spelled out
+		return nil // it is already complete
 	}
 	head += name + ":" + before
 	for _, v := range about.offers(last, there) {
@@ -57,7 +57,7 @@ func (l *Language[T]) Offers(line string, there func(field string) []string) (li
 	return lines
 }
 
-// beginnings are those of the terms of fields, as far as they begin so.
+// beginnings returns the starts of field terms that have this prefix.
 func (l *Language[T]) beginnings(begun string) (out []string) {
 	begun = strings.ToLower(begun)
 	for i := range l.Fields {
@@ -78,8 +78,8 @@ func (l *Language[T]) beginnings(begun string) (out []string) {
 	return out
 }
 
-// offers are the values that begin as is said, and then those that have it in them. Of our
-// own words those that are spelt so, or else those that are meant by it.
+// offers returns the values that start with said, then those that contain it. Of our own
+// words, it returns those that are spelled so, or otherwise those that match.
 func (f *Field[T]) offers(said string, there func(field string) []string) (begin []string) {
 	if f.Is != nil {
 		for _, plain := range []func(string) string{hyphened, bare} {
@@ -110,11 +110,11 @@ func (f *Field[T]) offers(said string, there func(field string) []string) (begin
 	return append(begin, have...)
 }
 
-// hyphened is a word in small letters, with hyphens for blanks.
+// hyphened returns a word in lower case, with hyphens for blanks.
 func hyphened(s string) string { return strings.ReplaceAll(strings.ToLower(s), " ", "-") }
 
-// quoteValue is a value as it is typed: in quotes where these were begun or it has a
-// blank, which one of our own words has as a hyphen else; "": it cannot be typed.
+// quoteValue returns a value as it is typed: quoted if a quote was opened or if it has a
+// blank, except that our own words get a hyphen for the blank; "": it cannot be typed.
 func quoteValue(v string, quote, ours bool) string {
 	switch {
 	case strings.ContainsAny(v, `"|`) || !safetext.New(v).Clean() || strings.Contains(v, `\`):
@@ -129,7 +129,8 @@ func quoteValue(v string, quote, ours bool) string {
 	return v
 }
 
-// Line is one of [Offers] as far as it is shown: what follows the part that the line has.
+// Line returns the part of an offer to show: what follows the text that the line already
+// has.
 func Line(line, offer string) string {
 	i := 0
 	for i < len(line) && i < len(offer) && line[i] == offer[i] {
@@ -138,23 +139,23 @@ func Line(line, offer string) string {
 	return offer[strings.LastIndexAny(offer[:i], " :|!")+1:]
 }
 
-// Values are texts that are there, in order and each once, at most so many.
+// Values is a limited set of texts.
 type Values struct {
 	most int
 	seen map[string]bool
 }
 
-// NewValues collects at most so many.
+// NewValues makes a set of at most most texts.
 func NewValues(most int) *Values { return &Values{most, map[string]bool{}} }
 
-// Add takes in a text.
+// Add adds a text.
 func (v *Values) Add(s string) {
 	if s != "" && len(v.seen) < v.most {
 		v.seen[s] = true
 	}
 }
 
-// Sorted are the texts in order.
+// Sorted returns the texts in order.
 func (v *Values) Sorted() []string {
 	all := make([]string, 0, len(v.seen))
 	for s := range v.seen {

@@ -8,20 +8,20 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// word is a word of a filter as it was typed.
+// word is a word of a filter, as typed.
 type word struct {
 	text     string
 	not      bool
 	quoted   bool // the whole of it
-	unclosed bool // a double quote in it has no other
-	from, to int  // where it stands
+	unclosed bool // it has an unclosed double quote
+	from, to int  // its position
 }
 
-// blanks stand between words.
+// blanks separate words.
 const blanks = " \t\r\n"
 
-// split splits a filter at blanks outside of double quotes. A quote that is not
-// closed yet reaches to the end. Values of a field may be quoted: state:"no TTL"|split.
+// split splits a filter at blanks outside of double quotes. An open quote reaches to the
+// end. Values of a field may be quoted: state:"no TTL"|split.
 func (l *Language[T]) split(line string) []word {
 	var out []word
 	s := line
@@ -49,7 +49,8 @@ func (l *Language[T]) split(line string) []word {
 	}
 }
 
-// values takes a field and its values, each of which may be quoted, off the front of s.
+// values consumes a field and its values, each of which may be quoted, from the start of
+// s.
 func (w *word) values(s string) (rest string) {
 	var text strings.Builder
 	for i := range len(s) {
@@ -67,8 +68,8 @@ func (w *word) values(s string) (rest string) {
 	return ""
 }
 
-// spelled takes the words off the front of s with which the last value spells one of a field's words:
-// state:no TTL.
+// spelled consumes the words at the start of s that continue the last value to one of a
+// field's words: state:no TTL.
 func (w *word) spelled(words []string, s string) (rest string) {
 	for !w.unclosed {
 		var more word
@@ -85,11 +86,11 @@ func (w *word) spelled(words []string, s string) (rest string) {
 	return s
 }
 
-// starred reports whether all of a text is as a pattern says, in which * is any text and
-// ? any byte.
+// starred reports whether a whole text matches a pattern, in which * is any text and ?
+// any byte.
 func starred(pattern, text string) bool {
 	p, k := 0, 0
-	star, from := -1, 0 // the last *, and where its rest was tried
+	star, from := -1, 0 // the last *, and where the rest was tried
 	for k < len(text) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
@@ -107,8 +108,8 @@ func starred(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// HasFold reports whether the text as it is shown has a lower-case part in it. Most
-// text is plain ASCII, and is searched without a copy of it.
+// HasFold reports whether the text, as shown, contains a lower-case part, ignoring case.
+// Most text is plain ASCII and is searched without a copy.
 func HasFold(t safetext.Text, part string) bool {
 	raw := t.Raw()
 	for i := range len(raw) {

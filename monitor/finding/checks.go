@@ -215,7 +215,7 @@ func savedByHand(k known, n *monitor.Node, f *found) bool {
 			f.Severity = monitor.SeverityWarning
 		}
 	}
-	if !rewriteMatters(k, n) { // else it is a finding of its own
+	if !rewriteMatters(k, n) { // otherwise a separate finding reports it
 		note(h.configRewrites, n.Facts.ConfigRewrites, "CONFIG REWRITE")
 		note(h.aclSaves, n.Facts.ACLSaves, "ACL SAVE")
 	}
@@ -243,8 +243,8 @@ func locksUnread(k known, n *monitor.Node, f *found) bool {
 	return f.seen("no room for about %s: such keys may use a quarter of [monitor] max_memory, which is %s", words.Count(n.NoRoom, "key", "keys"), words.Bytes(k.opt.MaxMemory))
 }
 
-// limitedSight: what this user may not read, or what does not arrive. The remedy lists what to
-// do about each.
+// limitedSight: what this user may not read, or what does not arrive. The remedy lists
+// the advice for each.
 func limitedSight(_ known, n *monitor.Node, f *found) bool {
 	var seen, do []string
 	for _, l := range n.Limits {
@@ -257,8 +257,8 @@ func limitedSight(_ known, n *monitor.Node, f *found) bool {
 	return len(seen) > 0 && n.State.Readable() && f.seen("%s", strings.Join(seen, "; "))
 }
 
-// lostMajority: a holder relies on its lock until the end of a majority that is lost. As long as
-// the nodes that lost its copies refuse writes, that is nothing worse than a lock that cannot be
+// lostMajority: a holder relies on its lock until the end of a lost majority. While the
+// nodes that lost its copies refuse writes, the only harm is that the lock cannot be
 // extended.
 func lostMajority(k known, f *found) bool {
 	if !ofLocks(badExposed, "another client can get a lock that its holder still relies on")(k, f) {
@@ -272,8 +272,8 @@ func lostMajority(k known, f *found) bool {
 	return true
 }
 
-// ofLocks is a check for locks of a kind; one is the title for a single lock, where it is
-// another one.
+// ofLocks makes a check for locks of a kind; one is the title for a single lock, if it
+// differs.
 func ofLocks(kind int, one string) func(known, *found) bool {
 	return func(k known, f *found) bool {
 		these := k.locks[kind]

@@ -28,7 +28,7 @@ func clockStep(k known, n *monitor.Node, f *found) bool {
 func clockRate(k known, f *found) bool {
 	allowance := cmp.Or(k.opt.DriftFactor, redlock.DefaultDriftFactor)
 	s := monitor.RateSpread(k.Nodes)
-	least := s.PPM - s.Bound // certainly that much
+	least := s.PPM - s.Bound // the certain minimum
 	if least > allowance*1e6 {
 		f.Severity = monitor.SeverityDanger
 		f.Consequence = "A node with a fast clock expires a lock earlier than its holder allows for."
@@ -37,7 +37,7 @@ func clockRate(k known, f *found) bool {
 		s.Fastest, s.PPM, s.Bound, s.Slowest, allowance*1e6, allowance)
 }
 
-// mostSlew is the greatest difference in rate, in ppm, between two clocks that are slewed.
+// mostSlew is the greatest difference in rate, in ppm, between two slewed clocks.
 const mostSlew = 1000
 
 // slowAttempts: an attempt waits for the quorum-th fastest node, and the time that it waits is
@@ -79,7 +79,7 @@ func tailOf(rtts []time.Duration) time.Duration {
 
 const (
 	longGap           = 5 * time.Second // more than a busy machine explains
-	discontinuityHold = time.Minute     // for how long a discontinuity is reported
+	discontinuityHold = time.Minute     // how long a discontinuity is reported
 )
 
 func consoleStopped(k known, f *found) bool {

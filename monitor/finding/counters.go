@@ -7,8 +7,8 @@ import (
 	"redlockctl/monitor/words"
 )
 
-// happened counts what happened on a node since this process first saw it, with the time of
-// the last one.
+// happened counts events on a node since this process first saw it, with the time of the
+// last one.
 type happened struct {
 	evicted, refused, saves, backgroundSaves, configRewrites, aclSaves count64
 }
@@ -18,7 +18,7 @@ type count64 struct {
 	at time.Time
 }
 
-// lately reports whether the counter rose not long ago.
+// lately reports whether the counter rose recently.
 func (c count64) lately(now time.Time) bool { return c.n > 0 && now.Sub(c.at) < lately }
 
 // nodeWatch follows the counters of one server.
@@ -68,7 +68,7 @@ func (w *nodeWatches) happened(s *monitor.Snapshot) map[string]happened {
 	return out
 }
 
-// untoldChanges reports keys that were found changed without the node telling of it.
+// untoldChanges reports keys that changed although the node did not report it.
 func untoldChanges(k known, n *monitor.Node, f *found) bool {
 	f.Key = n.Facts.UntoldKey
 	return !n.Facts.UntoldAt.IsZero() && k.At.Sub(n.Facts.UntoldAt) < lately &&

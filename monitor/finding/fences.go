@@ -40,7 +40,7 @@ func fenceLeaks(k known, n *monitor.Node, f *found) bool {
 	return n.ScriptsPass && n.State.Readable() && isGuarded(k, n) && f.seen("scripts write through min-replicas-to-write on version %s", n.Version)
 }
 
-// fenceBypass: users whom the fence by a user does not stop.
+// fenceBypass: users that the fence by ACL does not stop.
 func fenceBypass(k known, n *monitor.Node, f *found) bool {
 	return k.opt.Fences[n.Name] == fenceByUser && n.Facts.Writers != "" &&
 		f.seen("may write locks beside the lock clients' user: %s", n.Facts.Writers)
@@ -74,7 +74,7 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 	return seen && f.seen("it accepted writes right after its restart, %s", words.Ago(n.Facts.OpenAt, k.At))
 }
 
-// stillOpen is what is seen of a node that its guard has not fenced yet.
+// stillOpen adds the evidence for a node that its guard has not fenced yet.
 func stillOpen(f *found, g monitor.GuardedNode) bool {
 	return f.seen("it accepts writes though it should be fenced; %s", cmp.Or(g.Err, "the guard is fencing it"))
 }
@@ -84,16 +84,16 @@ func (k known) believed(at time.Time) bool {
 	return k.At.Sub(at) < max(k.Cluster.MaxTTL, time.Second)
 }
 
-// lostByStart makes an unfenced start a danger for as long as one that was seen by this
-// program, so that all who know of it have the same verdict.
+// lostByStart makes an unfenced start a danger for as long as if this program had seen
+// it, so that everyone who knows of it has the same verdict.
 func lostByStart(k known, n *monitor.Node, f *found) {
 	if !n.Persistent && k.believed(n.StartedAfter) {
 		f.Severity = monitor.SeverityDanger
 	}
 }
 
-// startsUnseen: a guard watches the nodes and has seen none of their starts yet. Where their
-// files say that the next one is fenced, that is normal.
+// startsUnseen: a guard watches the nodes and has not seen any start yet. If their files
+// say that the next start is fenced, that is normal.
 func startsUnseen(k known, f *found) bool {
 	var names []string
 	f.Severity = monitor.SeverityInfo
@@ -131,7 +131,7 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 	case n.State != monitor.NodeFenced, k.Cluster.MaxTTL == 0, fenced < 2*k.Cluster.MaxTTL+10*time.Second:
 		return false
 	case fenced < 2*announce.Greatest(n.Guards, "")+10*time.Second:
-		return false // the guard that watches it waits for longer
+		return false // the guard that watches it waits longer
 	}
 	text := "fenced for " + fenced.Round(time.Second).String() + ", much longer than a guard waits"
 	if len(n.Guards) > 0 {
@@ -219,15 +219,15 @@ func fenceDenied(k known, n *monitor.Node, f *found) bool {
 		f.Severity = monitor.SeverityDanger
 	}
 	// Denied to this user. The guard's user may have the right: a guard that has seen how
-	// the node started has it.
+	// the node started does.
 	saw := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot != announce.BootUnknown })
 	return (n.Facts.ConfigMissing || guarded && !saw) && f.seen("CONFIG GET min-replicas-to-write: %s", n.Facts.ConfigError)
 }
 
-// fencesWithin is the time in which a guard fences a node that it can fence.
+// fencesWithin is how long a guard takes to fence a node that it can fence.
 const fencesWithin = 2 * time.Second
 
-// calls says how often a command was called on a node, as seen or by the server's own count;
+// calls says how often a command was called on a node, as seen or by the server's count;
 // empty if never.
 func calls(command string, seen count64, total int64, now time.Time) string {
 	switch {

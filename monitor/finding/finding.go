@@ -21,13 +21,12 @@ type known struct {
 	opt           Options
 	guard         *monitor.GuardView // nil: no guard in this process
 	boots         map[string]BootSight
-	discontinuity clock.Discontinuity // the last of our own
-	// locks are those that have been in a bad state for long enough to be told, by
-	// their kind.
+	discontinuity clock.Discontinuity // the last one of our clock
+	// locks are those that have been in a bad state for long enough, by kind.
 	locks map[int]badLocks
-	// shortest is the smallest TTL that locks were taken with lately; 0: unknown.
+	// shortest is the shortest TTL used by recent locks; 0: unknown.
 	shortest time.Duration
-	// since has, by node name, what happened there since this process first saw it.
+	// since has, by node name, the events since this process first saw the node.
 	since map[string]happened
 }
 
@@ -44,7 +43,7 @@ const (
 	// flapping: a finding that comes back within this time stays twice as long the next
 	// time, and so on.
 	flapping = time.Minute
-	// lookEvery is the least time between two looks.
+	// lookEvery is the minimum time between two checks.
 	lookEvery = 200 * time.Millisecond
 )
 
@@ -82,7 +81,7 @@ type openFinding struct {
 	check *check
 	told  bool
 	last  time.Time // when it was last seen
-	grave time.Time // when it was last seen as severe as it is reported
+	grave time.Time // when it last had its reported severity
 	flaps int       // how often it came back soon
 	gone  time.Time // when it was cleared; zero: it was not
 }
@@ -96,8 +95,8 @@ func (f *Findings) Guard() *monitor.GuardView { return f.sight }
 // Booted sets how nodes start, by node name.
 func (f *Findings) Booted(boots map[string]BootSight) { f.boots = boots }
 
-// Discontinued notes a clock discontinuity: measurements from before it are dropped. The time in
-// which nobody looked counts neither for a finding nor against it.
+// Discontinued records a clock discontinuity: earlier measurements are dropped. The time
+// without checks counts neither for nor against a finding.
 func (f *Findings) Discontinued(d clock.Discontinuity) {
 	f.discontinuity = d
 	for _, o := range f.open {
@@ -110,15 +109,16 @@ func (f *Findings) Discontinued(d clock.Discontinuity) {
 	f.locks.discontinued(d, f.opt.NodeTimeout)
 }
 
-// reread is how long it takes after a discontinuity until the nodes have been read again, and
-// what is wrong there has lasted for long enough.
+// reread is how long it takes after a discontinuity until the nodes have been read again
+// and problems have lasted long enough.
 const reread = 5 * time.Second
 
 // Note adds the keys of locks that have changed.
 func (f *Findings) Note(keys []string) { f.locks.note(keys) }
 
-// Look checks a snapshot and returns the findings that hold now, the most severe first. It
-// calls emit for each finding that opens or closes, and sets s.Guard. It ignores the findings of s.
+// Look checks a snapshot and returns the findings that hold now, the most severe first.
+// It calls emit for each finding that opens or closes, and sets s.Guard. It ignores the
+// findings of s.
 func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor.Finding {
 	now := s.At
 	if !f.looked.IsZero() && now.Sub(f.looked) < lookEvery {
@@ -135,7 +135,7 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 	for i := range f.checks {
 		c := &f.checks[i]
 		if c.after >= measured && k.discontinuity.Recent(now, measured) {
-			continue // measurements from before say nothing
+			continue // earlier measurements prove nothing
 		}
 		declared := monitor.Finding{ID: c.id, Severity: c.severity, Title: c.title, Consequence: c.why, Remedy: c.do}
 		c.find(k, declared, func(found monitor.Finding) { f.saw(c, found, now) })
@@ -176,7 +176,7 @@ func (f *Findings) saw(c *check, found monitor.Finding, now time.Time) {
 	o.Finding, o.last = found, now
 }
 
-// settle reports a finding that has lasted, and clears one that has gone.
+// settle reports a finding that has lasted, and clears one that is gone.
 func (f *Findings) settle(o *openFinding, now time.Time, emit func(monitor.Event)) {
 	name := findingName{o.ID, o.Node}
 	hold := o.check.before << o.flaps
@@ -191,7 +191,7 @@ func (f *Findings) settle(o *openFinding, now time.Time, emit func(monitor.Event
 			emit(o.event("finding opened", now))
 		}
 	case !o.told:
-		// It was not there for long enough, and has to begin anew.
+		// It did not last long enough, and starts again.
 		delete(f.open, name)
 	case now.Sub(o.last) >= hold:
 		o.told, o.gone = false, now
@@ -199,8 +199,8 @@ func (f *Findings) settle(o *openFinding, now time.Time, emit func(monitor.Event
 	}
 }
 
-// Undecided reports whether a problem that was first seen before until needs more time to be
-// certain, or Look was not called for now.
+// Undecided reports whether a problem that was first seen before until needs more time to
+// be certain, or whether Look still has to be called for now.
 func (f *Findings) Undecided(now, until time.Time) bool {
 	if f.looked != now || f.locks.awaits(now, until, f.opt.NodeTimeout) {
 		return true
@@ -246,26 +246,26 @@ func (o *openFinding) event(kind string, now time.Time) monitor.Event {
 	}
 }
 
-// check declares a finding: its name, what it means, when it is reported. The console,
-// doctor, JSON and docs/findings.md use these texts; the check itself adds only what it
-// finds out (evidence, another severity, other words for a special case).
+// check declares a finding: its name, its meaning, when it is reported. The console,
+// doctor, JSON and docs/findings.md use these texts. The check itself adds only evidence,
+// and another severity or other words in special cases.
 type check struct {
 	id       string
 	part     part
-	severity monitor.Severity // as a rule
-	title    string           // what is found, in a few words
+	severity monitor.Severity // by default
+	title    string           // what was found, in a few words
 	why      string           // why it matters
 	do       string           // what to do
 	state    bool             // events of the node's state report it too
-	more     string           // for docs/findings.md: when the severity differs, and what else to know
+	more     string           // for docs/findings.md: when the severity differs, and other notes
 	// after is how long it must be seen before it is reported, before is how long it must
 	// be gone before it is cleared: so a finding does not flicker.
 	after, before time.Duration
-	// find calls tell for what holds now, given the finding as it is declared.
+	// find calls tell for each finding that holds now; f is the finding as declared.
 	find func(k known, f monitor.Finding, tell func(monitor.Finding))
 }
 
-// How long checks wait: what a server says of its settings is certain at once; what is
+// How long checks wait. What a server says of its settings is certain at once; what is
 // measured, or may pass by itself, is not.
 const (
 	certain  = 0
@@ -319,7 +319,8 @@ const (
 	BootUnfenced                 // unfenced
 )
 
-// BootSight is what is known about a node's starts from its files and from the memory of a guard.
+// BootSight is what is known about a node's starts from its files and from the memory of
+// a guard.
 type BootSight struct {
 	Form BootForm
 	// Guarded: a guard remembers the node, so it fences it after a loss.
@@ -328,8 +329,8 @@ type BootSight struct {
 	StartedUnfenced bool
 	Evidence        string // for Form
 	Remedy          string // empty: the declared one
-	// DataKnown: it can be told what its next start does with its data; DataWeak is why it would not
-	// load every write, empty: it would.
+	// DataKnown: it is known what its next start does with its data; DataWeak says why it
+	// would not load every write, empty: it would.
 	DataKnown bool
 	DataWeak  string
 }

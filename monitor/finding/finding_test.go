@@ -16,7 +16,7 @@ import (
 
 var findingEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// scene is a cluster in good order, for a test to put something wrong into.
+// scene is a healthy cluster that a test breaks.
 type scene struct {
 	*monitor.Snapshot
 	opt           Options
@@ -50,7 +50,7 @@ func goodScene() *scene {
 	return s
 }
 
-// lockOf is a lock with these tokens on the nodes; "" is no copy.
+// lockOf makes a lock with these tokens on the nodes; "" is no copy.
 func lockOf(key string, state monitor.LockState, tokens ...string) monitor.Lock {
 	l := monitor.Lock{Key: safetext.New(key), State: state}.Timed(findingEpoch, time.Time{})
 	seen := map[string]int{}
@@ -75,7 +75,7 @@ func lockOf(key string, state monitor.LockState, tokens ...string) monitor.Lock 
 	return l
 }
 
-// lostLock was granted on three of five nodes, which have all lost their copies.
+// lostLock was granted on three of five nodes, and all three lost their copies.
 func lostLock() monitor.Lock {
 	l := lockOf("job:3", monitor.LockLostMajority, "", "", "", "", "")
 	gone := monitor.Copy{State: monitor.CopyLost, Type: "string", Token: safetext.New("a"), Len: 1, Expires: findingEpoch.Add(time.Minute)}
@@ -84,7 +84,7 @@ func lostLock() monitor.Lock {
 	return l.Until(gone.Expires)
 }
 
-// changed are these copies with another one on node i.
+// changed returns these copies with the copy on node i changed.
 func changed(copies monitor.Copies, i int, change func(c *monitor.Copy)) monitor.Copies {
 	var list []monitor.Copy
 	for k, c := range copies.All() {
@@ -96,8 +96,8 @@ func changed(copies monitor.Copies, i int, change func(c *monitor.Copy)) monitor
 	return monitor.PackCopies(list...)
 }
 
-// film is the scene, looked at again and again; change is called before each
-// look with the time since its beginning.
+// film checks the scene repeatedly; change is called before each check with the time
+// since the start.
 func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time.Duration)) (events []monitor.Event, last []monitor.Finding) {
 	t.Helper()
 	f := New(s.opt)
@@ -468,8 +468,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// What opens is told once, and so is what closes; a finding that comes and goes
-// stays until it has been gone for some time.
+// A finding is reported once when it opens and once when it closes. One that comes and
+// goes stays open until it has been gone for some time.
 func TestAFindingDoesNotFlicker(t *testing.T) {
 	for name, c := range map[string]struct {
 		on   func(at time.Duration) bool
@@ -501,7 +501,7 @@ func TestAFindingDoesNotFlicker(t *testing.T) {
 	}
 }
 
-// A finding that turns graver says so at once, and calms down slowly.
+// A finding that becomes more severe says so at once, and becomes less severe slowly.
 func TestSeverityDoesNotFlicker(t *testing.T) {
 	var seen []monitor.Severity
 	s := goodScene()
@@ -524,7 +524,7 @@ func TestSeverityDoesNotFlicker(t *testing.T) {
 	}
 }
 
-// What is found of a clock says by how much it moved, and what an event of its own tells is a part of that.
+// A clock finding says how far the clock moved; the event of the step is a part of it.
 func TestWhatMovedAClockIsOneLine(t *testing.T) {
 	for want, change := range map[string]func(*scene, time.Duration){
 		"its clock was stepped by -1s": func(s *scene, _ time.Duration) {
@@ -541,8 +541,8 @@ func TestWhatMovedAClockIsOneLine(t *testing.T) {
 	}
 }
 
-// While this process is stopped nobody looks: what was there just before has not lasted for that
-// time, and what is not seen just after has not gone.
+// While this process is stopped, nothing is checked: a problem seen just before has not
+// lasted for that time, and one not seen just after is not gone.
 func TestNothingRipensWhileNobodyLooks(t *testing.T) {
 	s := goodScene()
 	s.opt.Meant = []string{"no-guard"}
@@ -572,7 +572,7 @@ func TestNothingRipensWhileNobodyLooks(t *testing.T) {
 	}
 	told = nil
 	f.Discontinued(clock.Discontinuity{At: findingEpoch.Add(30 * time.Second), Gap: 10 * time.Second})
-	s.Locks = good // its copies are to be read again
+	s.Locks = good // its copies must be read again
 	look(30 * time.Second)
 	look(32 * time.Second)
 	s.Locks = monitor.NewLocks(split("job:1"))

@@ -66,7 +66,7 @@ func notProtected(k known, f *found) bool {
 	return len(hidden) > 0 && f.seen("guards cannot be seen on %s: this user may not call PUBSUB CHANNELS", strings.Join(hidden, ", "))
 }
 
-// invalidAnswers: what a server answers the guard is no reply of a Redis server.
+// invalidAnswers: the server sends the guard answers that no Redis server gives.
 func invalidAnswers(k known, n *monitor.Node, f *found) bool {
 	g, ok := k.guardOf(n.Name)
 	return ok && g.Invalid != "" && n.State.Readable() && f.seen("%s", g.Invalid)

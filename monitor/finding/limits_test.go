@@ -8,7 +8,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// What to do about what is not seen is what there is to do about each of it, said once.
+// The remedy for what cannot be seen lists the advice for each part once.
 func TestRemedyOfLimitedSight(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits []monitor.Limit

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// allChecks are the checks in the order in which findings of one severity are
-// listed.
+// allChecks returns the checks. Findings of the same severity are listed in this order.
 func allChecks() []check {
 	return []check{{
 		id: "no-quorum", part: aboutQuorum, severity: monitor.SeverityDanger, after: agreed, before: settles, find: once(noQuorum),
@@ -280,7 +279,7 @@ func allChecks() []check {
 	}}
 }
 
-// New watches for all findings but those that are meant.
+// New makes the watch for all findings except those in opt.Meant.
 func New(opt Options) *Findings {
 	checks := slices.DeleteFunc(allChecks(), func(c check) bool { return slices.Contains(opt.Meant, c.id) })
 	return &Findings{opt: opt, checks: checks, open: map[findingName]*openFinding{}}

@@ -19,8 +19,8 @@ const (
 	badSplit
 	badOverTTL
 	badOrphan
-	badLost    // lost its majority, and nobody else can get in before its end
-	badExposed // lost its majority, and another client can get in
+	badLost    // lost its majority; nobody else can acquire it before its end
+	badExposed // lost its majority; another client can acquire it
 	badEndless // copies without a TTL that leave others a quorum
 	badNumber
 	badHuge
@@ -42,22 +42,23 @@ var ripens = [badKinds]time.Duration{
 	badForeign: time.Second,
 }
 
-// youngView is how long after the first view a bad lock in it may not have ripened yet.
+// youngView is how long after the first view a bad lock in it may not have lasted long
+// enough.
 const youngView = 3 * time.Second
 
 const (
-	hugeValue   = 1 << 20 // bytes or elements: no token
+	hugeValue   = 1 << 20 // bytes or elements: not a token
 	hugeName    = 4 << 10 // bytes of a key
-	lookAtLocks = 20_000  // in one look, in the order of their keys, and on from there in the next
-	lookSlowly  = 500     // instead, when all have been looked at: those that change are looked at anyway
-	changesSeen = 100_000 // between two looks; of more, all are looked at
+	lookAtLocks = 20_000  // per check, in the order of their keys; the next check continues
+	lookSlowly  = 500     // instead, once all have been checked: changed locks are checked anyway
+	changesSeen = 100_000 // between two checks; if there are more, all are checked
 	badKept     = 1000    // of one kind; more are counted by their state
 )
 
 // badLocks are the locks of one kind.
 type badLocks struct {
 	count  int
-	sample *monitor.Lock // the first by its key
+	sample *monitor.Lock // the first one by key
 }
 
 // badLock is one lock in a bad state.
@@ -66,19 +67,19 @@ type badLock struct {
 	marks string // its tokens: with other tokens it is another case
 }
 
-// lockWatch looks for bad locks. Each look checks the bad ones that it knows, those that have
-// changed, and some of the others in turn: so a look costs the same however many there are.
+// lockWatch finds bad locks. Each check covers the known bad ones, those that changed,
+// and some of the others in turn, so its cost does not depend on their number.
 type lockWatch struct {
-	changed []string // since the last look
+	changed []string // since the last check
 	cursor  string
-	slowly  bool // all have been looked at since the cursor was last at the beginning for that
+	slowly  bool // all have been checked since the cursor was last at the start
 	bad     map[string]*badLock
 	kept    [badKinds]int
-	// ripening is how many are of a kind that is a danger, but not for long enough to be
+	// ripening counts those of a dangerous kind that have not lasted long enough to be
 	// reported.
 	ripening int
 	ttls     ttlWatch
-	access   func(*monitor.Lock) monitor.Access // in the snapshot that is looked at
+	access   func(*monitor.Lock) monitor.Access // in the snapshot being checked
 }
 
 func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
@@ -130,7 +131,7 @@ func (w *lockWatch) note(keys []string) {
 	w.changed = append(w.changed, keys...)
 }
 
-// anew makes the next looks look at all locks.
+// anew makes the next checks cover all locks.
 func (w *lockWatch) anew() { w.changed, w.cursor, w.slowly = nil, "", false }
 
 // look updates the watch from a snapshot and returns the locks that have been bad for long
@@ -144,7 +145,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 	for key := range w.bad {
 		w.take(key, s.Locks.Get(key), now)
 	}
-	// All nodes seen since: a lock that is new since then is new.
+	// When all nodes had been seen: a lock that appears later is new.
 	var sighted time.Time
 	whole := true
 	for i := range s.Nodes {
@@ -167,14 +168,14 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			see(l)
 		}
 	}
-	clear(w.changed) // it must keep no key in memory
+	clear(w.changed) // so that it keeps no key in memory
 	w.changed = w.changed[:0]
 	n, most, next := 0, lookAtLocks, ""
 	switch {
 	case w.slowly && slices.Max(w.kept[:]) < badKept:
 		most = lookSlowly
 	case !w.slowly && s.Counts[monitor.LockNoTTL]+s.Counts[monitor.LockSplit]+s.Counts[monitor.LockOverTTL]+s.Counts[monitor.LockOrphaned]+s.Counts[monitor.LockLostMajority] > 0:
-		most = s.Locks.Len() // there are bad ones: look at all now
+		most = s.Locks.Len() // there are bad ones: check all now
 	}
 	for l := range s.Locks.From(w.cursor) {
 		if n++; n > most {
@@ -216,7 +217,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 	return ripe, w.ttls.shortest()
 }
 
-// ripensAfter is how long a lock must have been in a bad state of this kind.
+// ripensAfter returns how long a lock must have been in a bad state of this kind.
 func ripensAfter(kind int, nodeTimeout time.Duration) time.Duration {
 	if kind == badSplit || kind == badOrphan {
 		return max(ripens[kind], 2*nodeTimeout)
@@ -237,7 +238,7 @@ func (w *lockWatch) awaits(now, until time.Time, nodeTimeout time.Duration) bool
 	return false
 }
 
-// take notes the present state of the lock under key; nil: it is gone.
+// take records the present state of the lock under key; nil: it is gone.
 func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
 	var kinds [badKinds]bool
 	any := false
@@ -275,7 +276,8 @@ func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
 	}
 }
 
-// discontinued has what was not bad for long enough before nobody looked begin anew.
+// discontinued restarts the wait for locks that had not been bad for long enough before
+// the discontinuity.
 func (w *lockWatch) discontinued(d clock.Discontinuity, nodeTimeout time.Duration) {
 	for _, b := range w.bad {
 		for k, since := range b.since {
@@ -311,7 +313,7 @@ func tokensOf(l *monitor.Lock) string {
 // locks. A lock that is seen late shows less than its TTL, so a few short ones prove nothing:
 // what counts is the value that a tenth of them stays below.
 type ttlWatch struct {
-	seen  map[string]time.Time // key → Since of the lock that was counted
+	seen  map[string]time.Time // key → Since of the counted lock
 	now   ttlCounts
 	last  ttlCounts
 	begun time.Time

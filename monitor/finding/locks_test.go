@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A look costs the same however many locks there are: it looks at all of them
-// in turn, and finds the last one too.
+// A check costs the same however many locks there are: it covers them in turn, and finds
+// the last one too.
 func TestBadLocksAreFoundAmongMany(t *testing.T) {
 	many := make([]monitor.Lock, 0, 3*lookAtLocks)
 	for i := range 3 * lookAtLocks {
@@ -23,7 +23,7 @@ func TestBadLocksAreFoundAmongMany(t *testing.T) {
 	if len(got) != 1 || got[0].Key.Raw() != "z" || got[0].Count != 1 {
 		t.Errorf("%+v", got)
 	}
-	// More bad ones than are kept are counted all the same.
+	// More bad locks than are kept are still counted.
 	for i := range many {
 		many[i].State = monitor.LockOrphaned
 	}
@@ -34,7 +34,7 @@ func TestBadLocksAreFoundAmongMany(t *testing.T) {
 	}
 }
 
-// A finding's title is singular where it is about one lock, one key or one node.
+// A finding's title is singular if it is about one lock, one key or one node.
 func TestTitlesCount(t *testing.T) {
 	states := map[monitor.LockState][2]string{
 		monitor.LockSplit:    {"a lock with several tokens", "locks with several tokens"},
@@ -71,7 +71,7 @@ func TestTitlesCount(t *testing.T) {
 	}
 }
 
-// When all have been looked at once, what changes is found at once all the same.
+// Once all have been checked, a change is still found at once.
 func TestABadLockIsFoundWhenItChanges(t *testing.T) {
 	s := goodScene()
 	many := make([]monitor.Lock, 0, lookAtLocks+1)
@@ -91,7 +91,7 @@ func TestABadLockIsFoundWhenItChanges(t *testing.T) {
 	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 1 {
 		t.Error("not found")
 	}
-	// Of too many changes it takes no note, and looks at all.
+	// Too many changes are not recorded: all locks are checked.
 	w = lockWatch{slowly: true, cursor: "y"}
 	w.note(make([]string, changesSeen+1))
 	w.look(s.Snapshot, s.opt.NodeTimeout)
@@ -100,8 +100,8 @@ func TestABadLockIsFoundWhenItChanges(t *testing.T) {
 	}
 }
 
-// The smallest TTL is that of a tenth of the new locks: those that were seen
-// late, or were there before, do not count.
+// The shortest TTL is that of a tenth of the new locks: locks that were seen late or
+// existed before do not count.
 func TestTheSmallestTTLInUse(t *testing.T) {
 	s := goodScene()
 	for i := range s.Nodes {
@@ -130,7 +130,7 @@ func TestTheSmallestTTLInUse(t *testing.T) {
 	}
 }
 
-// What a library keeps beside its locks is no key that does not belong there.
+// What a library keeps beside its locks is not reported as a foreign key.
 func TestCompanionsAreNotForeign(t *testing.T) {
 	for want, form := range map[bool]*lockform.Form{true: nil, false: {Library: "Redisson", Companion: true}} {
 		l := lockOf("queue", monitor.LockNotALock, "a", "", "", "", "")

@@ -1,18 +1,18 @@
-// Package glob has patterns as SCAN MATCH understands them.
+// Package glob implements patterns like those of SCAN MATCH.
 package glob
 
 import (
 	"strings"
 )
 
-// Pattern is a pattern as SCAN MATCH understands it.
+// Pattern is a pattern as in SCAN MATCH.
 type Pattern string
 
-// Match reports whether a key matches, in time that grows with the product of the
-// lengths at most: patterns are the operator's, keys are anybody's.
+// Match reports whether a key matches. Its time is at most proportional to the product of
+// the lengths: patterns are the operator's, but keys may be anybody's.
 func (g Pattern) Match(key []byte) bool {
 	p, k := 0, 0
-	star, from := -1, 0 // the last *, and where its rest was tried
+	star, from := -1, 0 // the last *, and where the rest was tried
 	for {
 		if p < len(g) && g[p] == '*' {
 			star, from = p, k
@@ -36,7 +36,7 @@ func (g Pattern) Match(key []byte) bool {
 	}
 }
 
-// one matches a byte with what stands at p, and tells how long that is.
+// one matches a byte with the element at p, and returns the element's length.
 func (g Pattern) one(p int, c byte) (n int, ok bool) {
 	switch g[p] {
 	case '?':
@@ -54,7 +54,7 @@ func (g Pattern) one(p int, c byte) (n int, ok bool) {
 		}
 		for {
 			switch {
-			case i >= len(g): // not closed: it ends with the pattern
+			case i >= len(g): // not closed: ends with the pattern
 				return i - p, ok != not
 			case g[i] == '\\' && i+1 < len(g):
 				ok = ok || g[i+1] == c
@@ -74,7 +74,7 @@ func (g Pattern) one(p int, c byte) (n int, ok bool) {
 	return 1, g[p] == c
 }
 
-// Literal is the beginning that all matching keys have.
+// Literal returns the prefix that all matching keys share.
 func (g Pattern) Literal() string {
 	var b strings.Builder
 	for i := 0; i < len(g); i++ {
@@ -91,10 +91,10 @@ func (g Pattern) Literal() string {
 	return b.String()
 }
 
-// Own begins the names of counters and canaries of this program: no locks.
+// Own is the prefix of this program's counters and canaries, which are not locks.
 const Own = "redlockctl:"
 
-// Patterns are the patterns of keys that are locks.
+// Patterns are the patterns of lock keys.
 type Patterns []Pattern
 
 func New(patterns []string) Patterns {
@@ -105,8 +105,8 @@ func New(patterns []string) Patterns {
 	return out
 }
 
-// Match reports whether a key may be a lock: one of the patterns fits, and it is none
-// of the counters and canaries of this program.
+// Match reports whether a key may be a lock: one of the patterns matches, and it is not
+// one of this program's counters and canaries.
 func (g Patterns) Match(key []byte) bool {
 	if len(key) >= len(Own) && string(key[:len(Own)]) == Own {
 		return false
@@ -119,8 +119,8 @@ func (g Patterns) Match(key []byte) bool {
 	return false
 }
 
-// Prefixes are the literal beginnings of the patterns, as few as do: none of
-// them begins another, which servers refuse. An empty one stands alone.
+// Prefixes returns the smallest set of literal prefixes of the patterns: none is a prefix
+// of another, which servers refuse. An empty one is the only one.
 func (g Patterns) Prefixes() []string {
 	var out []string
 	for _, p := range g {
@@ -142,7 +142,7 @@ func (g Patterns) Prefixes() []string {
 	return out
 }
 
-// Quote is the pattern that only this key matches.
+// Quote returns the pattern that matches only this key.
 func Quote(key string) Pattern {
 	var b strings.Builder
 	for i := range len(key) {
@@ -155,7 +155,7 @@ func Quote(key string) Pattern {
 	return Pattern(b.String())
 }
 
-// PrefixPattern is the pattern of all keys that begin so; empty for no beginning.
+// Prefix returns the pattern of all keys with this prefix; empty for an empty prefix.
 func Prefix(begun string) string {
 	if begun == "" {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzGlob: a key matches itself when it is quoted, what matches begins with the
-// literal part and lies below one of the prefixes.
+// FuzzGlob: a key matches its own quoted form; a matching key starts with the literal
+// part and with one of the prefixes.
 func FuzzGlob(f *testing.F) {
 	f.Add("lock:*", "lock:1")
 	f.Add(`h[^a-c]l\*?[`, "hxl*\x00")

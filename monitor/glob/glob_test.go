@@ -31,7 +31,7 @@ func TestPatternsMatchAsServersMatch(t *testing.T) {
 	}
 }
 
-// Where both know what a pattern means, path.Match is the judge.
+// If both can read a pattern, path.Match gives the expected result.
 func TestPatternsMatchAsPathsMatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.StringOfN(rapid.RuneFrom([]rune("ab*?")), 0, 8, -1)

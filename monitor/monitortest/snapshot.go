@@ -1,4 +1,4 @@
-// Package monitortest is snapshots for the tests of whatever shows a cluster.
+// Package monitortest has snapshots for tests of code that shows a cluster.
 package monitortest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"redlockctl/server/safetext/safetexttest"
 )
 
-// Epoch is the moment that the snapshots of the tests show.
+// Epoch is the time of the snapshots.
 var Epoch = time.Date(2026, 11, 21, 12, 3, 10, 0, time.UTC)
 
 // Tokens as several libraries draw them.
@@ -24,8 +24,8 @@ const (
 	TokenC = "a91f00b5c2d84e7fa91f00b5c2d84ec2"
 )
 
-// LockOf makes a lock from the seconds that each copy has left: "12 12 - ? 5b"
-// where - is absent, ? unknown, i without an end and a letter another token.
+// LockOf makes a lock from the seconds that each copy has left: "12 12 - ? 5b", where -
+// is absent, ? unknown, i without TTL, and a letter another token.
 func LockOf(now time.Time, key string, state monitor.LockState, token, copies string) monitor.Lock {
 	l := monitor.Lock{Key: safetext.New(key), State: state, Holder: safetext.New(token), Tokens: 1}
 	var ends []time.Time
@@ -67,7 +67,7 @@ func LockOf(now time.Time, key string, state monitor.LockState, token, copies st
 	return l.Timed(now.Add(-2*time.Minute), end)
 }
 
-// Change changes the copies of l on these nodes; none: on all.
+// Change changes the copies of l on these nodes; without nodes, on all.
 func Change(l *monitor.Lock, f func(c *monitor.Copy), nodes ...int) {
 	var list []monitor.Copy
 	for i, c := range l.Copies.All() {
@@ -79,7 +79,7 @@ func Change(l *monitor.Lock, f func(c *monitor.Copy), nodes ...int) {
 	l.Copies = monitor.PackCopies(list...)
 }
 
-// Nodes are five, of which n2 is fenced and n4 is down.
+// Nodes returns five nodes; n2 is fenced and n4 is down.
 func Nodes(now time.Time) []monitor.Node {
 	ms := func(f float64) time.Duration { return time.Duration(f * float64(time.Millisecond)) }
 	rtts := func(fs ...float64) (out []time.Duration) {
@@ -160,7 +160,7 @@ func Degraded(now time.Time) *monitor.Snapshot {
 	return s
 }
 
-// List is the locks of a set, each a value of its own.
+// List returns copies of the locks of a set.
 func List(set monitor.Locks) (locks []monitor.Lock) {
 	for l := range set.All() {
 		locks = append(locks, *l)
@@ -168,19 +168,19 @@ func List(set monitor.Locks) (locks []monitor.Lock) {
 	return locks
 }
 
-// Put sets locks of a snapshot.
+// Put adds locks to a snapshot.
 func Put(s *monitor.Snapshot, locks ...monitor.Lock) {
 	s.Locks = monitor.NewLocks(append(List(s.Locks), locks...)...)
 	recount(s)
 }
 
-// Drop takes locks out of a snapshot.
+// Drop removes locks from a snapshot.
 func Drop(s *monitor.Snapshot, keys ...string) {
 	s.Locks = monitor.NewLocks(slices.DeleteFunc(List(s.Locks), func(l monitor.Lock) bool { return slices.Contains(keys, l.Key.Raw()) })...)
 	recount(s)
 }
 
-// Safe is a cluster in which all is well.
+// Safe is a healthy cluster.
 func Safe(now time.Time) *monitor.Snapshot {
 	s := Degraded(now)
 	s.Cluster.Verdict, s.Cluster.Serving, s.Cluster.CanLose, s.Cluster.Reason = monitor.VerdictSafe, 5, 2, ""
@@ -200,8 +200,8 @@ func Safe(now time.Time) *monitor.Snapshot {
 	return s
 }
 
-// Crashed is a cluster of which n2 restarted, started fenced and rejoins in 18 s: a lock lost its
-// majority, one all of its copies, and one may be held.
+// Crashed is a cluster whose n2 restarted, started fenced and rejoins in 18 s: a lock
+// lost its majority, one lost all its copies, and one may be held.
 func Crashed(now time.Time) *monitor.Snapshot {
 	s := Safe(now)
 	s.Cluster.Verdict, s.Cluster.Serving, s.Cluster.CanLose = monitor.VerdictDegraded, 4, 1
@@ -257,7 +257,7 @@ func recount(s *monitor.Snapshot) {
 	}
 }
 
-// Hostile is a cluster of hostile names, tokens and errors.
+// Hostile is a cluster with hostile names, tokens and errors.
 func Hostile(now time.Time) *monitor.Snapshot {
 	s := Degraded(now)
 	s.Cluster.Name = "prod \x1b[31m\u202e" + strings.Repeat("名", 40)

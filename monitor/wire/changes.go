@@ -6,35 +6,34 @@ import (
 	"time"
 )
 
-// Changes are the keys of one node that have to be read again: each once,
-// however often it changes meanwhile, in the order in which it first did. It is
-// bounded: of more than it keeps, a full read has to find out. The feed fills
-// it, the reader empties it.
+// Changes is a queue of the keys of one node that must be read again: each once, in the
+// order of its first change. It is limited: beyond that, a full read finds the rest. The
+// feed fills it, the reader empties it.
 type Changes struct {
-	Wake chan struct{} // there is something to do
+	Wake chan struct{} // the queue is not empty
 
 	mu     sync.Mutex
 	queue  []string
 	queued map[string]struct{}
 	bytes  int
-	taken  uint64    // how many keys have been, of all
+	taken  uint64    // number of keys taken so far
 	all    bool      // any key may have changed
 	wiped  bool      // the server says that all keys may be gone
-	until  time.Time // all changes before have been put in here,
-	mark   uint64    // and read when so many keys have been taken; zero until: nothing was told
+	until  time.Time // all changes before until have been queued, and read once
+	mark   uint64    // mark keys have been taken; zero until: unknown
 	rate   flood
 }
 
 const (
 	changesKept  = 100_000  // keys
-	changesBytes = 32 << 20 // of their names
+	changesBytes = 32 << 20 // of key names
 )
 
 func NewChanges() *Changes {
 	return &Changes{Wake: make(chan struct{}, 1), queued: map[string]struct{}{}}
 }
 
-// Add takes in keys that have changed.
+// Add queues keys that have changed.
 func (c *Changes) Add(keys ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +60,7 @@ func (c *Changes) drop() {
 	c.queue, c.queued, c.bytes = nil, map[string]struct{}{}, 0
 }
 
-// Reset forgets everything: all is going to be read.
+// Reset empties the queue: everything will be read.
 func (c *Changes) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +68,7 @@ func (c *Changes) Reset() {
 	c.all, c.wiped, c.until, c.rate = false, false, time.Time{}, flood{}
 }
 
-// flush says that all keys may be gone: the server's answer to FLUSHALL and FLUSHDB.
+// flush records that all keys may be gone: the server's push after FLUSHALL and FLUSHDB.
 func (c *Changes) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +76,8 @@ func (c *Changes) flush() {
 	Poke(c.Wake)
 }
 
-// Wiped reports, once, whether the server said that all keys may be gone. It is asked before
-// keys are taken: what they say then is explained by it.
+// Wiped reports, once, whether the server said that all keys may be gone. Call it before
+// Take, because it explains what the keys show then.
 func (c *Changes) Wiped() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +86,7 @@ func (c *Changes) Wiped() bool {
 	return wiped
 }
 
-// told says that all changes before until are in here or have been taken.
+// told records that all changes before until are queued or have been taken.
 func (c *Changes) told(until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,9 +94,9 @@ func (c *Changes) told(until time.Time) {
 	Poke(c.Wake)
 }
 
-// Take removes up to n keys with not too long names. It is asked for when all
-// that it gave before has been read: then until is the time before which
-// nothing is missing, once, however much has come since; zero: it is not known.
+// Take removes up to n keys whose names have at most bytes bytes together. Call it when
+// all earlier keys have been read: until is then the time before which no change is
+// missing, returned once, however many came since; zero: unknown.
 func (c *Changes) Take(n, bytes int) (keys []string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,14 +126,14 @@ func (c *Changes) Take(n, bytes int) (keys []string, until time.Time) {
 	return keys, until
 }
 
-// flooded takes note of what was told in vain, and reports whether it is too much.
+// flooded counts changes of other keys, and reports whether there are too many.
 func (c *Changes) flooded(p push, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.rate.count(p, now)
 }
 
-// Everything tells, once, if any key may have changed.
+// Everything reports, once, whether any key may have changed.
 func (c *Changes) Everything() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,24 +148,24 @@ func (c *Changes) Empty() bool {
 	return len(c.queue) == 0
 }
 
-// ErrFlood is returned when a node tells of so many changes of other keys that
-// listening costs more than it brings.
+// ErrFlood is returned when a node reports so many changes of other keys that listening
+// costs more than it saves.
 var ErrFlood = errors.New("too many changes of other keys")
 
 const (
-	floodKeys  = 20_000  // other keys in a second
+	floodKeys  = 20_000  // other keys per second
 	floodBytes = 4 << 20 // of their names
 	floodLasts = 3       // seconds in a row
 )
 
-// flood counts what is told in vain, second by second.
+// flood counts the changes of other keys per second.
 type flood struct {
 	since       time.Time
 	keys, bytes int
 	seconds     int
 }
 
-// count reports whether it has been too much for too long.
+// count reports whether there have been too many for too long.
 func (f *flood) count(p push, now time.Time) bool {
 	if d := now.Sub(f.since); d >= time.Second {
 		if d < 2*time.Second && (f.keys > floodKeys || f.bytes > floodBytes) {
@@ -188,7 +187,8 @@ func Poke(c chan struct{}) {
 	}
 }
 
-// Listen puts what the feed brings into the queue, until it breaks. keep chooses the keys.
+// Listen queues the keys from the feed for which keep returns true, until the feed
+// breaks.
 func (f *Feed) Listen(queue *Changes, keep func(key []byte) bool) error {
 	for {
 		p, err := readPush(f.in, keep)

@@ -33,8 +33,8 @@ func TestChangesAreReadOnceInTheirOrder(t *testing.T) {
 	}
 }
 
-// That something new comes all the time keeps nothing old from being vouched for:
-// a master that is always busy would else never confirm what a lock looks like.
+// Constant changes do not keep old ones from being confirmed: otherwise a busy master
+// would never confirm the state of a lock.
 func TestWhatWasReadIsVouchedForUnderConstantChange(t *testing.T) {
 	c := NewChanges()
 	now := time.Now()
@@ -52,12 +52,12 @@ func TestWhatWasReadIsVouchedForUnderConstantChange(t *testing.T) {
 		}
 		c.Add(fmt.Sprint(round), fmt.Sprint(round, "b"))
 	}
-	if vouched != 2 { // a and b, then c and one more; both have been read then
+	if vouched != 2 { // a and b, then c and another; both have been read then
 		t.Error(vouched)
 	}
 }
 
-// More than is kept is found by a full read; until then nothing is vouched for.
+// Changes beyond the limit are found by a full read; until then nothing is confirmed.
 func TestTooManyChangesAreAFullRead(t *testing.T) {
 	for name, fill := range map[string]func(*Changes){
 		"many": func(c *Changes) {

@@ -18,22 +18,22 @@ import (
 	"redlockctl/server/resp"
 )
 
-// Feed is a connection over which a node tells which keys have changed (CLIENT
-// TRACKING in broadcasting mode, RESP3). The client library connects, encrypts
-// and authenticates; then the connection is read here, since the library hands
-// out pushed messages only while it waits for a reply. What comes in is bounded:
-// keys that are none of ours are not even copied.
+// Feed is a connection over which a node reports changed keys (CLIENT TRACKING in
+// broadcasting mode, RESP3). The client library connects, encrypts and authenticates;
+// then this package reads the connection itself, since the library returns pushes only
+// while it waits for a reply. Input is limited: keys that do not match are not even
+// copied.
 type Feed struct {
 	*Session
 	conn net.Conn
 	in   *bufio.Reader
 
 	mu   sync.Mutex
-	sent time.Time // of the PING that is under way; zero: none is
-	last time.Time // when the last PING that was answered had been sent
+	sent time.Time // of the PING in flight; zero: none
+	last time.Time // when the last answered PING was sent
 }
 
-// ErrNoFeed is why a node does not tell of changes, in words for people.
+// ErrNoFeed says why a node does not report changes, for people.
 type ErrNoFeed struct {
 	Why    string
 	Denied bool // to this user
@@ -44,12 +44,12 @@ func (e ErrNoFeed) Error() string { return e.Why }
 var ErrBadPush = errors.New("not a message of a Redis server")
 
 const (
-	LongestKey  = 64 << 10 // bytes; a longer name is no lock's
+	LongestKey  = 64 << 10 // bytes; a longer name is not a lock's
 	longestLine = 1 << 10  // of a header or an error
 )
 
-// OpenFeed connects to a node and asks it to tell of keys with these prefixes.
-// The error is an errNoFeed if the node is there and will not.
+// OpenFeed connects to a node and subscribes to changes of keys with these prefixes. The
+// error is an [ErrNoFeed] if the node answers but refuses.
 func OpenFeed(ctx context.Context, node *redlock.Node, prefixes []string, timeout time.Duration) (*Feed, error) {
 	s, err := Dial(ctx, node.Within(redlock.NewBudget(feedReply, 0)), timeout, func(opt *redis.Options) { opt.Protocol = 3 })
 	if err != nil {
@@ -67,12 +67,12 @@ func (f *Feed) start(ctx context.Context, prefixes []string) (err error) {
 	defer resp.Contain(&err, "CLIENT TRACKING")
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
-	// Any reply will do: it shows that the connection is set up.
+	// Any reply is enough: it shows that the connection is set up.
 	if err := f.Session.Conn.Ping(ctx).Err(); err != nil && (!IsAnswer(err) || isSetup(err)) {
 		return err
 	}
-	// From here on the connection is ours. The library falls back to RESP2
-	// without a word, in which a server tells nothing.
+	// From here on, this package uses the connection. The library falls back to RESP2
+	// silently, and then a server reports nothing.
 	if err := f.conn.SetDeadline(time.Now().Add(f.Timeout)); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (f *Feed) start(ctx context.Context, prefixes []string) (err error) {
 			return err
 		case kind == '-':
 			if err := redlock.ServerError(line); StateOf(err) != monitor.NodeDenied {
-				return err // it may pass
+				return err // it may be temporary
 			}
 			return noFeed(c.lack, line)
 		case kind != c.kind:
@@ -109,7 +109,7 @@ func (f *Feed) start(ctx context.Context, prefixes []string) (err error) {
 	return f.conn.SetDeadline(time.Time{})
 }
 
-// noFeed is why a node does not tell of changes, by what it answered.
+// noFeed makes the error from the answer of a node that does not report changes.
 func noFeed(lack, answer string) ErrNoFeed {
 	switch {
 	case strings.HasPrefix(answer, "NOPERM"):
@@ -120,14 +120,14 @@ func noFeed(lack, answer string) ErrNoFeed {
 	return ErrNoFeed{Why: "the server refuses " + lack + ": " + answer}
 }
 
-// Close ends the connection, also for a next that waits.
+// Close ends the connection, and a read that waits on it.
 func (f *Feed) Close() {
 	_ = f.conn.Close()
 	f.Session.Close()
 }
 
-// Ping asks the node for a sign of life, unless one is awaited. The time at
-// which an earlier one was sent is then returned by next.
+// Ping sends a PING, unless one is in flight. When it is answered, next returns the time
+// up to which changes are known.
 func (f *Feed) Ping(now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,17 +142,16 @@ func (f *Feed) Ping(now time.Time) error {
 	return err
 }
 
-// Silent reports whether a sign of life is overdue.
+// Silent reports whether the answer to a PING is overdue.
 func (f *Feed) Silent(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.sent.IsZero() && now.Sub(f.sent) > f.Timeout
 }
 
-// ponged takes in a sign of life. All changes before until have been told: a
-// server sends what it has to tell at the end of a round of its work, after the
-// answers of that round, so an answer vouches for the changes before the last
-// answer's question.
+// ponged records the answer to a PING. All changes before until have been reported. A
+// server sends its reports at the end of an event loop cycle, after the answers of that
+// cycle, so an answer proves the changes before the previous PING.
 func (f *Feed) ponged() (until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,16 +160,16 @@ func (f *Feed) ponged() (until time.Time) {
 	return until
 }
 
-// push is what a feed brings.
+// push is one message of a feed.
 type push struct {
-	pong  bool // an answer to a PING
+	pong  bool // the answer to a PING
 	all   bool // any key may have changed
 	keys  []string
-	other int // keys that are none of ours
+	other int // keys that do not match
 	bytes int // of their names
 }
 
-// readPush waits for the next message. keep chooses the keys.
+// readPush waits for the next message. keep selects the keys.
 func readPush(in *bufio.Reader, keep func([]byte) bool) (_ push, err error) {
 	defer resp.Contain(&err, "a change")
 	kind, n, line, err := readHead(in)
@@ -220,7 +219,7 @@ func readPush(in *bufio.Reader, keep func([]byte) bool) (_ push, err error) {
 	return p, nil
 }
 
-// readKey reads the name of a key, and copies it only if it is one of ours.
+// readKey reads the name of a key, and copies it only if it matches.
 func (p *push) readKey(in *bufio.Reader, keep func([]byte) bool) error {
 	kind, n, _, err := readHead(in)
 	switch {
@@ -259,8 +258,8 @@ func (p *push) readKey(in *bufio.Reader, keep func([]byte) bool) error {
 	return err
 }
 
-// readHead reads the line that begins a value: its kind, and its number where
-// it has one. A null has the number −1.
+// readHead reads the first line of a value: its kind, and its number if it has one. A
+// null has the number −1.
 func readHead(in *bufio.Reader) (kind byte, n int, line string, err error) {
 	b, err := in.ReadSlice('\n')
 	if err != nil {
@@ -301,7 +300,7 @@ func readShort(in *bufio.Reader) (string, error) {
 	return string(b[:n]), nil
 }
 
-// discard reads a value away.
+// discard skips a value.
 func discard(in *bufio.Reader) error {
 	err := unexpected(resp.Skip(in))
 	if errors.Is(err, resp.ErrBad) {
@@ -310,10 +309,10 @@ func discard(in *bufio.Reader) error {
 	return err
 }
 
-// skip reads away n bytes and the end of the line.
+// skip skips n bytes and the end of the line.
 func skip(in *bufio.Reader, n int) error { return unexpected(resp.SkipText(in, n)) }
 
-// readAnswer reads an answer that is no push, whatever it is.
+// readAnswer reads any answer that is not a push.
 func readAnswer(in *bufio.Reader) (kind byte, line string, err error) {
 	for {
 		b, err := in.Peek(1)

@@ -58,7 +58,7 @@ func TestWhatIsNoPushIsRefused(t *testing.T) {
 			t.Errorf("%.40q: %+v %v", text, p, err)
 		}
 	}
-	// Half a message is the end of the connection, whatever was there of it.
+	// Half a message ends the connection, whatever part of it arrived.
 	whole := ">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 	for n := range len(whole) {
 		if _, err := readPush(bufio.NewReader(strings.NewReader(whole[:n])), any1); err == nil || errors.Is(err, ErrBadPush) {
@@ -89,7 +89,7 @@ func FuzzPushes(f *testing.F) {
 	})
 }
 
-// An answer vouches for what changed before the question before it was asked.
+// An answer proves the changes before the previous PING was sent.
 func TestWhatASignOfLifeVouchesFor(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
@@ -100,7 +100,7 @@ func TestWhatASignOfLifeVouchesFor(t *testing.T) {
 		if err := f.Ping(t0.Add(time.Duration(i) * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
-		// One that is under way is not asked for twice.
+		// No second PING is sent while one is in flight.
 		if err := f.Ping(t0.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestWhatASignOfLifeVouchesFor(t *testing.T) {
 	}
 }
 
-// Servers that will not tell of changes, and ones that are not ready.
+// Servers that refuse to report changes, and servers that are not ready.
 func TestWhyThereIsNoFeed(t *testing.T) {
 	for name, c := range map[string]struct {
 		hello, tracking string
@@ -153,7 +153,7 @@ func TestWhyThereIsNoFeed(t *testing.T) {
 	}
 }
 
-// serveFeed is a server that knows PING, and answers as told to the rest.
+// serveFeed is a server that answers PING, and the other commands as given.
 func serveFeed(l net.Listener, hello, tracking string) {
 	c, err := l.Accept()
 	if err != nil {

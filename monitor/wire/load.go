@@ -8,23 +8,22 @@ import (
 )
 
 const (
-	// BusyOps is how many commands of others in a second make a node one that has
-	// clients at work; with fewer than calmOps it has none any more. Probes, ours too,
-	// are some 60 each.
+	// BusyOps is the number of other clients' commands per second from which a node is
+	// busy; below calmOps it no longer is. Each probe, ours too, adds about 60.
 	BusyOps = 200
 	calmOps = 150
-	// countEvery is how often a reader counts what others do.
+	// countEvery is how often a reader reads the command counter.
 	countEvery = 250 * time.Millisecond
 )
 
-// spent counts what we had a server do: the commands that we sent, and the calls that
-// it counts for them, with those that our scripts made.
+// spent counts our own load on a server: the commands that we sent, and the calls that it
+// counts for them, including those of our scripts.
 type spent struct{ commands, calls int64 }
 
 func (s *spent) sent(n int64) { s.commands, s.calls = s.commands+n, s.calls+n }
 
-// script counts one call of the script and what it did for these rows. It reports whether the keys
-// are mixed, as the script knew before or found out.
+// script counts one call of the script and its calls for these rows. It reports whether
+// there are keys that are not strings, as the script knew or found out.
 func (s *spent) script(rows []table.Row, mixed bool) bool {
 	s.sent(1)
 	for i := range rows {
@@ -34,14 +33,14 @@ func (s *spent) script(rows []table.Row, mixed bool) bool {
 		case typ == "string":
 			s.calls-- // no TYPE
 		default:
-			s.calls++ // it was read in vain
+			s.calls++ // it was read for nothing
 			mixed = true
 		}
 	}
 	return mixed
 }
 
-// callsOfRow is how many commands the script calls for a row of mixed keys.
+// callsOfRow returns how many commands the script calls for a row when keys are mixed.
 func callsOfRow(r *table.Row) int64 {
 	switch r.Type {
 	case "none":
@@ -55,38 +54,37 @@ func callsOfRow(r *table.Row) int64 {
 		case r.Prefix != "":
 			return 5
 		case r.Len <= 8:
-			return 4 // too large to name its fields
+			return 4 // too large to list its fields
 		}
 	}
 	return 3
 }
 
-// load is what a server does for others than us: the commands that it counts, without
-// those that we know to be ours. All our reads of a node travel on one connection, and
-// so does the question for the number: it is answered when all before it was done.
+// load measures the load of other clients on a server: the commands that it counts minus
+// our own. All our reads of a node use one connection, and so does the query for the
+// counter, which is answered after all earlier reads.
 type load struct {
-	at    time.Time // of the last number; zero: there was none
+	at    time.Time // time of the last value; zero: none
 	total int64     // of all commands
-	ours  spent     // by then
-	over  int       // numbers in a row that were those of a busy node
+	ours  spent     // at that time
+	over  int       // busy values in a row
 	Busy  bool
-	mute  bool // the server does not say
+	mute  bool // the server does not report it
 }
 
-// due reports whether it is time to ask again.
+// due reports whether it is time to read the counter again.
 func (l *load) due(now time.Time) bool { return !l.mute && now.Sub(l.at) >= countEvery }
 
-// Begin is the beginning of a full read: where the last number is an old one, what the
-// server says of itself counts until there are others. It knows the last two seconds,
-// our own reads with them.
+// Begin starts a full read: if the last value is old, the server's own rate counts until
+// there are new values. That rate covers the last two seconds, including our own reads.
 func (l *load) Begin(busy bool, now time.Time) {
 	if now.Sub(l.at) >= 8*countEvery {
 		*l = load{Busy: busy, mute: l.mute}
 	}
 }
 
-// saw takes in how many commands the server had processed when we had spent so much;
-// −1: it does not say, and what it said of itself stays.
+// saw records the number of commands that the server had processed when ours were as
+// given; −1: the server does not report it, and its own rate stays.
 func (l *load) saw(total int64, ours spent, now time.Time) {
 	if total < 0 {
 		l.mute = true
@@ -99,13 +97,13 @@ func (l *load) saw(total int64, ours spent, now time.Time) {
 	}
 	all, calls := total-was.total, ours.calls-was.ours.calls
 	others := all - calls
-	if others < -calls/10 { // it does not count what scripts call
+	if others < -calls/10 { // it does not count calls from scripts
 		others = all - (ours.commands - was.ours.commands)
 	}
 	perSecond := float64(max(0, others)) / since.Seconds()
 	switch {
 	case perSecond >= BusyOps:
-		// Twice in a row: what a probe asks for at once, each second, is no load.
+		// Twice in a row: a probe's commands, once a second, are not a load.
 		if l.over++; l.over >= 2 {
 			l.Busy = true
 		}
@@ -116,8 +114,8 @@ func (l *load) saw(total int64, ours spent, now time.Time) {
 	}
 }
 
-// commandsOf is how many commands a server has processed, by INFO stats; −1: it does
-// not say.
+// commandsOf returns how many commands a server has processed, from INFO stats; −1: it
+// does not say.
 func commandsOf(info string) int64 {
 	if n, ok := serverinfo.Number(info, "total_commands_processed"); ok {
 		return n

@@ -12,20 +12,20 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// What we read ourselves is no load of others, and the pace follows what others do
-// while a read is under way.
+// Our own reads do not count as load of others, and the pace follows the others' load
+// during a read.
 func TestOnlyWhatOthersDoIsALoad(t *testing.T) {
 	start := time.Unix(1700000000, 0)
-	const keys = 20_000 // that we read in each step, by three calls each
+	const keys = 20_000 // that we read in each step, with three calls each
 	type step struct {
-		others int64 // commands in it
+		others int64 // commands in this step
 		want   bool
 	}
 	few, many := int64(calmOps/4-1), int64(BusyOps/4+1) // in a quarter of a second
 	between := (few + many) / 2
 	for name, c := range map[string]struct {
-		begun   bool // busy, by what the server said of the time before
-		scripts bool // the server counts what scripts call
+		begun   bool // busy, by the server's own earlier rate
+		scripts bool // the server counts calls from scripts
 		steps   []step
 	}{
 		"our own reads":                       {false, true, []step{{0, false}, {0, false}, {few, false}, {few, false}}},
@@ -60,8 +60,8 @@ func TestOnlyWhatOthersDoIsALoad(t *testing.T) {
 	}
 }
 
-// What a server counts while nobody else talks to it is what we count as ours, whatever
-// it is that we read.
+// While nobody else uses a server, its counter matches what we count as ours, whatever we
+// read.
 func TestOurReadsAreCountedAsTheServerDoes(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	ctx := context.Background()
@@ -131,7 +131,7 @@ func TestOurReadsAreCountedAsTheServerDoes(t *testing.T) {
 		},
 		"a transaction": func() error { _, err := r.readMulti(ctx, keys); return err },
 	} {
-		if _, _, _, err := r.Read(ctx, keys); err != nil { // the script is known from here on
+		if _, _, _, err := r.Read(ctx, keys); err != nil { // from here on the script is known
 			t.Fatal(err)
 		}
 		total, ours := count()

@@ -16,20 +16,19 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// readScript reads type, PTTL, length and the first bytes of each key, in one
-// go, so that token and TTL belong together. It writes nothing, and never
-// fetches a whole value: of a hash the names of its fields, of a sorted set its members, if they are few and
-// all of it is small. What is not essential is asked for by pcall: a server that
-// refuses it is read all the same.
+// readScript reads type, PTTL, length and the first bytes of each key atomically, so that
+// token and TTL belong together. It writes nothing and never fetches a whole large value:
+// it reads the field names of a hash, and the members of a sorted set, only if they are
+// few and small. Optional commands use pcall, so that a server that refuses them can
+// still be read.
 //
-// Most keys are short strings, and are told in as few words as do: PTTL and
-// value, and the length behind a value that may have been cut. Of any other the
-// type comes first, then PTTL, length and the names of fields. A key that is not
-// there is -2 alone.
+// Most keys are short strings and get a short reply: PTTL and value, then the length if
+// the value may have been cut. For any other key, the type comes first, then PTTL, length
+// and field names. A missing key is only -2.
 //
-// That a key is a string is known by its text, without TYPE; but a key that is none makes the
-// server count an error then. So with an argument, and from the first such key on, TYPE is asked
-// for first.
+// GETRANGE shows that a key is a string without TYPE, but makes the server count an error
+// for another type. So with an argument, and from the first such key on, the script calls
+// TYPE first.
 const readScript = `
 local call, measures = redis.call, {hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'}
 local out, n, mixed = {}, 0, ARGV[1]
@@ -74,20 +73,19 @@ for i = 1, #KEYS do
 end
 return out`
 
-// Reader reads locks on one connection, in the best way that the server
-// allows.
+// Reader reads locks on one connection, by the best method that the server allows.
 type Reader struct {
 	*Session
 	wire  *wire // nil until the connection is set up
 	mode  readMode
-	noSHA bool          // the script is sent each time
+	noSHA bool          // the script is sent as text each time
 	sha   string        // of the script
-	mixed bool          // its argument: there are keys that are no strings
+	mixed bool          // its argument: some keys are not strings
 	Note  monitor.Limit // what is missing in this mode
 	spent spent         // by all reads
-	rows  []table.Row   // of the last sweep; the next one writes over them
-	Load  load          // by others
-	// patient: it matters what others do.
+	rows  []table.Row   // of the last sweep; the next one overwrites them
+	Load  load          // of other clients
+	// patient: the load of other clients matters.
 	Patient bool
 }
 
@@ -101,12 +99,11 @@ type readMode uint8
 
 const (
 	readByEvalRO readMode = iota // a script that cannot write; Redis 7
-	readByEval                   // the same script on older servers
-	readByMulti                  // a transaction, where scripts are denied
+	readByEval                   // the same script, on older servers
+	readByMulti                  // a transaction, if scripts are denied
 )
 
-// RunID is the run_id of the server behind the connection; empty where INFO is
-// denied.
+// RunID returns the run_id of the server on this connection; empty if INFO is denied.
 func (r *Reader) RunID(ctx context.Context) (_ string, err error) {
 	defer resp.Contain(&err, "INFO")
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
@@ -119,10 +116,10 @@ func (r *Reader) RunID(ctx context.Context) (_ string, err error) {
 	return safetext.Escape(serverinfo.Field(text, "run_id")), nil
 }
 
-// Sweep reads the rows of some keys and the next page of SCAN, in one round trip.
-// It is to be used while fast says so; the rows are there until the next one. refused is the answer of a server that
-// does not run the script as it was sent: the keys are to be read by read, which
-// finds out why. Now and then the server is asked how many commands it has processed.
+// Sweep reads the rows of some keys and the next page of SCAN, in one round trip. Use it
+// only while Fast is true; the rows are valid until the next call. If the server refuses
+// the script as sent, p.Refused is its answer: use Read for these keys, which finds out
+// why. Now and then it also reads the server's command counter.
 func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, pattern string, count int64) (p swept, err error) {
 	defer resp.Contain(&err, "SCAN")
 	w, mixed := r.wire, r.mixed
@@ -164,10 +161,10 @@ func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, patter
 	return p, err
 }
 
-// longestInfo is how many bytes a section of INFO may have.
+// longestInfo is the largest accepted section of INFO, in bytes.
 const longestInfo = 32 << 10
 
-// swept is what a sweep brought.
+// swept is the result of a sweep.
 type swept struct {
 	Page
 	Rows           []table.Row
@@ -175,11 +172,11 @@ type swept struct {
 	Sent, Received time.Time
 }
 
-// Fast reports whether the server runs the script by its name, as far as is known.
+// Fast reports whether the server runs the script by its hash, as far as is known.
 func (r *Reader) Fast() bool { return r.wire != nil && r.mode != readByMulti && !r.noSHA }
 
-// Read reads some keys, and falls back to a lesser way for good when the
-// server refuses the better one.
+// Read reads some keys. If the server refuses a method, it uses a lesser one from then
+// on.
 func (r *Reader) Read(ctx context.Context, keys []string) (rows []table.Row, sent, received time.Time, err error) {
 	defer resp.Contain(&err, "a read of keys")
 	for {
@@ -191,13 +188,13 @@ func (r *Reader) Read(ctx context.Context, keys []string) (rows []table.Row, sen
 			rows, err = r.readScript(ctx, keys)
 		}
 		received = time.Now()
-		// A script that fails for any reason of its own ("ERR …") is one that this
-		// server does not run; being busy or loading is not.
+		// A script that fails for a reason of its own ("ERR …") does not work on this
+		// server; a busy or loading server is different.
 		switch {
 		case err == nil, r.mode == readByMulti:
 			return rows, sent, received, err
 		case !r.noSHA && Says(err, "NOSCRIPT"):
-			// Sent once, it is known there for all.
+			// Sent once, the server knows it.
 			r.noSHA = true
 			rows, sent, received, err = r.Read(ctx, keys)
 			r.noSHA = err != nil
@@ -205,12 +202,12 @@ func (r *Reader) Read(ctx context.Context, keys []string) (rows []table.Row, sen
 		case !Says(err, "NOPERM", "ERR"):
 			return rows, sent, received, err
 		case !r.noSHA:
-			r.noSHA = true // only the short form may be refused
+			r.noSHA = true // perhaps only the short form is refused
 			continue
 		}
 		r.mode++
 		r.noSHA = false
-		r.Note = monitor.Limit{Text: "EVAL_RO refused: reading by EVAL"} // which sees as much
+		r.Note = monitor.Limit{Text: "EVAL_RO refused: reading by EVAL"} // which reads as much
 		if r.mode == readByMulti {
 			r.Note = monitor.Limit{Text: "scripts denied: reading by MULTI, locks in hashes are not seen", Do: adviceScripts}
 			if Says(err, "NOPERM") {
@@ -254,7 +251,8 @@ func (r *Reader) putScript(keys []string) {
 	r.wire.out = out
 }
 
-// takeRows adds what the script says of some keys to rows; mixed: it was told that they are.
+// takeRows adds the script's rows of some keys to rows; mixed: the script was told that
+// some keys are not strings.
 func (r *Reader) takeRows(rows []table.Row, keys []string, mixed bool) ([]table.Row, error) {
 	all, err := r.wire.rows(rows, keys)
 	if err != nil {
@@ -265,8 +263,8 @@ func (r *Reader) takeRows(rows []table.Row, keys []string, mixed bool) ([]table.
 	return all, nil
 }
 
-// readMulti reads within a transaction. The length of what is no string is
-// asked for afterwards: it is for show only.
+// readMulti reads in a transaction. The length of other types is read afterwards: it is
+// only shown.
 func (r *Reader) readMulti(ctx context.Context, keys []string) ([]table.Row, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
@@ -284,7 +282,7 @@ func (r *Reader) readMulti(ctx context.Context, keys []string) ([]table.Row, err
 		return nil
 	})
 	r.spent.sent(2 + 4*int64(len(keys)))
-	// STRLEN of a list is an error of its own; the rest of the answers counts.
+	// STRLEN of a list fails alone; the other answers count.
 	if err != nil && !Says(err, "WRONGTYPE") {
 		return nil, err
 	}
@@ -333,7 +331,7 @@ func (r *Reader) readMulti(ctx context.Context, keys []string) ([]table.Row, err
 	return rows, nil
 }
 
-// ParseInfo adds the fields of an INFO answer to fields, made safe to show.
+// ParseInfo adds the fields of an INFO reply to fields, made safe to show.
 func ParseInfo(text string, fields map[string]string) {
 	for name, value := range serverinfo.Fields(text) {
 		fields[name] = safetext.Escape(value)

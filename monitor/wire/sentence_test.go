@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Why a node cannot be reached is said in words.
+// The reason why a node cannot be reached is in plain words.
 func TestSentence(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,31 +16,29 @@ import (
 	"redlockctl/redlock"
 )
 
-// Session is one connection to one incarnation of a server. When it breaks, the
-// session is over: a scan that began before a restart can never go on after
-// it with a cursor of the old incarnation.
+// Session is one connection to one incarnation of a server. It ends when the connection
+// breaks: a scan from before a restart can never continue after it with a cursor of the
+// old incarnation.
 type Session struct {
 	client  *redis.Client
 	Conn    *redis.Conn
-	raw     net.Conn // beneath them
+	raw     net.Conn // the underlying connection
 	Timeout time.Duration
-	stop    func() bool // lets go of the context
+	stop    func() bool // detaches it from the context
 }
 
-// errSessionOver is what a session answers when something asks it to dial a
-// second time.
+// errSessionOver is returned when a session is asked to dial again.
 var errSessionOver = errors.New("the connection of this session has ended")
 
-// DialError is a failure to connect at all, to be told apart from a failure of
-// an established connection.
+// DialError is a failure to connect, as opposed to a failure of an existing connection.
 type DialError struct{ Err error }
 
 func (e DialError) Error() string { return e.Err.Error() }
 func (e DialError) Unwrap() error { return e.Err }
 
-// Dial connects to node. It dials by itself, before the client library gets to
-// see the connection: the library answers a failed dial with a goroutine that
-// goes on dialling and a line on stderr, which is the screen.
+// Dial connects to a node. It dials itself, before the client library uses the
+// connection: after a failed dial, the library keeps dialling in a goroutine and writes
+// to stderr, which is the screen.
 func Dial(ctx context.Context, node *redlock.Node, timeout time.Duration, with ...func(*redis.Options)) (*Session, error) {
 	var first, raw net.Conn
 	var dialErr error
@@ -73,7 +71,7 @@ func Dial(ctx context.Context, node *redlock.Node, timeout time.Duration, with .
 		_ = client.Close()
 		return nil, DialError{dialErr}
 	}
-	// The end of ctx ends what waits for an answer.
+	// When ctx ends, pending reads end too.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	return &Session{client: client, Conn: client.Conn(), raw: raw, Timeout: timeout, stop: stop}, nil
 }
@@ -85,9 +83,9 @@ func (s *Session) Close() {
 	_ = s.client.Close()
 }
 
-// Pipeline sends what fill queues in one write, within the session's timeout.
-// Answers that are errors of single commands are left in the commands; only
-// a failure of the connection is returned.
+// Pipeline sends the commands queued by fill in one write, within the session's timeout.
+// Errors of single commands stay in the commands; it returns only failures of the
+// connection.
 func (s *Session) Pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
@@ -98,22 +96,20 @@ func (s *Session) Pipeline(ctx context.Context, fill func(redis.Pipeliner)) erro
 	return err
 }
 
-// IsAnswer reports whether err is what the server said, rather than a failure to talk
-// to it.
+// IsAnswer reports whether err is an answer of the server, not a failure to reach it.
 func IsAnswer(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer)
 }
 
-// isSetup reports whether err comes from setting the connection up (authentication,
-// choice of the database), so that no command was sent at all.
+// isSetup reports whether err comes from setting up the connection (authentication,
+// SELECT), so that no command was sent.
 func isSetup(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer) && answer.Error() != err.Error()
 }
 
-// Says reports whether err is an answer of the server that begins with one of the
-// words.
+// Says reports whether err is an answer of the server that starts with one of the words.
 func Says(err error, words ...string) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -122,11 +118,11 @@ func Says(err error, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(answer.Error(), w) })
 }
 
-// Refused reports whether the server knows no such command, or allows it to nobody
-// like us.
+// Refused reports whether the server does not know the command, or denies it to this
+// user.
 func Refused(err error) bool { return Says(err, "NOPERM", "ERR unknown command") }
 
-// StateOf is the state of a node whose probe failed with err.
+// StateOf returns the state of a node whose probe failed with err.
 func StateOf(err error) monitor.NodeState {
 	var failed DialError
 	var timeout net.Error
@@ -145,7 +141,7 @@ func StateOf(err error) monitor.NodeState {
 	return monitor.NodeDown // the connection broke
 }
 
-// Sentence is err for people.
+// Sentence returns err in words for people.
 func Sentence(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -163,7 +159,7 @@ func Sentence(err error) string {
 	return err.Error()
 }
 
-// dialled is the address that a connection was not made to.
+// dialled returns the address of a failed dial.
 func dialled(err error) string {
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" && op.Addr != nil {
 		return " at " + op.Addr.String()

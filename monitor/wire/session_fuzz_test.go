@@ -8,7 +8,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// scripted is a node whose server says what a string says, whatever it is asked.
+// scripted is a node whose server sends a fixed text, whatever it receives.
 func scripted(tb testing.TB, text string) *redlock.Node {
 	tb.Helper()
 	n, err := redlock.NewNode("n1", sessions.Scripted(text))
@@ -18,8 +18,8 @@ func scripted(tb testing.TB, text string) *redlock.Node {
 	return n
 }
 
-// FuzzSession: whatever a server says from the first byte of the greeting on, each
-// of a monitor's sessions with it ends.
+// FuzzSession: each session of a monitor ends, whatever a server sends from the first
+// byte of the greeting on.
 func FuzzSession(f *testing.F) {
 	f.Add(sessions.Greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n$11\r\nrun_id:abc1\r\n")
 	f.Add(sessions.Greeting + "$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*4\r\n$6\r\nstring\r\n:1000\r\n:1\r\n$1\r\nx\r\n")
@@ -53,7 +53,7 @@ func playSession(t *testing.T, text string) {
 	}
 }
 
-// The sessions of a monitor with random answers of every type.
+// The sessions of a monitor, with random answers of every type.
 func TestRandomSessions(t *testing.T) {
 	sessions.PlayRandom(t, 5_000, func(text string) { playSession(t, text) },
 		sessions.Greeting+"$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*2\r\n:1000\r\n$1\r\nx\r\n*2\r\n$1\r\n0\r\n*0\r\n*4\r\n$4\r\nhash\r\n:1000\r\n:1\r\n$1\r\nx\r\n",

@@ -1,5 +1,5 @@
-// Package wire talks to one server: it dials once, is told of changes, and reads keys. What a
-// server may send is bounded.
+// Package wire talks to one server: it dials once, receives changes, and reads keys.
+// Input from a server is limited.
 package wire
 
 import (
@@ -18,20 +18,19 @@ import (
 	"redlockctl/server/resp"
 )
 
-// wire speaks to a server itself, over a connection that the client library has
-// set up: several commands go out in one write, and the rows of a read are taken
-// from the replies without a value of the library for each field. What a server
-// may send is bounded: nothing that it announces is made room for beyond that.
+// wire speaks to a server over a connection that the client library has set up: it sends
+// several commands in one write, and parses rows without a library value for each field.
+// Input is limited: no announced size is allocated beyond that.
 type wire struct {
 	conn    net.Conn
 	in      *bufio.Reader
 	out     []byte
-	texts   strings.Builder // of the latest texts, many in one piece of memory
+	texts   strings.Builder // the latest texts, many in one piece of memory
 	timeout time.Duration
 }
 
 const (
-	wirePiece = 16 << 10 // bytes of texts that share their memory
+	wirePiece = 16 << 10 // bytes of texts that share memory
 	wireText  = 64 << 20 // bytes of the names of one page
 	wireItems = 1 << 20  // of one list
 )
@@ -45,7 +44,7 @@ func (w *wire) put(args ...string) {
 	w.out = resp.AppendCommand(w.out, args...)
 }
 
-// send sends what is queued. The replies have to come within the timeout.
+// send sends the queued commands. The replies must arrive within the timeout.
 func (w *wire) send(ctx context.Context) error {
 	out := w.out
 	w.out = w.out[:0]
@@ -63,19 +62,18 @@ func (w *wire) send(ctx context.Context) error {
 	return err
 }
 
-// value is one of a reply: a number or a text, the head of a list, or an error of
-// the server.
+// value is a part of a reply: a number or a text, the head of a list, or an error.
 type value struct {
-	kind byte  // ':', '$', '*', '-', or '_' for nothing
+	kind byte  // ':', '$', '*', '-', or '_' for null
 	n    int64 // a number, a length
 	text string
 }
 
-// long reports whether a text was skipped for its length, which is n.
+// long reports whether a text, of length n, was skipped because it was too long.
 func (v value) long() bool { return v.kind == '$' && int64(len(v.text)) < v.n }
 
-// next reads a value; a list is to be read on. Of a text of more than so many bytes
-// only its length is told.
+// next reads a value; the items of a list follow. Of a text longer than most bytes, it
+// returns only the length.
 func (w *wire) next(most int) (value, error) {
 	for {
 		kind, n, rest, err := resp.ReadHead(w.in)
@@ -95,7 +93,7 @@ func (w *wire) next(most int) (value, error) {
 				return value{}, fmt.Errorf("%w: a number of %.40q", redlock.ErrBadReply, rest)
 			}
 			return value{kind: ':', n: n}, nil
-		case '$', '=': // of a verbatim text the kind is left in it
+		case '$', '=': // a verbatim text keeps its format prefix
 			switch {
 			case n > 512<<20:
 				return value{}, fmt.Errorf("%w: a length of %.40q", redlock.ErrBadReply, rest)
@@ -114,7 +112,7 @@ func (w *wire) next(most int) (value, error) {
 				return value{kind: '_'}, nil
 			}
 			return value{kind: '*', n: n}, nil
-		case '>': // told unasked, between replies
+		case '>': // a push, between replies
 			if n < 0 || n > 64 {
 				return value{}, fmt.Errorf("%w: a push of %.40q", redlock.ErrBadReply, rest)
 			}
@@ -143,7 +141,7 @@ func (w *wire) bulk(n int) (string, error) {
 		_, err = w.in.Discard(n + 2)
 		return text, err
 	}
-	// As it comes: what is announced is not believed.
+	// The buffer grows with the data: the announced length is not trusted.
 	b, err := io.ReadAll(io.LimitReader(w.in, int64(n+2)))
 	switch {
 	case err != nil:
@@ -156,8 +154,8 @@ func (w *wire) bulk(n int) (string, error) {
 	return string(b[:n]), nil
 }
 
-// text is b as a string. It shares its memory with others: most of what is read is
-// known and soon forgotten. Who keeps it for long keeps a copy.
+// text returns b as a string. It shares memory with others: most texts are known already
+// and soon dropped. Clone one before keeping it.
 func (w *wire) text(b []byte) string {
 	if len(b) > wirePiece/8 {
 		return string(b)
@@ -283,9 +281,9 @@ func (w *wire) rows(rows []table.Row, keys []string) ([]table.Row, error) {
 }
 
 const (
-	BatchKeys  = 200     // keys of one read
-	BatchBytes = 1 << 20 // of key names in one read
+	BatchKeys  = 200     // keys per read
+	BatchBytes = 1 << 20 // bytes of key names per read
 )
 
-// errShape is returned for rows of another shape than the script gives them.
+// errShape is returned for rows that do not have the script's format.
 var errShape = fmt.Errorf("%w: rows of another shape", redlock.ErrBadReply)

@@ -13,7 +13,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// readRows reads rows of these keys out of a reply that holds these values.
+// readRows parses rows of these keys from a reply with these values.
 func readRows(keys []string, values []any) ([]table.Row, error) {
 	var reply func(v any) string
 	reply = func(v any) string {
@@ -68,7 +68,7 @@ func TestAnAnswerOfAnotherShapeIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzRows feeds the script's answer with values of any shape and number.
+// FuzzRows replaces the script's reply by values of any type and number.
 func FuzzRows(f *testing.F) {
 	f.Add("siisk", "string", int64(1500), int64(3), "abc")
 	f.Add("siis", "none", int64(-2), int64(0), "")

@@ -1,4 +1,4 @@
-// Package words says numbers and times in sentences.
+// Package words formats numbers and times for sentences.
 package words
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Count is n with its noun: one, or many of them.
+// Count returns n with its noun in singular or plural.
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -15,12 +15,12 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Ago is how long ago a moment was, in whole seconds.
+// Ago returns how long ago a time was, in whole seconds.
 func Ago(at, now time.Time) string {
 	return now.Sub(at).Round(time.Second).String() + " ago"
 }
 
-// Moment is a time of day, with its date if that is not the one of now.
+// Moment returns a time of day, with its date if it is not today.
 func Moment(at, now time.Time) string {
 	if y, m, d := at.Date(); at.IsZero() {
 		return "–"
@@ -30,7 +30,7 @@ func Moment(at, now time.Time) string {
 	return at.Format("2006-01-02 15:04:05")
 }
 
-// Goes says when a copy on a node that refuses writes goes; a zero end: never.
+// Goes says when a copy on a node that refuses writes expires; a zero end: never.
 func Goes(end, now time.Time) string {
 	if end.IsZero() {
 		return "has no TTL, stays until it is deleted after the node serves"
@@ -38,7 +38,7 @@ func Goes(end, now time.Time) string {
 	return "goes at " + Moment(end, now)
 }
 
-// Signed is a duration with its sign, in whole milliseconds.
+// Signed returns a duration with its sign, in whole milliseconds.
 func Signed(d time.Duration) string {
 	s := d.Round(time.Millisecond).String()
 	if d >= 0 {
@@ -47,7 +47,7 @@ func Signed(d time.Duration) string {
 	return s
 }
 
-// Bytes is a size in powers of 1024, with one decimal.
+// Bytes returns a size in powers of 1024, with one decimal.
 func Bytes(n int64) string {
 	f, unit := float64(n), 0
 	for f >= 1024 && unit < 4 {

@@ -1,4 +1,4 @@
-// Package packed is how a table keeps the copies of millions of locks.
+// Package packed stores the copies of millions of locks in little memory.
 package packed
 
 import (
@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Moment is a time as it is kept a million times: nanoseconds on the monotonic
-// clock since the base of the table; 0: none. One that is more than a century away
-// is kept in units of two milliseconds from far on, so that all of them can be
-// compared.
+// Moment is a time in little memory: nanoseconds on the monotonic clock since the base of
+// the table; 0: none. Times more than a century away are in units of two milliseconds,
+// starting at far, so that all can be compared.
 type Moment int64
 
 const (
@@ -20,13 +19,13 @@ const (
 	farUnit        = 2 // milliseconds
 )
 
-// Span is from when to when something is; none: zero.
+// Span is a period of time; zero: none.
 type Span struct{ Begin, End Moment }
 
-// Origin is what packed copies refer to.
+// Origin has what packed copies refer to.
 type Origin struct {
 	base  time.Time   // of all moments
-	types [128]string // of keys; only added to, before a copy that refers to it is published
+	types [128]string // of keys; entries are only added, before a copy that refers to them is published
 	known int
 }
 
@@ -55,7 +54,7 @@ func (o *Origin) Time(m Moment) time.Time {
 	return o.base.Add(time.Duration(m))
 }
 
-// After is the moment that is so many milliseconds, not negative, after m.
+// After returns the moment ms milliseconds after m; ms is not negative.
 func (o *Origin) After(m Moment, ms int64) Moment {
 	if ms <= century.Milliseconds() {
 		return m + Moment(ms)*Moment(time.Millisecond)
@@ -66,7 +65,7 @@ func (o *Origin) After(m Moment, ms int64) Moment {
 
 const StringType = 0
 
-// TypeNumber is the number of a type; more types than there is room for are one.
+// TypeNumber returns the number of a type; types beyond the limit share one.
 func (o *Origin) TypeNumber(name string) uint8 {
 	known := o.types[:o.known]
 	if k := slices.Index(known, name); k >= 0 {
@@ -79,16 +78,16 @@ func (o *Origin) TypeNumber(name string) uint8 {
 	return uint8(o.known - 1)
 }
 
-// TypeName is the type of this number.
+// TypeName returns the type with this number.
 func (o *Origin) TypeName(number uint8) string { return o.types[number] }
 
-// Set is the copies of a key: a record writes it until it is published with a
-// lock, and a clone from then on.
+// Set is the copies of a key. A record changes it until it is published with a lock;
+// after that, it changes a clone.
 type Set struct {
 	Origin *Origin
 	Copies []Copy
 	Tokens []Token // that copies refer to; clones share them
-	few    [5]Copy // copies, where there are no more nodes
+	few    [5]Copy // copies, if there are at most five nodes
 }
 
 // State is what is known of a key on a node: one of [monitor.CopyState].
@@ -96,31 +95,31 @@ type State uint8
 
 // Copy is a copy on one node; zero: none.
 type Copy struct {
-	Sent    Moment // when the last read that found it was sent: for the table alone, which writes it at any time; of a lost vote, when its loss was seen
+	Sent    Moment // when the last read that found it was sent, or when the loss of a lost vote was seen; only for the table, which may write it at any time
 	Expires Moment // zero: no TTL
-	Epoch   uint32 // of the node, when it was read
+	Epoch   uint32 // of the node, when the copy was read
 	Type    uint8  // of a lost vote: its [monitor.LossCause]
 	Token   uint8
 	Kind    Kind
-	State   State // when this was published
+	State   State // when published
 }
 
 type Kind uint8
 
 const (
 	noCopy    Kind = iota
-	LockCopy       // by its type and form
-	OtherCopy      // no copy of a lock
-	LostVote       // a copy of a lock that is gone before its TTL, and was not released
+	LockCopy       // by type and form, a copy of a lock
+	OtherCopy      // not a copy of a lock
+	LostVote       // a copy of a lock that was lost before its TTL without a release
 )
 
-// Token tells values apart by what was read of them.
+// Token identifies a value by the part of it that was read.
 type Token struct {
 	Prefix string
 	Length int64
 }
 
-// Whole reports whether all of the value was read.
+// Whole reports whether the whole value was read.
 func (t Token) Whole() bool { return int64(len(t.Prefix)) >= t.Length }
 
 func NewSet(o *Origin, nodes int) *Set {
@@ -140,10 +139,10 @@ func (s *Set) Clone() *Set {
 	return c
 }
 
-// Have reports whether a copy was there when the node was last read.
+// Have reports whether a copy existed when the node was last read.
 func (c *Copy) Have() bool { return c.Kind == LockCopy || c.Kind == OtherCopy }
 
-// Lost reports whether a copy was lost there whose TTL still runs.
+// Lost reports whether a copy was lost there whose TTL has not expired.
 func (c *Copy) Lost() bool { return c.Kind == LostVote }
 
 // Alike reports whether two sets look the same.
@@ -170,10 +169,10 @@ func (s *Set) Alike(other *Set) bool {
 	return true
 }
 
-// jitter is that of an expiry, from read to read.
+// jitter is how much an expiry may vary between reads.
 const jitter = 2 * time.Millisecond
 
-// Alike reports whether two ends differ by less than a person would see.
+// Alike reports whether two expiries differ too little for a person to see.
 func Alike(a, b Moment) bool {
 	return (a == 0) == (b == 0) && time.Duration(a-b).Abs() < jitter
 }
