@@ -205,7 +205,7 @@ func (a *commandLine) addFlags(root *cobra.Command) {
 func (a *commandLine) addCommands(root *cobra.Command) {
 	node, guard := a.nodeCommand(), a.guardCommand()
 	node.AddCommand(a.waitCommand(), a.bootFenceCommand())
-	guard.AddCommand(a.guardStatusCommand())
+	guard.AddCommand(a.guardStatusCommand(), a.guardForgetCommand())
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(),
 		flags.GroupOf("lab", "Real masters on this machine, to try things out on", a.labUpCommand(), a.labDownCommand()),

@@ -107,7 +107,7 @@ func fenceHistory(cfg *config.Config, last int) ([]audit.Entry, error) {
 	}
 	return audit.Latest(cfg.Audit.Path, last, func(e audit.Entry) bool {
 		// Intents are followed by their outcome.
-		return e.Cluster == cfg.Cluster.Name && strings.HasPrefix(e.Act, "node ") && e.Phase != audit.Intent
+		return e.Cluster == cfg.Cluster.Name && (strings.HasPrefix(e.Act, "node ") || strings.HasPrefix(e.Act, "guard ")) && e.Phase != audit.Intent
 	})
 }
 
@@ -125,6 +125,9 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g view.Gu
 	}
 	for _, line := range seen.Lines() {
 		fmt.Fprintln(w, line)
+	}
+	for _, k := range seen.Remembered() {
+		fmt.Fprintf(w, "guard: %s, not seen now: its D %s counts until it is seen with a smaller one, or \"redlockctl guard forget %s\"\n", safetext.Printable(k.Name()), k.Delay, k.ID[:min(6, len(k.ID))])
 	}
 	if told != nil {
 		fmt.Fprintf(w, "guard: asked %s, D %s\n", safetext.New(told.ID[:min(6, len(told.ID))]), told.Delay)

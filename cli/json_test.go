@@ -28,7 +28,7 @@ var documents = []struct {
 	body any
 }{
 	{"status", statusJSON{}}, {"clusters", clustersJSON{}}, {"nodes", nodesJSON{}}, {"node", nodePageJSON{}}, {"locks", locksJSON{}}, {"lock line", lockLineJSON{}},
-	{"locks end", locksEndJSON{}}, {"lock", lockPageJSON{}}, {"who", whoJSON{}}, {"guard", guardPageJSON{}}, {"doctor", doctorJSON{}},
+	{"locks end", locksEndJSON{}}, {"lock", lockPageJSON{}}, {"who", whoJSON{}}, {"guard", guardPageJSON{}}, {"guard forget", guardForgetJSON{}}, {"doctor", doctorJSON{}},
 	{"audit", auditJSON{}}, {"audit line", view.AuditDoc{}}, {"audit verify", verifyJSON{}}, {"grant", grantJSON{}}, {"kept", keptJSON{}}, {"release", releaseJSON{}},
 	{"acts", actsJSON{}}, {"failure", failureJSON{}}, {"node act", nodeActJSON{}}, {"new cluster", newClusterJSON{}}, {"boot fence", bootFenceJSON{}}, {"boot fences", bootFencesJSON{}},
 	{"config", configJSON{}}, {"config", badConfigJSON{}}, {"acl", aclJSON{}}, {"info", infoJSON{}}, {"version", versionJSON{}}, {"lab", labJSON{}},

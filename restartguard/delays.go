@@ -60,16 +60,19 @@ func ReadDelays(dir string) ([]KnownDelay, error) {
 	return all, nil
 }
 
-// ForgetDelay has the guard of a state directory forget the D of another, by id, or the beginning of one, or host: the one that
+// Is reports whether a person means this guard by a name: its id, the beginning of that, or its host.
+func (k KnownDelay) Is(name string) bool {
+	return name != "" && (k.Host == name || len(name) >= 4 && strings.HasPrefix(k.ID, name))
+}
+
+// ForgetDelay has the guard of a state directory forget the D of others by a name ([KnownDelay.Is]): the one that
 // runs within a second, or else the next. It returns whom; nobody if none is known by that name.
 func ForgetDelay(dir, name string) ([]KnownDelay, error) {
 	all, err := ReadDelays(dir)
 	if err != nil {
 		return nil, err
 	}
-	gone := slices.DeleteFunc(all, func(k KnownDelay) bool {
-		return name == "" || k.Host != name && (len(name) < 4 || !strings.HasPrefix(k.ID, name))
-	})
+	gone := slices.DeleteFunc(all, func(k KnownDelay) bool { return !k.Is(name) })
 	if len(gone) == 0 {
 		return nil, nil
 	}

@@ -144,6 +144,21 @@ func (g Guards) Lines() (lines []string) {
 	return lines
 }
 
+// Remembered are the guards that are not seen now, and whose D counts for the guard on this machine all
+// the same, by what it has written down.
+func (g Guards) Remembered() []restartguard.KnownDelay {
+	if g.cfg.Guard.StateDir == "" {
+		return nil
+	}
+	all, err := restartguard.ReadDelays(g.cfg.Guard.StateDir)
+	if err != nil {
+		return nil // the guard says so itself, and does not start with it
+	}
+	return slices.DeleteFunc(all, func(k restartguard.KnownDelay) bool {
+		return slices.ContainsFunc(g.All, func(one announce.Guard) bool { return one.ID == k.ID })
+	})
+}
+
 // wait is for how long a fenced node still waits, and why, where that is known.
 type wait struct {
 	left  time.Duration
@@ -256,6 +271,9 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 		doc.Memory, doc.Error = "unreadable", safetext.OptionalError(g.err)
 	case g.memory != nil:
 		doc.Memory = "there"
+	}
+	for _, k := range g.Remembered() {
+		doc.Remembered = append(doc.Remembered, view.KnownDelayDoc{ID: k.ID, Host: safetext.New(k.Host), DelayMs: k.Delay.Milliseconds(), Since: k.Seen})
 	}
 	waits, boots := g.waits(), map[string]string{}
 	if told != nil {

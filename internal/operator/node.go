@@ -49,6 +49,27 @@ func (o *Operator) RejoinNow(ctx context.Context, node, reason string) error {
 	return o.node(ctx, "node rejoin", o.rejoin, node, reason)
 }
 
+// ForgetDelay has the guard of a state directory forget the D of other guards, by a name as of
+// [restartguard.KnownDelay.Is]. It returns whose.
+func (o *Operator) ForgetDelay(dir, name, reason string) ([]restartguard.KnownDelay, error) {
+	if err := o.mayAct(reason); err != nil {
+		return nil, err
+	}
+	a, err := o.begin(audit.Record{Act: "guard forget", Target: name, Reason: reason})
+	if err != nil {
+		return nil, err
+	}
+	gone, err := restartguard.ForgetDelay(dir, name)
+	if err == nil && len(gone) == 0 {
+		err = fmt.Errorf("%w: no guard %q is remembered in %s", ErrRefused, name, dir)
+	}
+	parts := make([]string, len(gone))
+	for i, k := range gone {
+		parts[i] = fmt.Sprintf("D %s of guard %s", k.Delay, k.Name())
+	}
+	return gone, a.end(strings.Join(parts, ", "), err)
+}
+
 func (o *Operator) node(ctx context.Context, what string, do hand, name, reason string) error {
 	if err := o.mayAct(reason); err != nil {
 		return err

@@ -243,9 +243,10 @@ func (a *act) note(err error) {
 	r := a.record
 	e := monitor.Event{Level: monitor.LevelNotice}
 	act, onNode := strings.CutPrefix(r.Act, "node ")
-	if onNode {
+	switch {
+	case onNode:
 		e.Node = r.Target
-	} else {
+	case !strings.HasPrefix(act, "guard "):
 		e.Key = safetext.New(a.target)
 	}
 	text := act + " " + a.target

@@ -213,8 +213,9 @@ type GuardsDoc struct {
 	StateDir safetext.Text `json:"state_dir"`
 	Memory   string        `json:"memory"` // there, none or unreadable
 	GuardsSeenDoc
-	Error *safetext.Text `json:"error,omitempty"`
-	Nodes []GuardDoc     `json:"nodes"`
+	Remembered []KnownDelayDoc `json:"guards_remembered,omitempty"` // whose D counts, and who are not seen now
+	Error      *safetext.Text  `json:"error,omitempty"`
+	Nodes      []GuardDoc      `json:"nodes"`
 	OutlookDoc
 	Outlook *safetext.Text `json:"outlook,omitempty"`
 }
@@ -265,6 +266,14 @@ type GuardsSeenDoc struct {
 	Running     *bool          `json:"guard_running,omitempty"` // left out: not known
 	GuardsKnown bool           `json:"guards_known"`
 	Guards      []SeenGuardDoc `json:"guards"`
+}
+
+// KnownDelayDoc is the D of another guard, as the guard on this machine remembers it.
+type KnownDelayDoc struct {
+	ID      string        `json:"id"`
+	Host    safetext.Text `json:"host"`
+	DelayMs int64         `json:"delay_ms"`
+	Since   time.Time     `json:"since"`
 }
 
 // SeenGuardDoc is a guard that announces itself on nodes.
