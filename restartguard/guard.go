@@ -384,17 +384,17 @@ func (g *Guard) evidence(of *member) *Evidence {
 }
 
 // looked tells the survey what a step has made of a node.
-func (g *Guard) looked(w *member, o Observation) {
+func (g *Guard) looked(w *member, state State, o Observation) {
 	if g.survey == nil {
 		return
 	}
 	g.asking.Lock()
 	defer g.asking.Unlock()
-	if w.state.Phase != PhaseFenced {
+	if state.Phase != PhaseFenced {
 		g.survey.Drop(w.node.Name())
 	}
 	if o.About == Seen {
-		g.survey.Confirm(w.node.Name(), w.state, o.Asked, time.Now())
+		g.survey.Confirm(w.node.Name(), state, o.Asked, time.Now())
 	}
 }
 

@@ -181,7 +181,7 @@ func (w *watcher) step(o Observation) []Action {
 	if renew { // what is announced is on disk
 		w.renew()
 	}
-	w.guard.looked(w.member, o)
+	w.guard.looked(w.member, next, o)
 	w.guard.tell(w.node.Name(), events)
 	w.guard.lookOut()
 	return actions
