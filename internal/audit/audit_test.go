@@ -28,7 +28,7 @@ func open(t *testing.T, path string) *Log {
 	return l
 }
 
-// records reads the log back; each line must be one whole record.
+// records reads the log; each line must be one complete record.
 func records(t *testing.T, path string) []Record {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -193,8 +193,8 @@ func TestFailedWriteIsAnError(t *testing.T) {
 	})
 }
 
-// A full disk in the middle of a line, made by a limit on the size of files in
-// a process of its own.
+// A full disk in the middle of a line, simulated by a limit on file size in a separate
+// process.
 func TestShortWriteIsAnErrorAndTorn(t *testing.T) {
 	path := os.Getenv("AUDIT_TEST_SHORT")
 	if path == "" {

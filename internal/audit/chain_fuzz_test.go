@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzHead: what is read as the end of a chain is what was written as one.
+// FuzzHead: the end of a chain reads back as it was written.
 func FuzzHead(f *testing.F) {
 	f.Add(head{7, noHash}.encode())
 	f.Add(head{0, noHash}.encode()[:20])
@@ -23,8 +23,7 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// FuzzChain: whatever is done to a byte of a chain, it is not intact; and what stands
-// there can be shown.
+// FuzzChain: a chain with any byte changed is not intact, and its lines can be shown.
 func FuzzChain(f *testing.F) {
 	var log bytes.Buffer
 	var end head
@@ -64,7 +63,7 @@ func FuzzChain(f *testing.F) {
 				t.Fatalf("raw: %q", remark)
 			}
 		}
-		// Lines that are no records may stand between: a crash leaves such.
+		// Lines that are not records may be in between: a crash leaves such lines.
 		if r.Intact() && len(r.Remarks) == 0 && !bytes.Equal(bytes.TrimSuffix(text, []byte("\n")), bytes.TrimSuffix(whole, []byte("\n"))) {
 			t.Fatalf("%q is intact", text)
 		}

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Who took a lock is known as soon as the intent is written, until the act is
-// known to have failed; also where the tokens were found only by a look, and in a
-// log that was not there to begin with.
+// The follower knows who removed a lock as soon as the intent is written, until the
+// action is known to have failed; even if only a read found the tokens, and if the log
+// did not exist at first.
 func TestFollower(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	f := Follow(path)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// written is a log with n links.
+// written makes a log with n links.
 func written(t *testing.T, n int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.jsonl")
@@ -78,8 +78,7 @@ func TestWhatWasWrittenIsIntact(t *testing.T) {
 	}
 }
 
-// forge computes the chain anew from line i on, as somebody would who can write
-// the log and knows how.
+// forge recomputes the chain from line i, as an attacker could who can write the log.
 func forge(t *testing.T, lines []string, i int, change func(*link)) []string {
 	t.Helper()
 	out := slices.Clone(lines)
@@ -103,7 +102,7 @@ func forge(t *testing.T, lines []string, i int, change func(*link)) []string {
 	return out
 }
 
-// Each mutant of a log is told, with the line.
+// Each mutant of a log is reported, with its line.
 func TestVerifyNamesTheLine(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -146,7 +145,7 @@ func TestVerifyNamesTheLine(t *testing.T) {
 			if r.Intact() || r.Broken[0].Line != tt.line || !strings.Contains(r.Broken[0].Text, tt.says) {
 				t.Fatalf("got %v; want line %d: %s", r.Broken, tt.line, tt.says)
 			}
-			// To write on must not cover it up.
+			// Further lines must not hide it.
 			more(t, path, 2)
 			if r := verify(t, VerifyOptions{}, path); r.Intact() {
 				t.Error("two more lines, and nobody sees it any more")
@@ -155,8 +154,8 @@ func TestVerifyNamesTheLine(t *testing.T) {
 	}
 }
 
-// Whoever computes everything anew, side file included, is found out by a hash
-// that was noted down elsewhere, and by nothing else.
+// A forgery of the whole chain, including the side file, is revealed only by a hash that
+// was noted elsewhere.
 func TestAHashNotedDownElsewhereFindsAForgery(t *testing.T) {
 	path := written(t, 5)
 	noted := verify(t, VerifyOptions{}, path).Head
@@ -202,7 +201,7 @@ func TestSideFile(t *testing.T) {
 			}
 			more(t, path, 1)
 			if tt.name == "of another log" {
-				// The chain goes on from there, so that it can be seen for good.
+				// The chain continues from the side file, so the damage stays visible.
 				if verify(t, VerifyOptions{}, path).Intact() {
 					t.Error("after one more line it is intact")
 				}
@@ -215,8 +214,8 @@ func TestSideFile(t *testing.T) {
 	}
 }
 
-// Lines with a right chain that somebody added behind the last one are told, and
-// still are after the next line: a crash leaves one that the side file lacks, no more.
+// Lines with a correct chain that somebody added after the last one are reported, also
+// after the next line: a crash leaves at most one line that the side file lacks.
 func TestAddedLinesAreTold(t *testing.T) {
 	for _, was := range []int{0, 1, 3} {
 		path := written(t, was)
@@ -240,8 +239,8 @@ func TestAddedLinesAreTold(t *testing.T) {
 	}
 }
 
-// The side file is brought up to date before the next line, so that two crashes in
-// a row do not look like added lines.
+// The side file is updated before the next line, so that two crashes in a row do not look
+// like added lines.
 func TestSideFileIsBroughtUpToDateFirst(t *testing.T) {
 	path := written(t, 2)
 	before, err := os.ReadFile(HeadPath(path))
@@ -276,7 +275,7 @@ func TestSideFileIsBroughtUpToDateFirst(t *testing.T) {
 	}
 }
 
-// A crash between the line and the side file leaves the latter behind.
+// After a crash between the line and the side file, the side file lacks the line.
 func TestACrashBeforeTheSideFileBreaksNothing(t *testing.T) {
 	for _, was := range []int{0, 1, 2} {
 		path := written(t, was)
@@ -323,7 +322,7 @@ func TestHalfALineBreaksNothing(t *testing.T) {
 	}
 }
 
-// A line that no chain covers is never taken for one of ours, wherever it is.
+// A line without a hash is never trusted, wherever it is.
 func TestLinesWithoutAHash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	put(t, path, `{"id":"a","phase":"intent"}`+"\n")
@@ -413,7 +412,7 @@ func TestProcessesMakeOneChain(t *testing.T) {
 	}
 }
 
-// A record longer than what is read at once from the end.
+// A record longer than one read from the end.
 func TestLongRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := open(t, path)
@@ -427,7 +426,7 @@ func TestLongRecords(t *testing.T) {
 	}
 }
 
-// An act is refused rather than held up by a writer that was stopped.
+// An action is refused instead of waiting for a writer that was stopped.
 func TestALockThatIsNotGivenFree(t *testing.T) {
 	path := written(t, 1)
 	f, err := os.Open(HeadPath(path))

@@ -19,11 +19,11 @@ func redact(raw any) string {
 	return "the address"
 }
 
-// endpoint is what an address says of a server.
+// endpoint is a parsed address of a server.
 type endpoint struct {
-	scheme        string // of a URL; "": it is none
+	scheme        string // of a URL; "": not a URL
 	network, addr string // to dial
-	server        string // the same for each spelling of one server
+	server        string // the same for each spelling of the same server
 	user          string
 	db            int
 	tls           bool
@@ -31,8 +31,8 @@ type endpoint struct {
 
 const addressForms = `"host:port", "[::1]:port", the path of a unix socket, or redis://, rediss:// or unix:// URLs`
 
-// parseAddress reads an address, and says why it cannot be used. A URL has a user and a
-// database, and never a password: addresses stand in files and arguments.
+// parseAddress parses an address, or says why it cannot be used. A URL may have a user
+// and a database, but never a password: addresses appear in files and arguments.
 func parseAddress(text string) (at endpoint, why string) {
 	scheme, _, isURL := strings.Cut(text, "://")
 	switch {
@@ -118,7 +118,7 @@ func hostPort(text string) (at endpoint, why string) {
 	return at, ""
 }
 
-// hostname reports whether a name could be one: labels of letters, digits, - and _,
+// hostname reports whether a name can be a host name: labels of letters, digits, - and _,
 // and not a mistyped IPv4 address.
 func hostname(host string) bool {
 	if len(host) > 253 {

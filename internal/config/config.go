@@ -1,21 +1,19 @@
-// Package config reads config.toml: defaults, then the file, then the
-// environment, then flags, validated whole before anything is contacted. A file
-// has one cluster, or several in tables of their own; several files make one
-// [Set].
+// Package config reads config.toml: defaults, then the file, then the environment, then
+// flags. All of it is validated before anything is contacted. A file has one cluster, or
+// several in separate tables; several files make one [Set].
 //
-// All that is wrong is reported at once, each with file, line, key and value,
-// the other value where two contradict each other, and what would be right.
-// What the program knows of keys is what it asks for while it builds a
-// [Config]: see [LoadAll]. The commented example config.toml at the root of the
-// project documents every key.
+// All problems are reported at once, each with file, line, key and value, the other value
+// if two contradict each other, and what would be right. The known keys are those that
+// the program asks for while it builds a [Config]: see [LoadAll]. The commented example
+// config.toml at the root of the project documents every key.
 //
-// The environment can only take rights away: REDLOCKCTL_READ_ONLY=1 makes the
-// program read-only whatever the file says, NO_COLOR turns colours off.
-// REDLOCKCTL_CONFIG names the file (see [Find]).
+// The environment can only remove rights: REDLOCKCTL_READ_ONLY=1 makes the program
+// read-only whatever the file says, NO_COLOR turns colours off. REDLOCKCTL_CONFIG names
+// the file (see [Find]).
 //
-// A secret is never in the file: password_env and password_file say where it
-// is. It is read by [Load], and kept where no verb of package fmt, no encoder
-// and no error reaches it.
+// A secret is never in the file: password_env and password_file say where it is. [Load]
+// reads it, and keeps it where no verb of package fmt, no encoder and no error can show
+// it.
 package config
 
 import (
@@ -40,28 +38,28 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Config is a valid configuration, with all defaults filled in.
+// Config is a valid configuration with all defaults filled in.
 type Config struct {
-	Path    string // of the file it came from
+	Path    string // of its file
 	Cluster Cluster
 	Nodes   []Node
 	Redlock redlock.Options
-	Monitor observe.Options // what is in [monitor]
+	Monitor observe.Options // the options in [monitor]
 	Guard   Guard
 	TUI     TUI
 	Audit   Audit
-	Record  record.Options // no path: what is seen is not kept
-	// ConnName is how connections to the nodes are called, see [redlock.Node.Named];
-	// it is no setting. Default: not at all.
+	Record  record.Options // no path: nothing is recorded
+	// ConnName is the name of the connections to the nodes, see [redlock.Node.Named]. It
+	// is not a setting. Default: none.
 	ConnName string
-	// PasswordEnv are the environment variables from which passwords came, of all
-	// clusters of the file: a child process has no business with them.
+	// PasswordEnv are the environment variables from which passwords came, for all
+	// clusters of the file. Child processes do not get them.
 	PasswordEnv []string
-	// Settings are all keys that are known, with what each came to and from where:
-	// those of this cluster and those of the whole file.
+	// Settings are all known keys of this cluster and of the whole file, with their
+	// values and where these come from.
 	Settings []Setting
-	// Warnings are what is allowed and yet seldom meant, such as an even number
-	// of masters; each a sentence that begins with file and line.
+	// Warnings are about settings that are allowed but rarely intended, such as an even
+	// number of masters. Each is a sentence that starts with file and line.
 	Warnings []string
 }
 
@@ -69,8 +67,8 @@ type Config struct {
 type Cluster struct {
 	Name         string // default "redlock"
 	LockPatterns []string
-	// MaxTTL covers each SET and each PEXPIRE of every client of the cluster; 0: not
-	// known, so that no guard may run.
+	// MaxTTL covers each SET and each PEXPIRE of every client of the cluster; 0: unknown,
+	// so no guard may run.
 	MaxTTL   time.Duration
 	ReadOnly bool
 }
@@ -82,32 +80,32 @@ type Node struct {
 	DB    int
 	TLS   bool
 	Fence restartguard.Method
-	// Line is where the node stands in the file.
+	// Line is the line of the node in the file.
 	Line int
 
-	// options is how to reach it, with its secrets. It is a function so that
-	// nothing that walks over values finds them: fmt does not call the methods of
-	// unexported fields, but it does print what is in them.
+	// options returns how to reach it, with its secrets. It is a function so that nothing
+	// that prints values finds them: fmt does not call the methods of unexported fields,
+	// but prints their contents.
 	options func() *redis.Options
 }
 
 // Guard is [guard].
 type Guard struct {
-	// Config is what is in [guard]. Its Delay is 0 where the max TTL is not known.
+	// Config has the options in [guard]. Its Delay is 0 if the max TTL is unknown.
 	restartguard.Config
-	// StateDir is what the daemon remembers in; "" without a home.
+	// StateDir is the directory in which the daemon stores its memory; "" without a home.
 	StateDir string
 }
 
 // TUI is [tui].
 type TUI struct {
 	ASCII bool
-	Color bool // false: none at all; true: as many as the terminal has
+	Color bool // false: no colours; true: as many as the terminal has
 	FPS   int
-	// Theme is one of [Themes]; "": what the person chose last.
+	// Theme is one of [Themes]; "": the one that the user chose last.
 	Theme string
-	// Colors are single colours in place of the theme's, by what they say (good, info,
-	// warn, bad), as #rrggbb or a number from 0 to 255.
+	// Colors replace colours of the theme, by meaning (good, info, warn, bad), as #rrggbb
+	// or a number from 0 to 255.
 	Colors map[string]string
 }
 
@@ -116,22 +114,22 @@ func Themes() []string {
 	return []string{"ansi", "ansi-light", "dark", "light", "high-contrast", "high-contrast-light", "color-blind", "color-blind-light", "none"}
 }
 
-// Meanings are what has a colour on the screen.
+// Meanings lists what has a colour on the screen.
 func Meanings() []string { return []string{"good", "info", "warn", "bad"} }
 
 // Audit is [audit].
 type Audit struct{ Path string }
 
-// PasswordVariable holds the password for nodes that are named by [Flags], and
-// URLPasswordVariable that of a guard that is asked by its URL.
+// PasswordVariable holds the password for nodes from [Flags], URLPasswordVariable the one
+// for a guard that is queried by URL.
 const (
 	PasswordVariable    = "REDLOCKCTL_PASSWORD"
 	URLPasswordVariable = "REDLOCKCTL_URL_PASSWORD"
 )
 
-// ChildEnv is an environment without the passwords of this program, for a process
-// that it starts: of those with names of their own, and of those that the configuration
-// names. c may be nil.
+// ChildEnv returns an environment without this program's passwords, for a process that it
+// starts: neither those in variables with fixed names, nor those in variables that the
+// configuration names. c may be nil.
 func (c *Config) ChildEnv(env []string) []string {
 	secret := []string{PasswordVariable, URLPasswordVariable}
 	if c != nil {
@@ -143,22 +141,22 @@ func (c *Config) ChildEnv(env []string) []string {
 	})
 }
 
-// Defaults of the keys that are no option of another package; those are there.
+// Defaults of the keys that are not options of another package, which has its own.
 const (
 	defaultClusterName = "redlock"
 	defaultClockStep   = 5 * time.Millisecond
-	DefaultFPS         = 15 // pictures a second of the console
+	DefaultFPS         = 15 // frames per second of the console
 )
 
 const (
-	// leastProbe keeps the console from being a load of its own.
+	// leastProbe keeps the console from loading the servers.
 	leastProbe = 50 * time.Millisecond
-	// leastMemory is some ten thousand locks.
+	// leastMemory is enough for about ten thousand locks.
 	leastMemory = 32 << 20
-	// leastRecord is some ten thousand grants.
+	// leastRecord is enough for about ten thousand grants.
 	leastRecord = 4 << 20
-	// mostBytes bounds what is read: a configuration is small, a wrong path may
-	// lead anywhere.
+	// mostBytes limits what is read: a configuration is small, but a wrong path may name
+	// any file.
 	mostBytes = 1 << 18
 )
 
@@ -192,25 +190,23 @@ func (f *configFile) syntax(text string, err error) {
 	if n := pe.Position.Line; n >= 1 && n <= len(rows) {
 		row = rows[n-1]
 	}
-	// The library quotes what it could not read, and a password without quotes
-	// is such a thing.
+	// The library quotes what it could not read, which may be a password without quotes.
 	if strings.Contains(strings.ToLower(row+pe.LastKey), "pass") {
 		message = "this line cannot be read; it is not shown, since a secret may stand in it"
 	}
 	f.report(pe.Position.Line, "", "", "is not TOML: %s", safetext.Escape(message))
 }
 
-// form is how a cluster is written: at the top of the file, or in a table of its
-// own.
+// form is how a cluster is written: at the top of the file, or in a table of clusters.
 type form struct {
-	name  string // from the header; "": it is a key
-	keys  *table // max_ttl and its like
-	root  *table // in which its sections are
+	name  string // from the header; "": from a key
+	keys  *table // max_ttl and others
+	root  *table // table with its sections
 	label func(section string) string
 }
 
-// cluster reads [cluster], or the same keys in [clusters.NAME]. The setting is
-// the one that gives the name, also where that is the header of the table.
+// cluster reads [cluster], or the same keys in [clusters.NAME]. The setting is the one
+// that gives the name, even if that is the header of the table.
 func (f *configFile) cluster(c *Config, of form, readOnly bool) (span, setting) {
 	t := of.keys
 	var named setting
@@ -258,7 +254,7 @@ func (f *configFile) redlock(c *Config, t *table, maxTTL span) setting {
 	o.RetryDelay = t.duration("retry_delay", redlock.DefaultRetryDelay, leastDuration).Duration
 	owner, s := t.text("owner", "auto")
 	if o.Owner = owner; owner == "auto" {
-		o.Owner = "" // whoever runs the program knows who that is
+		o.Owner = "" // whoever runs the program knows that
 	}
 	if len(owner) > redlock.MostOwner || strings.ContainsFunc(owner, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		s.problem(`must be at most %d printable ASCII characters without blanks, "auto" or "none"`, redlock.MostOwner)
@@ -317,8 +313,8 @@ func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 		g.FirstContact = restartguard.AdoptYoung
 	}
 	margin := t.duration("delay_margin", restartguard.DefaultMargin, leastDuration)
-	// The default allowance is the least: locks are also taken by clients that do
-	// not read this file.
+	// At least the default allowance: locks are also acquired by clients that do not read
+	// this file.
 	factor := max(c.Redlock.DriftFactor, restartguard.DefaultFactor)
 	least := restartguard.Delay(maxTTL.Duration, factor, margin.Duration)
 	delay := t.duration("delay", least, leastDuration)
@@ -379,8 +375,8 @@ func (f *configFile) early(c *Config, t *table, delay span, drift setting) {
 	}
 }
 
-// audit reads [audit]. The setting is one to complain about where something is
-// to be logged: there is no path.
+// audit reads [audit]. If there is no path, it returns the setting to report when
+// something must be logged.
 func (f *configFile) audit(c *Config, t *table, getenv func(string) string) (missing setting) {
 	path, s := t.text("path", "")
 	if s.set {
@@ -392,7 +388,8 @@ func (f *configFile) audit(c *Config, t *table, getenv func(string) string) (mis
 	return setting{}
 }
 
-// record reads [record]. The directory has a file for each cluster; "": nothing is kept.
+// record reads [record]. The directory has a file for each cluster; "": nothing is
+// recorded.
 func (f *configFile) record(c *Config, t *table, getenv func(string) string) (dir string) {
 	on, _ := t.boolean("enabled", true)
 	dir, s := t.text("dir", "")
@@ -410,8 +407,8 @@ func (f *configFile) record(c *Config, t *table, getenv func(string) string) (di
 	return dir
 }
 
-// resolve is a path of the configuration: absolute, below the home directory
-// ("~/"), or beside the configuration.
+// resolve returns a path of the configuration: absolute, below the home directory ("~/"),
+// or relative to the configuration's directory.
 func (f *configFile) resolve(path string, getenv func(string) string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home := getenv("HOME"); filepath.IsAbs(home) {
@@ -428,8 +425,8 @@ func (f *configFile) resolve(path string, getenv func(string) string) string {
 	return joined
 }
 
-// badName says why a name cannot be used: names are typed by people to confirm
-// what they do, stand in tables and are looked for by eye.
+// badName says why a name cannot be used: people type names to confirm actions, read them
+// in tables and look for them.
 func badName(name string, most int, spaces bool) string {
 	for _, r := range name {
 		switch {
@@ -451,10 +448,10 @@ func badName(name string, most int, spaces bool) string {
 	return ""
 }
 
-// ErrNoMaxTTL is returned for what waits for D where the longest TTL is not known.
+// ErrNoMaxTTL is returned if D is needed but the longest TTL is unknown.
 var ErrNoMaxTTL = errors.New("how long a node must stay out is not known: name the longest TTL that any client uses by --max-ttl, such as 30s")
 
-// Guardable is nil where D is known, and else [ErrNoMaxTTL].
+// Guardable returns nil if D is known, otherwise [ErrNoMaxTTL].
 func (c *Config) Guardable() error {
 	if c.Guard.Delay == 0 {
 		return ErrNoMaxTTL
@@ -462,8 +459,7 @@ func (c *Config) Guardable() error {
 	return nil
 }
 
-// Masters are the nodes as the lock core knows them, with the secrets that
-// Load read.
+// Masters returns the nodes for the lock core, with the secrets that Load read.
 func (c *Config) Masters() ([]*redlock.Node, error) {
 	masters := make([]*redlock.Node, len(c.Nodes))
 	for i, n := range c.Nodes {

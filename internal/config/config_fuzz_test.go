@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// FuzzConfig: whatever stands in a configuration, what is wrong can be
-// shown, and what is right keeps the guard's rule.
+// FuzzConfig: whatever a configuration contains, its problems can be shown, and a valid
+// one satisfies the guard's rule.
 func FuzzConfig(f *testing.F) {
 	const least = "[cluster]\nmax_ttl = \"3s\"\n[[nodes]]\nname = \"n1\"\naddr = \"h:1\"\n"
 	for _, text := range []string{

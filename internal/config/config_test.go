@@ -32,10 +32,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// secret is the password of all fixtures: no output may hold it.
+// secret is the password in all fixtures: no output may contain it.
 const secret = "swordfish"
 
-// env is an environment of its own for a test.
+// env makes an environment for a test.
 func env(pairs ...string) func(string) string {
 	m := map[string]string{"HOME": "/home/ops", "REDIS_PASSWORD": secret}
 	for i := 0; i < len(pairs); i += 2 {
@@ -44,8 +44,8 @@ func env(pairs ...string) func(string) string {
 	return func(k string) string { return m[k] }
 }
 
-// place copies a fixture into a directory of its own, beside the files that
-// fixtures name: their modes matter, and a checkout keeps none.
+// place copies a fixture into a new directory, with the files that fixtures name: their
+// modes matter, and a checkout does not keep modes.
 func place(t *testing.T, fixture string) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -75,7 +75,7 @@ func write(t *testing.T, path string, content []byte, mode fs.FileMode) {
 	if err := os.WriteFile(path, content, mode); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+	if err := os.Chmod(path, mode); err != nil { // independent of the umask
 		t.Fatal(err)
 	}
 }
@@ -102,7 +102,7 @@ func certificate(t *testing.T) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: kder})
 }
 
-// Each fixture in testdata/bad is refused; beside it stands what is said.
+// Each fixture in testdata/bad is refused; the file beside it has the message.
 func TestBadConfigurationsAreRefused(t *testing.T) {
 	fixtures, err := filepath.Glob("testdata/bad/*.toml")
 	if err != nil || len(fixtures) < 40 {
@@ -275,8 +275,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	if c.Nodes[0].options().Password != secret {
 		t.Fatal("there is no secret to hide")
 	}
-	hidden := struct{ nodes []Node }{c.Nodes} // fmt calls no methods in here
-	type plain Node                           // has no methods at all
+	hidden := struct{ nodes []Node }{c.Nodes} // fmt does not call methods in here
+	type plain Node                           // has no methods
 	for _, v := range []any{c, *c, c.Nodes, c.Nodes[0], &c.Nodes[0], hidden, plain(c.Nodes[0])} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 			if out := fmt.Sprintf(verb, v); strings.Contains(out, secret) {
@@ -373,8 +373,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// systemd hands over a credential as a file that the group may read; elsewhere
-// that is a secret that others can get at.
+// systemd passes a credential as a file that the group may read; elsewhere, others could
+// read such a secret.
 func TestTheGroupMayReadACredential(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "credentials", "redis")
@@ -427,8 +427,8 @@ func TestShippedConfigurationIsValid(t *testing.T) {
 	}
 }
 
-// A comment that shows a default is a promise: taking away the "#" must change
-// nothing. And no key may be missing from the example.
+// A comment that shows a default is a promise: removing the "#" must change nothing. And
+// the example must have every key.
 func TestShippedConfigurationShowsTheDefaults(t *testing.T) {
 	text, err := os.ReadFile(shipped)
 	if err != nil {
@@ -466,7 +466,7 @@ func TestShippedConfigurationShowsTheDefaults(t *testing.T) {
 	for _, s := range f.sections {
 		for _, k := range s.known {
 			if v := s.path + "." + k; s.label == "" && k != "default_cluster" || k == "tls" || k == "colors" || strings.HasSuffix(v, ".password") {
-				continue // a section; the one that is always refused
+				continue // a section that is always refused
 			}
 			keys++
 			if !regexp.MustCompile(`(?m)^#? ?` + k + ` = `).Match(text) {

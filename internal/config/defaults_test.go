@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A node takes what it lacks from [defaults], and no second place of its password.
+// A node takes missing keys from [defaults], but never a second source of its password.
 func TestDefaultsHoldForNodesThatLackThem(t *testing.T) {
 	c, err := loadText(t, `
 [cluster]
@@ -54,7 +54,7 @@ addr = "rediss://app@c.example.com:6380"
 	}
 }
 
-// Without a max TTL the nodes of the command line can be looked at, and not guarded.
+// Without a max TTL, the nodes of the command line can be watched but not guarded.
 func TestFlags(t *testing.T) {
 	flags := Flags{Nodes: []string{"127.0.0.1:7001", "rediss://127.0.0.1:7002", "/run/redis.sock"}, Username: "ops", Cluster: "orders"}
 	set, err := FromFlags(context.Background(), flags, env(PasswordVariable, secret), Options{})

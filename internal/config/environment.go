@@ -1,15 +1,15 @@
 package config
 
-// Variable is a variable of the environment that the program heeds. Of a secret nothing
-// but whether it is set is ever printed.
+// Variable is an environment variable that the program reads. Of a secret, only whether
+// it is set is printed.
 type Variable struct {
 	Name   string `json:"name"`
-	Value  string `json:"value,omitempty"` // of a secret "set" or "not set"
+	Value  string `json:"value,omitempty"` // of a secret: "set" or "not set"
 	Effect string `json:"effect"`
 	Secret bool   `json:"-"`
 }
 
-// Environment is what the program heeds, beside the variables that the
+// Environment lists the variables that the program reads, besides those that the
 // configuration names.
 var Environment = []Variable{
 	{Name: "REDLOCKCTL_CONFIG", Effect: "which configuration, where --config does not say"},

@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// Find are the paths of the configuration to use, one for most people, and where
-// they were named: "--config", "REDLOCKCTL_CONFIG" or "default". The variable may
-// name several with ":" between them. What was named must be there. Otherwise the
-// first of ./config.toml, $XDG_CONFIG_HOME/redlockctl/config.toml (or
-// ~/.config/redlockctl/config.toml) and /etc/redlockctl/config.toml that exists is
-// taken; the error, [ErrNotFound], lists the places.
+// Find returns the paths of the configuration, usually one, and their source: "--config",
+// "REDLOCKCTL_CONFIG" or "default". The variable may contain several, separated by ":".
+// Files that were named must exist. Otherwise, it takes the first that exists of
+// ./config.toml, $XDG_CONFIG_HOME/redlockctl/config.toml (or
+// ~/.config/redlockctl/config.toml) and /etc/redlockctl/config.toml; the error,
+// [ErrNotFound], lists them.
 func Find(flags []string, getenv func(string) string) (paths []string, source string, err error) {
 	for _, named := range []struct {
 		paths  []string
@@ -29,7 +29,7 @@ func Find(flags []string, getenv func(string) string) (paths []string, source st
 			if _, err := os.Stat(path); err != nil {
 				return nil, named.source, fmt.Errorf("%w: %s names %q: %w", ErrNotFound, named.source, path, cause(err))
 			}
-			if !slices.Contains(paths, path) { // to name one twice changes nothing
+			if !slices.Contains(paths, path) { // naming one twice changes nothing
 				paths = append(paths, path)
 			}
 		}
@@ -43,8 +43,8 @@ func Find(flags []string, getenv func(string) string) (paths []string, source st
 	}
 	places = append(places, "/etc/redlockctl/config.toml")
 	for _, place := range places {
-		// One that is there and cannot be read must not be passed over in silence
-		// for another cluster's.
+		// A file that exists but cannot be read must not be skipped for another
+		// cluster's.
 		_, err := os.Stat(place)
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return []string{place}, "default", nil
@@ -56,8 +56,8 @@ func Find(flags []string, getenv func(string) string) (paths []string, source st
 		ErrNotFound, strings.Join(places, ", "))
 }
 
-// fromVariable are the paths in a variable. A path that holds the separator is
-// taken as a whole if it is there.
+// fromVariable returns the paths in a variable. A path that contains the separator is
+// taken whole if it exists.
 func fromVariable(value string) []string {
 	if value == "" {
 		return nil
@@ -74,8 +74,8 @@ func fromVariable(value string) []string {
 	return paths
 }
 
-// userDir is a directory of the XDG base directory specification, which says
-// that a relative path in the variable is to be ignored; "" without a home.
+// userDir returns a directory of the XDG base directory specification, which ignores a
+// relative path in the variable; "" without a home.
 func userDir(getenv func(string) string, variable, below string) string {
 	if dir := getenv(variable); filepath.IsAbs(dir) {
 		return dir
@@ -86,9 +86,9 @@ func userDir(getenv func(string) string, variable, below string) string {
 	return ""
 }
 
-// StateDir is where this program keeps what one user's runs remember:
-// $XDG_STATE_HOME/redlockctl/name…, or ~/.local/state/redlockctl/name…; empty where
-// neither variable says so.
+// StateDir returns the directory for what the runs of one user remember:
+// $XDG_STATE_HOME/redlockctl/name…, or ~/.local/state/redlockctl/name…; empty if neither
+// is known.
 func StateDir(getenv func(string) string, name ...string) string {
 	dir := userDir(getenv, "XDG_STATE_HOME", ".local/state")
 	if dir == "" {
@@ -97,8 +97,7 @@ func StateDir(getenv func(string) string, name ...string) string {
 	return filepath.Join(append([]string{dir, "redlockctl"}, name...)...)
 }
 
-// cause is an error of the file system without its path, which the caller
-// names in quotes.
+// cause returns a file system error without its path, which the caller names in quotes.
 func cause(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

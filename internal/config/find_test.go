@@ -61,7 +61,7 @@ func TestFindTakesTheFirstThatIsThere(t *testing.T) {
 	check(at("flag.toml"), named, at("flag.toml"), "--config")
 }
 
-// Falling back to another cluster's file would be worse than an error.
+// Another cluster's file would be worse than an error.
 func TestFindDoesNotPassOverWhatWasNamed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "config.toml", nil, 0o644)

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// NodesFlag is the path of a configuration that came from the command line.
+// NodesFlag is the path of a configuration that comes from the command line.
 const NodesFlag = "--nodes"
 
-// Flags are a cluster that is named on the command line, without any file.
+// Flags describe a cluster on the command line, without a file.
 type Flags struct {
 	// Nodes are addresses as in the configuration, and dns+tcp://NAME:PORT (each address
 	// of the name is a node) or srv://NAME (each target is one).
 	Nodes []string
 	// Cluster is its name; "": the default.
 	Cluster string
-	// MaxTTL is as in [cluster]; "": not known, so that nothing can be guarded.
+	// MaxTTL is as in [cluster]; "": unknown, so nothing can be guarded.
 	MaxTTL string
-	// Username, PasswordFile and PasswordCommand are as in [defaults]. Where none says
-	// where the password is, it is what the environment has as [PasswordVariable].
+	// Username, PasswordFile and PasswordCommand are as in [defaults]. If neither of the
+	// last two is set, the password is in the environment variable [PasswordVariable].
 	Username, PasswordFile, PasswordCommand string
-	// TLS switches TLS on, as any of the others does.
+	// TLS switches TLS on, as each of the other TLS options does.
 	TLS                       bool
 	CA, Cert, Key, ServerName string
 }
 
-// FromFlags is the cluster that flags name, under the rules of a file. A name with several
-// addresses is looked up; no node is contacted.
+// FromFlags makes the cluster that the flags describe, by the rules of a file. It looks
+// up names with several addresses; it contacts no node.
 func FromFlags(ctx context.Context, flags Flags, getenv func(string) string, opt Options) (*Set, error) {
 	f := &configFile{path: NodesFlag, Options: opt, unlimited: flags.MaxTTL == ""}
 	cluster, defaults := map[string]any{}, map[string]any{}
@@ -73,11 +73,11 @@ func FromFlags(ctx context.Context, flags Flags, getenv func(string) string, opt
 	return setOf([]*configFile{f}, all, setting{})
 }
 
-// lookUpTime bounds how long the addresses of a name are waited for.
+// lookUpTime is the timeout of a name lookup.
 const lookUpTime = 5 * time.Second
 
-// lookUp is the addresses behind what was named, in an order that does not depend on the
-// server of names.
+// lookUp returns the addresses of a name, in an order that does not depend on the name
+// server.
 func (f *configFile) lookUp(ctx context.Context, named string) (addresses []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
 	defer cancel()

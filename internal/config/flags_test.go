@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A default of TLS, as one --tls-ca for all, gives way to an address that has none.
+// A TLS default, such as one --tls-ca for all, does not apply to an address without TLS.
 func TestOneAuthorityForAMixedCluster(t *testing.T) {
 	flags := Flags{Nodes: []string{"redis://10.0.0.1:6379", "rediss://10.0.0.2:6379", "/run/redis.sock", "10.0.0.3:6379"}, ServerName: "redis"}
 	set, err := FromFlags(t.Context(), flags, env("HOME", "/"), Options{})

@@ -27,7 +27,7 @@ func hint(key, label string, known, homes []string) string {
 	return fmt.Sprintf("; %s knows %s", label, strings.Join(sorted, ", "))
 }
 
-// nearest is the known word that a person may have meant by a misspelt one.
+// nearest returns the known word that a misspelt one may mean.
 func nearest(word string, known []string) string {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) }
 	best, least := "", 1+max(1, len(word)/4)
@@ -42,8 +42,8 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-// distance is the number of letters to insert, remove, replace or swap with
-// their neighbour to make b of a.
+// distance returns how many letters to insert, remove, replace or swap with a neighbour
+// to turn a into b.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

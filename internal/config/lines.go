@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// lines maps the path of each key of a TOML text ("redlock.retries",
-// "nodes[1].addr") to the line on which it stands, from 1. The TOML library
-// knows positions of syntax errors only; a configuration that parses and is
-// wrong all the same needs them as much.
+// lines maps the path of each key of a TOML text ("redlock.retries", "nodes[1].addr") to
+// its line, from 1. The TOML library has positions only for syntax errors; errors in a
+// valid text need them too.
 type lines map[string]int
 
-// scanLines reads the keys of a text that the TOML library has accepted. On
-// any other text it does not fail, its result is just of no use.
+// scanLines finds the keys of a text that the TOML library has accepted. For any other
+// text it does not fail, but its result is useless.
 func scanLines(text string) lines {
 	s := scanner{text: text, line: 1, found: lines{}, tables: map[string]int{}}
 	for s.blank(); s.more(); s.blank() {
@@ -25,7 +24,7 @@ func scanLines(text string) lines {
 	return s.found
 }
 
-// at is the line of path, or of the nearest thing around it that has one.
+// at returns the line of path, or of the nearest enclosing table that has one.
 func (l lines) at(path string) int {
 	for path != "" {
 		if n, ok := l[path]; ok {
@@ -36,8 +35,8 @@ func (l lines) at(path string) int {
 	return 0
 }
 
-// deepest is how deep keys are followed: the configuration needs five levels,
-// and paths of a text made to be deep would fill the memory.
+// deepest limits the depth of keys: the configuration needs five levels, and very deep
+// paths would fill the memory.
 const deepest = 16
 
 type scanner struct {
@@ -46,8 +45,8 @@ type scanner struct {
 	line  int
 	table string // path of the current table
 	found lines
-	depth int // of values within values
-	// tables counts the elements of each array of tables so far.
+	depth int // of nested values
+	// tables counts the elements seen of each array of tables.
 	tables map[string]int
 }
 
@@ -69,7 +68,7 @@ func (s *scanner) next() byte {
 	return c
 }
 
-// skip goes over prefix if the text goes on with it.
+// skip consumes prefix if the text starts with it.
 func (s *scanner) skip(prefix string) bool {
 	if s.pos > len(s.text) || !strings.HasPrefix(s.text[s.pos:], prefix) {
 		return false
@@ -150,7 +149,7 @@ func (s *scanner) pair(table string) {
 		s.value(path)
 	}
 	if s.pos == start {
-		s.next() // no key at all: never stand still
+		s.next() // not a key: always make progress
 	}
 }
 
@@ -188,8 +187,8 @@ func (s *scanner) value(path string) {
 	}
 }
 
-// inside goes to the next element of an array or inline table; it is false,
-// behind the end, when there is none.
+// inside moves to the next element of an array or inline table; it returns false after
+// the last one.
 func (s *scanner) inside(end byte) bool {
 	for s.blank(); s.peek() == ','; s.blank() {
 		s.next()
@@ -201,8 +200,8 @@ func (s *scanner) inside(end byte) bool {
 	return s.more()
 }
 
-// quoted reads a string of any of the four kinds. Escapes are left as they
-// are: a key that needs them is no key of ours.
+// quoted reads a string of any of the four kinds. It does not decode escapes: no known
+// key needs them.
 func (s *scanner) quoted() string {
 	quote := string(s.peek())
 	escapes := quote == `"`
@@ -216,7 +215,7 @@ func (s *scanner) quoted() string {
 		end := s.pos
 		switch {
 		case s.skip(quote):
-			// Up to two quotes may stand before the closing three.
+			// Up to two quotes may precede the closing three.
 			for len(quote) == 3 && s.peek() == quote[0] && s.pos-end < 5 {
 				s.next()
 			}

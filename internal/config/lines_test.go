@@ -72,8 +72,8 @@ func TestDeepTextsCostLittle(t *testing.T) {
 	}
 }
 
-// The scanner knows the same keys as the library, for whatever the library
-// takes; for the rest it only must come to an end.
+// The scanner finds the same keys as the library in every text that the library accepts;
+// on others it only has to terminate.
 func FuzzLines(f *testing.F) {
 	for _, pattern := range []string{"testdata/*/*.toml", shipped} {
 		files, err := filepath.Glob(pattern)

@@ -18,15 +18,15 @@ import (
 	"redlockctl/restartguard"
 )
 
-// String is the name and the address.
+// String returns the name and the address.
 func (n Node) String() string { return n.Name + " (" + n.Addr + ")" }
 
-// nodes reads [[nodes]]; label is what they are called.
+// nodes reads [[nodes]]; label is their name in messages.
 func (f *configFile) nodes(c *Config, root *table, label string, getenv func(string) string) {
 	tables := root.subs("nodes", label)
 	defaults := f.defaults(root, label)
 	if len(tables) == 0 {
-		// A [nodes] in place of [[nodes]] has been reported as that.
+		// A [nodes] instead of [[nodes]] has already been reported.
 		if _, ok := root.values["nodes"]; !ok {
 			f.report(f.lines.at(root.path), label, "", "is missing; name at least one master, such as\n\t%s\n\tname = \"n1\"\n\taddr = \"127.0.0.1:7001\"", label)
 		}
@@ -69,7 +69,7 @@ func (f *configFile) nodes(c *Config, root *table, label string, getenv func(str
 	}
 }
 
-// defaults reads [defaults], the keys that hold for each node that lacks them.
+// defaults reads [defaults], the keys for nodes that lack them.
 func (f *configFile) defaults(root *table, label string) *table {
 	t := root.sub("defaults", strings.Replace(strings.Trim(label, "[]"), "nodes", "defaults", 1))
 	t.label = "[" + t.label + "]"
@@ -102,7 +102,7 @@ func remote(addr string) bool {
 	return err != nil || !ip.Unmap().IsLoopback()
 }
 
-// node reads one of [[nodes]]; server identifies the server that it names.
+// node reads one of [[nodes]]; server identifies its server.
 func (f *configFile) node(t *table, getenv func(string) string) (n Node, server string, name, addr setting) {
 	n.Line = f.lines.at(t.path)
 	label := t.label
@@ -153,11 +153,11 @@ func (f *configFile) node(t *table, getenv func(string) string) (n Node, server 
 		usernameSetting.problem("has no password; add password_env, password_file or password_command")
 	}
 
-	// Its keys are asked for in any case, so that hints can name them.
+	// Always read the keys, so that hints can name them.
 	secure := f.tls(t.sub("tls", "["+strings.Trim(label, "[]")+".tls] of "+quotedOr(n.Name, "a node")), getenv)
 	table := t.has("tls")
 	if t.values["tls"] == nil && (at.network == "unix" || at.scheme == "redis") {
-		table = false // a default gives way
+		table = false // the address overrides a default
 	}
 	switch n.TLS = table || at.tls; {
 	case table && at.network == "unix":
@@ -182,8 +182,8 @@ func (f *configFile) node(t *table, getenv func(string) string) (n Node, server 
 	return n, at.server, name, addr
 }
 
-// overrides reports that a key of the node itself says something else than its address; a
-// default gives way.
+// overrides reports that a key of the node contradicts its address. A default does not
+// count.
 func (t *table) overrides(key string, addr setting) {
 	if t.values[key] != nil {
 		t.get(key).problem("contradicts %s, which names another; remove one of the two", addr.refer(""))

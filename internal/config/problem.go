@@ -12,27 +12,26 @@ import (
 // be used.
 var ErrInvalid = errors.New("invalid configuration")
 
-// ErrNotFound is returned when there is no configuration where it was looked
-// for.
+// ErrNotFound is returned when no configuration exists in the searched places.
 var ErrNotFound = errors.New("no configuration found")
 
-// Problem is one thing that is wrong in a configuration.
+// Problem is one error in a configuration.
 type Problem struct {
 	File string `json:"file,omitempty"`
-	// Line is where, from 1; 0 where no line is to blame: something is missing
-	// from the whole file, or the environment is at fault.
+	// Line is the line, from 1; 0 if no line is wrong: something is missing from the
+	// whole file, or the environment is wrong.
 	Line int `json:"line,omitempty"`
 	// Key is the setting with its section, such as "[redlock] node_timeout".
 	Key string `json:"key,omitempty"`
-	// Value is what the file says, as TOML; empty where nothing is said, and
-	// where it may be a secret.
+	// Value is what the file says, as TOML; empty if it says nothing, or if it may be a
+	// secret.
 	Value string `json:"value,omitempty"`
-	// Text is what is wrong with it and what would be right.
+	// Text says what is wrong and what would be right.
 	Text string `json:"text"`
 }
 
-// String is "file:line: key = value: text" with the parts that there are. It
-// holds no control characters.
+// String returns "file:line: key = value: text" without the missing parts. It has no
+// control characters.
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(safetext.Escape(p.File))
@@ -51,12 +50,12 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Error is all that is wrong in a configuration, in the order of the file.
+// Error has all problems of a configuration, in the order of the file.
 type Error struct {
 	Problems []Problem
 }
 
-// Error is one line for each problem.
+// Error returns one line for each problem.
 func (e *Error) Error() string {
 	said := make([]string, len(e.Problems))
 	for i, p := range e.Problems {

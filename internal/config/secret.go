@@ -32,7 +32,7 @@ func (f *configFile) password(t *table, getenv func(string) string) string {
 		return ""
 	case env.set:
 		if !variableName(variable) {
-			// It may be the password itself that was written here: it is not shown.
+			// Somebody may have written the password itself here: do not show it.
 			env.problem("is not the name of an environment variable (capital letters, digits and _), such as REDIS_PASSWORD; " +
 				"the password itself does not belong in this file")
 			return ""
@@ -67,7 +67,7 @@ func (f *configFile) password(t *table, getenv func(string) string) string {
 	return ""
 }
 
-// ReadSecret is the only line of a file that nobody else may read.
+// ReadSecret returns the only line of a file that nobody else may read.
 func ReadSecret(path string, getenv func(string) string) (string, error) {
 	b, why := private(path, getenv)
 	if why != "" {
@@ -91,9 +91,9 @@ func variableName(s string) bool {
 	return s != ""
 }
 
-// othersMay are the rights on the file of a secret with which others could get at
-// it. In the directory in which systemd hands over credentials the group may read:
-// there it is how the unit's own user gets them from root.
+// othersMay returns the permission bits of a secret's file that would let others read or
+// change it. In the directory in which systemd passes credentials, the group may read:
+// that is how the unit's user gets them from root.
 func othersMay(path string, getenv func(string) string) fs.FileMode {
 	dir := getenv("CREDENTIALS_DIRECTORY")
 	if !filepath.IsAbs(dir) {
@@ -105,7 +105,7 @@ func othersMay(path string, getenv func(string) string) fs.FileMode {
 	return 0o037
 }
 
-// private reads a file that holds a secret, and says why it must not be used.
+// private reads a file with a secret, or says why it must not be used.
 func private(path string, getenv func(string) string) (content []byte, why string) {
 	info, err := os.Stat(path)
 	switch {
@@ -124,11 +124,11 @@ func private(path string, getenv func(string) string) (content []byte, why strin
 	return content, ""
 }
 
-// commandTime is how long a password_command may take: it may ask a person.
+// commandTime is the timeout of a password_command, which may ask a person.
 const commandTime = time.Minute
 
-// ask runs a password_command by the shell, once however many nodes name it, and is what it
-// prints.
+// ask runs a password_command in the shell, once however many nodes name it, and returns
+// its output.
 func (f *configFile) ask(command string) (secret, why string) {
 	if f.Found {
 		return "", "is not run from a configuration that was merely found in the working directory, which may be anybody's; name the file by --config"
@@ -154,7 +154,7 @@ func (f *configFile) ask(command string) (secret, why string) {
 	return secret, why
 }
 
-// limited keeps what a secret may need, and drops the rest.
+// limited keeps as many bytes as a secret may have, and drops the rest.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
@@ -162,10 +162,10 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// mostSecret is more than any password has.
+// mostSecret is longer than any password.
 const mostSecret = 64 << 10
 
-// onlyLine is the one line that holds a secret, and why there is none.
+// onlyLine returns the one line with the secret, or why there is none.
 func onlyLine(b []byte) (secret, why string) {
 	secret = strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
 	switch {

@@ -16,18 +16,18 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// ErrNoCluster is returned when no cluster has the name that is asked for, or
-// when there are several and none is named.
+// ErrNoCluster is returned when no cluster has the requested name, or when there are
+// several and none is named.
 var ErrNoCluster = errors.New("no such cluster")
 
-// Set is all clusters of one or several files.
+// Set has all clusters of one or several files.
 type Set struct {
 	Clusters []*Config // in the order of the files; at least one
-	// Default is the cluster to take where none is named; "" if none is.
+	// Default is the cluster to use if none is named; "": no default.
 	Default string
 }
 
-// Names are the names of the clusters, in their order.
+// Names returns the names of the clusters, in their order.
 func (s *Set) Names() []string {
 	names := make([]string, len(s.Clusters))
 	for i, c := range s.Clusters {
@@ -36,7 +36,7 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Choose is the cluster with this name; with none, the default, or the only one.
+// Choose returns the cluster with this name; without a name, the default or the only one.
 // It fails with [ErrNoCluster].
 func (s *Set) Choose(name string) (*Config, error) {
 	names := s.Names()
@@ -59,8 +59,8 @@ func (s *Set) Choose(name string) (*Config, error) {
 	return nil, fmt.Errorf("%w: %q; %s", ErrNoCluster, name, there)
 }
 
-// Load reads and validates the file at path, and takes its only or its default
-// cluster. See [LoadAll].
+// Load reads and validates the file at path, and returns its only or its default cluster.
+// See [LoadAll].
 func Load(path string, getenv func(string) string) (*Config, error) {
 	set, err := LoadAll([]string{path}, getenv)
 	if err != nil {
@@ -69,10 +69,10 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 	return set.Choose("")
 }
 
-// LoadAll reads and validates the files at paths. What is wrong with them is an
-// [*Error] that lists every problem with file, line, key, the offending values
-// and what would be right; a file that is not there is [ErrNotFound]. Nothing is
-// contacted. Files that a configuration names are found from its own directory.
+// LoadAll reads and validates the files at paths. Its error is an [*Error] that lists
+// every problem with file, line, key, the wrong values and what would be right; or
+// [ErrNotFound] for a missing file. It contacts nothing. Files named in a configuration
+// are relative to its directory.
 func LoadAll(paths []string, getenv func(string) string) (*Set, error) {
 	return LoadWith(paths, getenv, Options{})
 }
@@ -100,7 +100,7 @@ func LoadWith(paths []string, getenv func(string) string, opt Options) (*Set, er
 	return setOf(files, all, named)
 }
 
-// setOf is all clusters of the files that were read, unless something is wrong in one.
+// setOf returns all clusters of the files, unless one of them has a problem.
 func setOf(files []*configFile, all []loaded, named setting) (*Set, error) {
 	set := &Set{}
 	together(all)
@@ -127,7 +127,7 @@ func setOf(files []*configFile, all []loaded, named setting) (*Set, error) {
 	return set, nil
 }
 
-// loaded is a cluster with the settings that must not be those of another one.
+// loaded is a cluster with the settings that must differ from those of other clusters.
 type loaded struct {
 	*Config
 	name, stateDir setting
@@ -160,8 +160,8 @@ func together(all []loaded) {
 	}
 }
 
-// load reads one file: its clusters, and which of them is the default. Only what
-// hinders all else is an error; the rest is reported.
+// load reads one file: its clusters, and which is the default. Only a problem that
+// prevents reading is an error; the rest is reported.
 func (f *configFile) load(getenv func(string) string) ([]loaded, setting, error) {
 	text, err := readText(f.path)
 	switch {
@@ -196,7 +196,7 @@ func (f *configFile) sorted() []Problem {
 	return f.problems
 }
 
-// configs builds the clusters of a file, and reports what is wrong on the way.
+// configs builds the clusters of a file, and reports their problems.
 func (f *configFile) configs(values map[string]any, getenv func(string) string) (all []loaded, def setting) {
 	root := f.section("", "", values)
 	_, def = root.text("default_cluster", "")
@@ -280,7 +280,7 @@ func (f *configFile) several(root *table) []form {
 			if key == "cluster" {
 				section = "NAME"
 			}
-			s.secret = true // a table is not shown
+			s.secret = true // a table is not shown, as it may contain secrets
 			s.problem("stands beside [clusters] (line %d); with several clusters each has sections of its own: write [clusters.%s]", f.lines.at("clusters"), section)
 		}
 	}
@@ -311,8 +311,8 @@ func (f *configFile) several(root *table) []form {
 	return forms
 }
 
-// badCluster says why a name of a table cannot be that of a cluster: it is typed,
-// and is the name of a directory.
+// badCluster says why the name of a table cannot be a cluster's name, which people type,
+// and which names a directory.
 func badCluster(name string) string {
 	switch {
 	case name == "":
@@ -348,8 +348,8 @@ func (f *configFile) one(c *Config, of form, readOnly bool, getenv func(string) 
 	return l
 }
 
-// stateDir reads where the guard remembers. Clusters of one file have
-// directories of their own by default.
+// stateDir reads the directory for the guard's memory. By default, each cluster of a file
+// has its own.
 func (f *configFile) stateDir(c *Config, t *table, cluster string, getenv func(string) string) setting {
 	dir, s := t.text("state_dir", "")
 	if s.set {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// configFile is a configuration while it is read: its tables, where their keys
-// stand, and all that is wrong so far.
+// configFile is a configuration while it is read: its tables, the lines of its keys, and
+// all problems so far.
 type configFile struct {
 	path string
 	Options
@@ -19,58 +19,57 @@ type configFile struct {
 	lines     lines
 	problems  []Problem
 	settings  []*Setting
-	// sections are the tables that were asked for, with the keys that were asked
-	// for in them: what the program knows is what it asks for, so that there is
-	// no second list of keys to keep in step.
+	// sections are the tables that were asked for, with the keys that were asked for in
+	// them. These are the known keys, so no second list of keys is needed.
 	sections []*table
-	// passwordEnv are the environment variables that hold passwords.
+	// passwordEnv are the environment variables with passwords.
 	passwordEnv []string
-	asked       map[string]answer // by each password_command
+	asked       map[string]answer // answer of each password_command
 }
 
-// Setting is one key of the configuration, with what it came to.
+// Setting is one key of the configuration, with its value.
 type Setting struct {
 	Key   string `json:"key"`   // with its section: "[redlock] node_timeout"
 	Value string `json:"value"` // of a secret: the name of its variable or file
-	// Source is [FromDefault], [FromFile], or the variable of the environment that
-	// overrides both.
+	// Source is [FromDefault], [FromFile], or the environment variable that overrides
+	// both.
 	Source string `json:"source"`
 	File   string `json:"file,omitempty"`
-	Line   int    `json:"line,omitempty"` // where Source is FromFile
+	Line   int    `json:"line,omitempty"` // if Source is FromFile
 }
 
-// Options is how a configuration is read.
+// Options say how a configuration is read.
 type Options struct {
-	// Secretless is for who contacts nothing: passwords and certificates are not read, and
-	// need not be there. What is returned can reach no node.
+	// Secretless is for commands that contact nothing: passwords and certificates are not
+	// read and may be missing. The result cannot be used to connect to a node.
 	Secretless bool
-	// Found says that nobody named the file: its password_command is not run.
+	// Found says that nobody named the file explicitly: its password_command is not run.
 	Found bool
 }
 
-// Sources of a setting that are no variable.
+// Sources of a setting other than a variable.
 const (
 	FromDefault = "default"
 	FromFile    = "file"
 )
 
-// answer is what a command said.
+// answer is the result of a command.
 type answer struct{ secret, why string }
 
-// table is one table of the file, or one that could be there.
+// table is one table of the file, or one that the file could have.
 type table struct {
 	file  *configFile
 	path  string // "redlock", "nodes[1].tls"
 	label string // "[redlock]", `[nodes.tls] of "n2"`
-	// values is nil if the table is not there.
+	// values is nil if the file does not have the table.
 	values map[string]any
 	known  []string
-	// defaults is the table whose values hold for keys that this one lacks; nil: none.
+	// defaults is the table with values for missing keys; nil: none.
 	defaults *table
 }
 
-// alternatives are keys of which one in a table keeps all of them from being taken from
-// its defaults.
+// alternatives are keys of which one in a table prevents all of them from being taken
+// from its defaults.
 var alternatives = []string{"password_env", "password_file", "password_command"}
 
 // inherits reports whether a key is taken from the table's defaults.
@@ -81,15 +80,15 @@ func (t *table) inherits(key string) bool {
 	return !slices.Contains(alternatives, key) || !slices.ContainsFunc(alternatives, func(k string) bool { return t.values[k] != nil })
 }
 
-// has reports whether a key stands in the table or in its defaults, with whatever value.
+// has reports whether a key is in the table or in its defaults.
 func (t *table) has(key string) bool { return t.values[key] != nil || t.inherits(key) }
 
-// setting is a key of a table, with its value if it has one.
+// setting is a key of a table, and its value if it has one.
 type setting struct {
 	table  *table
 	key    string
 	raw    any
-	set    bool // it stands in the file
+	set    bool // the file has it
 	secret bool // its value is never shown
 }
 
@@ -102,7 +101,7 @@ func (s setting) name() string {
 
 func (s setting) line() int { return s.table.file.lines.at(join(s.table.path, s.key)) }
 
-// place is the line in brackets; empty where no file says it.
+// place returns the line in brackets; empty if no file has the setting.
 func (s setting) place() string {
 	if line := s.line(); line > 0 {
 		return fmt.Sprintf(" (line %d)", line)
@@ -133,7 +132,7 @@ func (s setting) refer(effective string) string {
 
 func (f *configFile) report(line int, key, value, format string, args ...any) {
 	p := Problem{File: f.path, Line: line, Key: key, Value: value, Text: fmt.Sprintf(format, args...)}
-	if !slices.Contains(f.problems, p) { // one of the defaults is read for each node
+	if !slices.Contains(f.problems, p) { // each node reads the defaults
 		f.problems = append(f.problems, p)
 	}
 }
@@ -150,8 +149,8 @@ func (s setting) takes(value string) {
 	f.settings = append(f.settings, made)
 }
 
-// came corrects what was recorded of a setting last: its value was found out
-// later, or something overrides it.
+// came corrects the last record of a setting: its value was determined later, or
+// something overrides it.
 func (s setting) came(value, source string) {
 	f := s.table.file
 	for i := len(f.settings) - 1; i >= 0; i-- {
@@ -165,7 +164,7 @@ func (s setting) came(value, source string) {
 	}
 }
 
-// section is a table of the file; it is there, empty, if the file lacks it.
+// section returns a table of the file; an empty one if the file lacks it.
 func (f *configFile) section(path, label string, values map[string]any) *table {
 	t := &table{file: f, path: path, label: label, values: values}
 	f.sections = append(f.sections, t)
@@ -188,7 +187,7 @@ func (s setting) wrongType(want string) {
 	s.problem("is %s; it must be %s", kindOf(s.raw), want)
 }
 
-// sub is the table that is the value of key, with the label given to it.
+// sub returns the table that is the value of key, with this label.
 func (t *table) sub(key, label string) *table {
 	s := t.get(key)
 	values, ok := s.raw.(map[string]any)
@@ -198,7 +197,7 @@ func (t *table) sub(key, label string) *table {
 	return t.file.section(join(s.table.path, key), label, values)
 }
 
-// subs are the tables of an array of tables.
+// subs returns the tables of an array of tables.
 func (t *table) subs(key, label string) []*table {
 	s := t.get(key)
 	var out []*table
@@ -226,7 +225,7 @@ func (t *table) subs(key, label string) []*table {
 	return out
 }
 
-// text is a string; def if it is not set or of another type.
+// text returns a string; def if it is not set or not a string.
 func (t *table) text(key, def string) (string, setting) {
 	s := t.get(key)
 	if !s.set {
@@ -247,7 +246,7 @@ func (t *table) text(key, def string) (string, setting) {
 	default:
 		return v, s
 	}
-	s.set = false // there is nothing to go on with
+	s.set = false // no usable value
 	return def, s
 }
 
@@ -262,7 +261,7 @@ func (t *table) choice(key, def string, words ...string) string {
 	return def
 }
 
-// texts is a list of strings, none of them empty or there twice.
+// texts returns a list of strings; none may be empty or occur twice.
 func (t *table) texts(key string, def ...string) []string {
 	s := t.get(key)
 	if !s.set {
@@ -297,8 +296,8 @@ func (t *table) texts(key string, def ...string) []string {
 	return out
 }
 
-// valueOf is the value of a key that is set and of the type that is wanted; else it is
-// not ok, and the default, as it is shown, holds.
+// valueOf returns the value of a key that is set and has the wanted type; otherwise ok is
+// false, and the default, as shown, is used.
 func valueOf[T any](t *table, key, def, want string) (v T, s setting, ok bool) {
 	s = t.get(key)
 	if !s.set {
@@ -333,7 +332,7 @@ func (t *table) integer(key string, def, least, most int) int {
 	return int(v)
 }
 
-// number is a number between least and most, both excluded.
+// number returns a number between least and most, both excluded.
 func (t *table) number(key string, def, least, most float64) (float64, setting) {
 	s := t.get(key)
 	if !s.set {
@@ -358,8 +357,8 @@ func (t *table) number(key string, def, least, most float64) (float64, setting) 
 	return v, s
 }
 
-// bytes is an amount such as "512MiB"; where the default is 0, it is written "auto", and
-// what the machine has decides.
+// bytes returns an amount such as "512MiB". A default of 0 is written "auto": it depends
+// on the machine.
 func (t *table) bytes(key string, def, least int64) int64 {
 	usual := "auto"
 	if def > 0 {
@@ -397,24 +396,23 @@ func (t *table) bytes(key string, def, least int64) int64 {
 // mostMemory is more than any machine has.
 const mostMemory = 1 << 50
 
-// Bounds of all durations: Redis counts milliseconds, and a year is longer
-// than any lock.
+// Limits of all durations: Redis counts milliseconds, and a year is longer than any lock.
 const (
 	leastDuration = time.Millisecond
 	mostDuration  = 365 * 24 * time.Hour
 )
 
-// span is a duration, with its setting for checks against others.
+// span is a duration with its setting, for checks against others.
 type span struct {
 	setting
 	time.Duration
-	ok bool // false if what the file says cannot be used
+	ok bool // false if the file's value cannot be used
 }
 
-// refer names the duration in a sentence about another one.
+// refer names the duration in a message about another one.
 func (s span) refer() string { return s.setting.refer(show(s.Duration)) }
 
-// duration is a length of time such as "30s", at least least.
+// duration returns a duration such as "30s", at least least.
 func (t *table) duration(key string, def, least time.Duration) span {
 	want := `a duration in quotes with its unit, such as "30s" or "500ms"`
 	if n, isInt := t.values[key].(int64); isInt {
@@ -457,8 +455,8 @@ func (f *configFile) unknown() {
 			if slices.Contains(t.known, k) {
 				continue
 			}
-			// The value is left out: an unknown key may well be a secret in the wrong
-			// place, "passwd" or "requirepass".
+			// Do not show the value: an unknown key may be a secret in the wrong place,
+			// "passwd" or "requirepass".
 			s := setting{table: t, key: k, raw: t.values[k], set: true, secret: true}
 			shown := setting{table: t, key: bare(k)}
 			f.report(s.line(), shown.name(), "", "unknown key%s", hint(k, t.label, t.known, home[k]))
@@ -466,7 +464,7 @@ func (f *configFile) unknown() {
 	}
 }
 
-// bare is a key as it would be written.
+// bare returns a key as it would be written.
 func bare(key string) string {
 	if key == "" || strings.ContainsFunc(key, notBare) {
 		return strconv.Quote(key)
@@ -497,8 +495,8 @@ func kindOf(v any) string {
 	}
 }
 
-// literal is a value as TOML, in short. Tables are not shown: a secret may
-// stand in one.
+// literal returns a value as short TOML. It does not show tables, which may contain
+// secrets.
 func literal(v any) string {
 	switch v := v.(type) {
 	case string:

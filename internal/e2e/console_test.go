@@ -11,8 +11,8 @@ import (
 	"redlockctl/internal/lab"
 )
 
-// TestConsole drives the real program by its keys: each dangerous act, and what
-// it must not do.
+// TestConsole drives the real program by its keys: each dangerous action, and what it
+// must not do.
 func TestConsole(t *testing.T) {
 	bin := build(t)
 	for name, scenario := range map[string]func(*testing.T, string){
@@ -34,8 +34,8 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// A lock that another process took is seen, force-released through the
-// dialog, and gone from every master; and the act is on the record.
+// A lock that another process acquired is seen, force-released through the dialog, and
+// gone from every master; and the action is in the audit log.
 func forceRelease(t *testing.T, bin string) {
 	c := newCluster(t, bin, "60s")
 	term := c.terminal(t, 120, 40)
@@ -76,8 +76,7 @@ func forceRelease(t *testing.T, bin string) {
 	term.shows("exit code 0")
 }
 
-// A lock that is revoked stays locked with the TTL it has, and its holder cannot
-// extend it any more.
+// A revoked lock stays locked with its TTL, and its holder can no longer extend it.
 func revoke(t *testing.T, bin string) {
 	c := newCluster(t, bin, "60s")
 	token := c.token(t, "job:1", "60s")
@@ -107,7 +106,7 @@ func revoke(t *testing.T, bin string) {
 	term.shows("it is revoked already")
 }
 
-// Marked locks are taken one by one after one question; the others stay.
+// Marked locks are force-released one by one after one question; the others stay.
 func markedForceRelease(t *testing.T, bin string) {
 	c := newCluster(t, bin, "60s")
 	for _, name := range []string{"job:1", "job:2", "job:3", "job:4"} {
@@ -117,11 +116,11 @@ func markedForceRelease(t *testing.T, bin string) {
 	for _, name := range []string{"job:1", "job:2", "job:3", "job:4"} {
 		term.shows(name, "held", "5/5")
 	}
-	// The order of equals is that of their names, and each mark moves on.
+	// Equal locks are sorted by name, and each mark moves the cursor down.
 	term.keys("m")
 	term.shows("■", "job:1")
 	term.keys("m", "m")
-	// The page of a lock is about that lock alone; two escapes at once lead back.
+	// The page of a lock acts on that lock only; two escapes at once lead back.
 	term.keys("o", "X")
 	term.shows("Force-release job:4 ?")
 	term.keys("Escape", "Escape")
@@ -155,8 +154,8 @@ func markedForceRelease(t *testing.T, bin string) {
 	c.recorded(t, "force-release", "job:4", "")
 }
 
-// A lock of several keys goes as a whole, each key on record; so does a lock of
-// Redisson, which is a hash; and its read-write lock is refused.
+// A lock of several keys is removed as a whole, each key logged; so is a lock of
+// Redisson, which is a hash; its read-write lock is refused.
 func forms(t *testing.T, bin string) {
 	c := newCluster(t, bin, "60s")
 	const token, holder = "9d929f533c431dc9d4778b26beffebf3", "6f1c3a52-9d0e-4b7f-8a21-c4d5e6f70819:54"
@@ -208,8 +207,8 @@ func forms(t *testing.T, bin string) {
 	}
 }
 
-// A cordoned master refuses writes until it is uncordoned, and the guard in the
-// console leaves it so.
+// A cordoned master refuses writes until it is uncordoned, and the guard in the console
+// does not change that.
 func cordonAndUncordon(t *testing.T, bin string) {
 	c := newCluster(t, bin, "1s") // the guard would end a fence of its own within about a second
 	term := c.terminal(t, 100, 30)
@@ -245,7 +244,7 @@ func cordonAndUncordon(t *testing.T, bin string) {
 	c.recorded(t, "node uncordon", "n2", "intent done")
 }
 
-// A lock that is kept outlives its TTL, and is released when its console ends.
+// A kept lock outlives its TTL, and is released when its console ends.
 func keep(t *testing.T, bin string) {
 	c := newCluster(t, bin, "60s")
 	term := c.terminal(t, 100, 30)
@@ -287,7 +286,7 @@ func readOnly(t *testing.T, bin string) {
 	for _, key := range []string{"a", "e", "r", "R", "X"} {
 		term.keys(key)
 		term.shows("read-only: actions are refused")
-		term.keys("g") // takes the message away
+		term.keys("g") // clears the message
 		term.until("no message", func(s string) bool { return !strings.Contains(s, "read-only") })
 	}
 	term.keys("3", "C")
@@ -297,8 +296,8 @@ func readOnly(t *testing.T, bin string) {
 	}
 }
 
-// A master that is killed and comes back fenced is shown with its countdown
-// and rejoins by the guard in the console.
+// A master that is killed and starts fenced is shown with its countdown, and the guard in
+// the console lets it rejoin.
 func crashFenceRejoin(t *testing.T, bin string) {
 	c := newCluster(t, bin, "3s")
 	term := c.terminal(t, 120, 40)
@@ -320,7 +319,7 @@ func crashFenceRejoin(t *testing.T, bin string) {
 	term.shows("n2", "boot fence verified")
 }
 
-// The screen follows the terminal's size, and says so when there is no room.
+// The screen follows the terminal's size, and says so if there is no room.
 func resize(t *testing.T, bin string) {
 	c := newCluster(t, bin, "60s")
 	c.run(t, "acquire", "job:1", "--ttl", "60s")
@@ -336,7 +335,7 @@ func resize(t *testing.T, bin string) {
 	term.shows("job:1", "5/5")
 }
 
-// token acquires a lock as another process would, and tells its token.
+// token acquires a lock as another process would, and returns its token.
 func (c *cluster) token(t *testing.T, name, ttl string) string {
 	t.Helper()
 	for line := range strings.Lines(c.run(t, "acquire", name, "--ttl", ttl)) {
@@ -348,7 +347,7 @@ func (c *cluster) token(t *testing.T, name, ttl string) string {
 	return ""
 }
 
-// recorded fails unless the audit log has these phases of an act on a target.
+// recorded fails unless the audit log has these phases of an action on a target.
 func (c *cluster) recorded(t *testing.T, act, target, want string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(c.dir, "redlockctl", "audit.jsonl"))

@@ -1,3 +1,3 @@
-// Package e2e holds only tests: the real program in a real terminal (tmux), on
-// real redis-servers.
+// Package e2e has only tests: the real program in a real terminal (tmux), on real
+// redis-servers.
 package e2e

@@ -20,10 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestConsoleEnds ends the real program in a terminal at random moments of its
-// first five seconds, by each signal that ends a program and by closing its
-// terminal. It must end, and leave the terminal as it was.
-// REDLOCKCTL_ENDS says how often (default 40).
+// TestConsoleEnds ends the real program in a terminal at random times in its first five
+// seconds, by each signal that ends a program and by closing its terminal. It must end,
+// and restore the terminal. REDLOCKCTL_ENDS is the number of runs (default 40).
 func TestConsoleEnds(t *testing.T) {
 	rounds := 40
 	if s := os.Getenv("REDLOCKCTL_ENDS"); s != "" {
@@ -54,7 +53,7 @@ func TestConsoleEnds(t *testing.T) {
 	t.Logf("%d consoles ended, the slowest after %v", rounds, longest.Round(time.Millisecond))
 }
 
-// ending is how a console is made to end.
+// ending is a way to end a console.
 type ending int
 
 const (
@@ -69,8 +68,7 @@ func (e ending) String() string {
 	return [...]string{"SIGTERM", "SIGHUP", "SIGINT", "closed terminal"}[e]
 }
 
-// endConsole starts a console and ends it after a while, and returns how long
-// that took.
+// endConsole starts a console and ends it after a while, and returns how long that took.
 func endConsole(t *testing.T, c *cluster, how ending, after time.Duration) time.Duration {
 	what := fmt.Sprintf("%s after %v", how, after.Round(time.Millisecond))
 	screen, tty, err := pty.Open()
@@ -100,7 +98,7 @@ func endConsole(t *testing.T, c *cluster, how ending, after time.Duration) time.
 		defer close(read)
 		_, _ = io.Copy(&written, screen)
 	}()
-	time.Sleep(after) // the moment is what is tried
+	time.Sleep(after) // the moment to test
 
 	began := time.Now()
 	if how == byClosedTerminal {
@@ -129,7 +127,7 @@ func endConsole(t *testing.T, c *cluster, how ending, after time.Duration) time.
 	<-read
 	last := func(s string) int { return bytes.LastIndex(written.Bytes(), []byte(s)) }
 	for on, off := range map[string]string{
-		"\x1b[?1049h": "\x1b[?1049l", // the other screen
+		"\x1b[?1049h": "\x1b[?1049l", // the alternate screen
 		"\x1b[?25l":   "\x1b[?25h",   // a hidden cursor
 		"\x1b[?2004h": "\x1b[?2004l", // bracketed paste
 	} {
@@ -140,7 +138,7 @@ func endConsole(t *testing.T, c *cluster, how ending, after time.Duration) time.
 	return took
 }
 
-// seen is what a program has written to its terminal.
+// seen is the output of a program on its terminal.
 type seen struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -152,15 +150,16 @@ func (s *seen) Write(b []byte) (int, error) {
 	return s.all.Write(b)
 }
 
-// from is what was written from a byte on.
+// from returns the output after the first n bytes.
 func (s *seen) from(n int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all.String()[n:]
 }
 
-// TestConsoleGoesOn stops the real program from outside and lets it go on, after something else has
-// taken its terminal: it draws all of its screen, and reads single keys again.
+// TestConsoleGoesOn stops the real program from outside and resumes it after another
+// program has used its terminal: it redraws its whole screen, and reads single keys
+// again.
 func TestConsoleGoesOn(t *testing.T) {
 	c := newCluster(t, build(t), "60s")
 	screen, tty, err := pty.Open()

@@ -12,7 +12,7 @@ import (
 	"redlockctl/server/announce"
 )
 
-// announced is how many guards announce themselves on the first master.
+// announced counts the guards that announce themselves on the first master.
 func (c *cluster) announced(t *testing.T) int {
 	t.Helper()
 	v, err := c.do(t, 0, "PUBSUB", "CHANNELS", announce.Pattern)
@@ -24,8 +24,8 @@ func (c *cluster) announced(t *testing.T) int {
 }
 
 // A console beside a daemon runs no guard, however short the max_ttl of its own
-// configuration is; it says who watches, and the D that counts, and when that guard is
-// gone. The next console is the only one, and runs it; --guard runs one in any case.
+// configuration is; it says which guard watches, the D that applies, and when that guard
+// is gone. The next console is the only one, and runs a guard; --guard always runs one.
 func TestConsoleYieldsToADaemon(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, build(t), "30s")

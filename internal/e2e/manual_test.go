@@ -32,13 +32,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestManual brings five servers as Debian configures them under a guard by init and the
-// commands of its runbook, word for word and without an edit: three with requirepass, one
-// of them with a user of its own, one with an ACL file, one with TLS. Then they crash, before
-// any of them was restarted: each starts fenced, rejoins after D, and still wants its
-// password. CONFIG REWRITE changes nothing of that. Then a console with an old configuration,
-// a password that is rotated, and a new start of the daemon. Nothing in between may be
-// unsafe: a node that has restarted grants nothing before D is over.
+// TestManual brings five servers as configured by Debian under a guard with init and the
+// commands of its runbook, word for word: three with requirepass, one of them with its
+// own user, one with an ACL file, one with TLS. Then all crash before any of them was
+// restarted: each starts fenced, rejoins after D, and still requires its password. CONFIG
+// REWRITE changes nothing of that. Then follow a console with an old configuration, a
+// rotated password, and a restart of the daemon. All the time, a restarted node must
+// grant nothing before D has passed.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
@@ -50,12 +50,12 @@ func TestManual(t *testing.T) {
 	}
 	w.clientsLock()
 
-	// All crash, for the first time since.
+	// All crash, for the first time.
 	w.crash()
 	w.eventually("redlockctl status", "cluster orders: safe")
 	w.clientsLock()
 
-	// CONFIG REWRITE twice, while fenced and while serving, and again a crash.
+	// CONFIG REWRITE twice, while fenced and while serving, and another crash.
 	for range 2 {
 		w.restart(syscall.SIGKILL)
 		w.eachOne(func(n *walkNode) { n.refuses(t); n.do(t, "CONFIG", "REWRITE") })
@@ -65,13 +65,13 @@ func TestManual(t *testing.T) {
 	w.crash()
 	w.clientsLock()
 
-	// The runbook again: nothing to change, also in what the servers have written.
+	// The runbook again: nothing to change, not even in what the servers have written.
 	w.sh(w.init, "Nothing to change")
 	w.sh("cd "+w.folder+" && sh servers.sh", "")
 	w.crash(2)
 
-	// A console with an old configuration beside the guard, max_ttl a third of what
-	// is right: it opens nothing early, and says who protects the cluster.
+	// A console with an old configuration beside the guard, max_ttl a third of the right
+	// one: it lets no node rejoin early, and says who protects the cluster.
 	old := filepath.Join(w.folder, "old.toml")
 	b, err := os.ReadFile(w.config)
 	if err != nil {
@@ -87,8 +87,8 @@ func TestManual(t *testing.T) {
 	console.keys("q")
 	console.shows("exit code 0")
 
-	// The guard's password is rotated before the guard knows the new one: it is blind,
-	// and says so; nobody is told that nothing can be locked.
+	// The guard's password is rotated before the guard knows the new one: it is blind and
+	// says so; nobody reports that nothing can be locked.
 	env := filepath.Join(w.folder, "guard.env")
 	if err := os.WriteFile(env, []byte("REDLOCKCTL_GUARD_PASSWORD=rotated\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestManual(t *testing.T) {
 	}
 	w.eventually("redlockctl init --check --out "+w.folder, "^protected at the next crash: yes")
 
-	// And back: nothing of it is left.
+	// Undo everything.
 	w.sh("cd "+w.folder+" && sh servers.sh undo && sudo sh guard.sh undo && sh users.sh undo", "n5: 3 users deleted")
 	w.restart(syscall.SIGTERM)
 	w.eachOne(func(n *walkNode) { n.grants(t); n.wantsPassword(t) })
@@ -149,7 +149,7 @@ type walk struct {
 	listen         string
 }
 
-// systemctl does what guard.sh wants of it, without a systemd.
+// systemctl does what guard.sh needs, without systemd.
 const systemctl = `#!/bin/sh
 set -eu
 stop() {
@@ -211,7 +211,7 @@ func newWalk(t *testing.T) *walk {
 		} {
 			conf = regexp.MustCompile(`(?m)^`+key+` .*$`).ReplaceAllString(conf, key+" "+value)
 		}
-		// What docs/production.md asks of each, and a login.
+		// What docs/production.md asks for, and a login.
 		conf += "\nmaxmemory-policy noeviction\nsave \"\"\nappendonly no\ntcp-keepalive 30\n"
 		url := "redis://"
 		switch i {
@@ -237,11 +237,11 @@ func newWalk(t *testing.T) *walk {
 	w.init = fmt.Sprintf("cd %s && redlockctl init --nodes %s --tls-ca ca.pem --cluster orders --pattern 'lock:*' --max-ttl 2s --watch 1s --yes", w.dir, strings.Join(urls, ","))
 	w.listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
 	t.Cleanup(w.stopGuard)
-	time.Sleep(4 * time.Second) // masters that are adopted have run for longer than D: younger ones are fenced first
+	time.Sleep(4 * time.Second) // adopted masters must have run for longer than D: younger ones are fenced first
 	return w
 }
 
-// write makes a file.
+// write creates a file.
 func (w *walk) write(path, text string, mode os.FileMode) {
 	w.t.Helper()
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -249,7 +249,8 @@ func (w *walk) write(path, text string, mode os.FileMode) {
 	}
 }
 
-// certificate makes an authority that is its own server's certificate, ca.pem and ca.key.
+// certificate makes a self-signed authority that is also the server's certificate, ca.pem
+// and ca.key.
 func (w *walk) certificate() *x509.CertPool {
 	w.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -276,7 +277,7 @@ func (w *walk) certificate() *x509.CertPool {
 	return pool
 }
 
-// adopt runs init and then the commands of its runbook, and is how many those are.
+// adopt runs init and then the commands of its runbook, and returns their number.
 func (w *walk) adopt() (commands int) {
 	w.t.Helper()
 	before := make([]string, len(w.nodes))
@@ -288,7 +289,7 @@ func (w *walk) adopt() (commands int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	commands = 2 // init, and cd
+	commands = 2 // init and cd
 	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
 		for line := range strings.Lines(block[1]) {
 			commands++
@@ -297,11 +298,11 @@ func (w *walk) adopt() (commands int) {
 				w.eventually(line, "^protected at the next crash: yes")
 			} else {
 				w.sh(line, "")
-				w.sh(line, "") // again changes nothing
+				w.sh(line, "") // a second run changes nothing
 			}
 		}
 	}
-	w.sh("redlockctl status", "^cluster [a-z]+: safe") // as init --check says, though no start was seen
+	w.sh("redlockctl status", "^cluster [a-z]+: safe") // as init --check says, although no start was seen
 	for i, n := range w.nodes {
 		if n.runID(w.t) != before[i] {
 			w.t.Errorf("n%d was restarted", i+1)
@@ -316,7 +317,8 @@ func (w *walk) adopt() (commands int) {
 	return commands
 }
 
-// clientsLock lets real libraries lock on all masters as the user that init made for them.
+// clientsLock lets real libraries lock on all masters as the user that init created for
+// them.
 func (w *walk) clientsLock() {
 	w.t.Helper()
 	var urls []string
@@ -368,8 +370,8 @@ func (w *walk) try(line string) (out string, code int) {
 	return string(b), cmd.ProcessState.ExitCode()
 }
 
-// sh runs a line of the manual, which must say this, and end with a code, 0 unless
-// given.
+// sh runs a line of the manual, which must print this text and exit with one of these
+// codes, default 0.
 func (w *walk) sh(line, says string, codes ...int) {
 	w.t.Helper()
 	want := 0
@@ -382,7 +384,7 @@ func (w *walk) sh(line, says string, codes ...int) {
 	}
 }
 
-// eventually is sh for what takes a moment to be seen.
+// eventually is sh for something that takes a moment.
 func (w *walk) eventually(line, says string) {
 	w.t.Helper()
 	w.until(line, func() error {
@@ -418,7 +420,7 @@ func (w *walk) get(path string) (code int, body string) {
 	return answer.StatusCode, string(b)
 }
 
-// stopGuard ends a guard that the test has left.
+// stopGuard ends a guard that the test left running.
 func (w *walk) stopGuard() {
 	b, err := os.ReadFile(filepath.Join(w.root, "guard.pid"))
 	if err != nil {
@@ -433,7 +435,7 @@ func (w *walk) stopGuard() {
 	}
 }
 
-// eachOne does something to each of these nodes; none: all.
+// eachOne calls f for each of these nodes; without any, for all.
 func (w *walk) eachOne(f func(*walkNode), which ...int) {
 	for i, n := range w.nodes {
 		if len(which) == 0 || slices.Contains(which, i) {
@@ -450,11 +452,11 @@ func (w *walk) restart(how syscall.Signal, which ...int) {
 }
 
 // crash kills nodes, all unless some are named, and starts them again: each must refuse
-// writes from its first answer until D has passed since it was back, and grant again then.
+// writes from its first answer until D after its start, and then grant again.
 func (w *walk) crash(which ...int) {
 	w.t.Helper()
 	w.eachOne(func(n *walkNode) { n.end(w.t, syscall.SIGKILL) }, which...)
-	back := time.Now() // before the start: D is counted from later still
+	back := time.Now() // before the start: D counts from an even later time
 	w.eachOne(func(n *walkNode) { n.start(w.t); n.refuses(w.t) }, which...)
 	if len(which) == 0 {
 		which = []int{0, 1, 2, 3, 4}
@@ -468,7 +470,7 @@ func (w *walk) crash(which ...int) {
 	w.eachOne(func(n *walkNode) { n.grants(w.t); n.wantsPassword(w.t) }, which...)
 }
 
-// walkNode is a redis-server with a configuration as Debian installs it.
+// walkNode is a redis-server with Debian's configuration.
 type walkNode struct {
 	port      int
 	dir, conf string
@@ -502,7 +504,7 @@ func (n *walkNode) end(t *testing.T, how syscall.Signal) {
 	_ = n.ended()
 }
 
-// runID tells one run of the server from the next.
+// runID identifies the incarnation of the server.
 func (n *walkNode) runID(t *testing.T) string {
 	t.Helper()
 	c := n.client("secret")
@@ -520,7 +522,7 @@ func (n *walkNode) client(password string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: n.addr(), Password: password, TLSConfig: n.tls, MaxRetries: -1, DialerRetries: 1})
 }
 
-// ask sends a command on a connection of its own.
+// ask sends a command on a new connection.
 func (n *walkNode) ask(t *testing.T, password string, args ...any) error {
 	t.Helper()
 	c := n.client(password)
@@ -535,13 +537,13 @@ func (n *walkNode) do(t *testing.T, args ...any) {
 	}
 }
 
-// grants makes sure that the node takes a vote.
+// grants checks that the node accepts a vote.
 func (n *walkNode) grants(t *testing.T) {
 	t.Helper()
 	n.do(t, "SET", "lock:walk", "token", "PX", 1)
 }
 
-// refuses makes sure that the node takes none.
+// refuses checks that the node refuses one.
 func (n *walkNode) refuses(t *testing.T) {
 	t.Helper()
 	err := n.ask(t, "secret", "SET", "lock:walk", "token", "PX", 1)
@@ -550,7 +552,7 @@ func (n *walkNode) refuses(t *testing.T) {
 	}
 }
 
-// wantsPassword makes sure that requirepass still protects the node.
+// wantsPassword checks that requirepass still protects the node.
 func (n *walkNode) wantsPassword(t *testing.T) {
 	t.Helper()
 	err := n.ask(t, "", "PING")

@@ -10,9 +10,9 @@ import (
 	"redlockctl/internal/lab"
 )
 
-// replay is the night of an operator: a master crashed, a lock was split and another one
-// was taken from its holder. The console goes back to it with a few keys, and history,
-// report and replay show exactly that.
+// replay is an operator's night: a master crashed, a lock was split and another was
+// force-released. The console goes back to it with a few keys, and history, report and
+// replay show exactly that.
 func replay(t *testing.T, bin string) {
 	c := newCluster(t, bin, "3s")
 	term := c.terminal(t, 120, 40)
@@ -42,7 +42,8 @@ func replay(t *testing.T, bin string) {
 	term.shows("job", "held", "5/5")
 	c.run(t, "force-release", "job", "--reason", "its host is gone", "--yes")
 
-	// Three keys: the console is where the lock was split or the master was out.
+	// Three keys: the console is at the time when the lock was split or the master was
+	// out.
 	c.eventually(t, "the force-release to be recorded", func() bool {
 		return strings.Contains(c.run(t, "history", "job"), "force-released")
 	})
@@ -66,7 +67,7 @@ func replay(t *testing.T, bin string) {
 	term.keys("q")
 	term.shows("exit code 0")
 
-	// The same out of the file alone, in a narrow terminal.
+	// The same from the file alone, in a narrow terminal.
 	at := split.UTC().Format(time.RFC3339Nano)
 	records, err := filepath.Glob(filepath.Join(c.dir, "redlockctl", "record", "*.db"))
 	if err != nil || len(records) != 1 {
@@ -93,7 +94,7 @@ func replay(t *testing.T, bin string) {
 			}
 		}
 	}
-	// One cause is one line, whoever else tells it.
+	// One cause is one line, however many sources report it.
 	for _, cause := range []string{" n2 is down", " n2 restarted", " n2 accepts writes"} {
 		for _, args := range [][]string{{"history", "--node", "n2"}, {"report"}} {
 			told := c.run(t, append(args, "--file", records[0], "--since", "10m")...)
@@ -110,7 +111,7 @@ func replay(t *testing.T, bin string) {
 	}
 }
 
-// eventually waits for what another process does.
+// eventually waits for an effect of another process.
 func (c *cluster) eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(100 * time.Millisecond) {

@@ -15,7 +15,7 @@ import (
 	"redlockctl/internal/lab/labtest"
 )
 
-// build makes the program.
+// build builds the program.
 func build(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "redlockctl")
@@ -26,13 +26,13 @@ func build(t *testing.T) string {
 	return bin
 }
 
-// cluster is five real masters and a configuration that names them.
+// cluster has five real masters and a configuration for them.
 type cluster struct {
 	bin     string
 	dir     string
 	config  string
 	servers []*lab.Server
-	more    []string // of the environment
+	more    []string // environment
 }
 
 func newCluster(t *testing.T, bin, maxTTL string) *cluster {
@@ -43,14 +43,14 @@ func newCluster(t *testing.T, bin, maxTTL string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A busy machine is no reason to take a node for dead.
+	// A node must not count as down because the machine is busy.
 	if err := os.WriteFile(c.config, fmt.Appendf(nil, "[cluster]\nname = \"e2e\"\nmax_ttl = %q\n[redlock]\nnode_timeout = %q\n[monitor]\ntimeout = \"1s\"\n[guard]\nfirst_contact = \"adopt-young\"\n%s", maxTTL, min(time.Second, ttl/10), lab.Servers(c.servers).NodesConfig()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// env keeps the program away from the home of whoever runs the test.
+// env keeps the program away from the home of the user who runs the test.
 func (c *cluster) env() []string {
 	return append([]string{"REDLOCKCTL_CONFIG=" + c.config, "XDG_STATE_HOME=" + c.dir, "LANG=C.UTF-8", "TERM=xterm-256color"}, c.more...)
 }
@@ -65,7 +65,7 @@ func (c *cluster) run(t *testing.T, args ...string) string {
 	return out
 }
 
-// try is run for what may fail: it tells the exit code too.
+// try is run for commands that may fail: it also returns the exit code.
 func (c *cluster) try(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	cmd := exec.Command(c.bin, args...)
@@ -99,7 +99,7 @@ func (c *cluster) exists(t *testing.T, key string) int {
 	return n
 }
 
-// terminal is a program in a tmux pane of a tmux server of its own.
+// terminal is a program in a tmux pane on a separate tmux server.
 type terminal struct {
 	t      *testing.T
 	socket string
@@ -114,7 +114,7 @@ func (c *cluster) terminal(t *testing.T, width, height int, args ...string) *ter
 		t.Skip("no tmux: apt-get install tmux")
 	}
 	term := &terminal{t, filepath.Join(t.TempDir(), "tmux")}
-	// The shell stays when the program ends, so that one sees what it left.
+	// The shell continues after the program, so that its last output stays visible.
 	line := strings.Join(append(append([]string{"env"}, c.env()...), append([]string{c.bin}, args...)...), " ") +
 		`; echo "exit code $?"; exec sleep 600`
 	term.tmux("-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), line)
@@ -133,7 +133,7 @@ func (m *terminal) tmux(args ...string) string {
 	return string(out)
 }
 
-// screen is what a person sees now.
+// screen returns the visible text.
 func (m *terminal) screen() string {
 	m.t.Helper()
 	return m.tmux("capture-pane", "-p")
@@ -151,7 +151,7 @@ func (m *terminal) text(s string) {
 	m.tmux("send-keys", "-l", s)
 }
 
-// confirm fills in a dialog that wants a reason and a name, once it listens, and
+// confirm fills in a dialog that asks for a reason and a name, once it accepts input, and
 // sends it.
 func (m *terminal) confirm(title, reason, name string) {
 	m.t.Helper()
@@ -163,14 +163,14 @@ func (m *terminal) confirm(title, reason, name string) {
 	m.keys("Enter")
 }
 
-// settle lets a dialog stand until it listens: it ignores what was typed before.
+// settle waits until a dialog accepts input: it ignores earlier keys.
 func (m *terminal) settle() { time.Sleep(500 * time.Millisecond) }
 
-// hangs is after how long a console that does not show or do what it is waited for counts as hung. It needs
-// a second; a busy machine may need more, one that hangs never does it.
+// hangs is how long a console may take to show or do what is expected before it counts as
+// hung. It needs a second; a busy machine may need longer.
 const hangs = 60 * time.Second
 
-// until waits for the screen to look as ok says.
+// until waits until ok returns true for the screen.
 func (m *terminal) until(what string, ok func(screen string) bool) string {
 	m.t.Helper()
 	end := time.Now().Add(hangs)
@@ -186,13 +186,13 @@ func (m *terminal) until(what string, ok func(screen string) bool) string {
 	}
 }
 
-// shows waits for a line that has all of the words.
+// shows waits for a line that contains all of the words.
 func (m *terminal) shows(words ...string) string {
 	m.t.Helper()
 	return m.until(fmt.Sprintf("a line with %q", words), func(s string) bool { return lineWith(s, words...) != "" })
 }
 
-// lineWith is the first line that has all of the words.
+// lineWith returns the first line that contains all of the words.
 func lineWith(screen string, words ...string) string {
 next:
 	for line := range strings.Lines(screen) {

@@ -164,12 +164,12 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 	o.put("cluster_nodes", float64(s.Cluster.N))
 	o.put("cluster_quorum", float64(s.Cluster.Quorum))
 	o.put("cluster_serving_nodes", float64(s.Cluster.Serving))
-	// What is not known is missing, not 0.
+	// Unknown values are missing, not 0.
 	if c := &s.Cluster; c.Serving >= c.Quorum || c.Serving+c.Hidden < c.Quorum {
 		o.put("cluster_spare_nodes", float64(c.CanLose))
 		o.put("cluster_lockable", truth(c.Serving >= c.Quorum))
 	}
-	if !s.Cluster.StartsUnseen { // what is not known is missing
+	if !s.Cluster.StartsUnseen { // unknown values are missing
 		o.put("cluster_protected", truth(s.Cluster.Protected))
 	}
 	for _, n := range s.Nodes {
@@ -221,7 +221,7 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 func (o sink) guard(g Guard, alone bool, now time.Time) {
 	o.put("guard_healthy", truth(g.Healthy() == nil))
 	outlook := g.Outlook()
-	// What is not known is missing, not 0.
+	// Unknown values are missing, not 0.
 	known := !outlook.Unknown()
 	returns := 0.0
 	if !outlook.Possible() {

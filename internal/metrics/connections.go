@@ -2,8 +2,8 @@ package metrics
 
 import "syscall"
 
-// connections is how many connections may be open at a time: a quarter of the
-// descriptors of this process at most.
+// connections returns how many connections may be open at a time: at most a quarter of
+// the file descriptors of this process.
 func connections() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -16,7 +16,7 @@ const (
 	dashboard = "../../deploy/grafana/redlockctl.json"
 )
 
-// told are the names of all metrics that there can be.
+// told returns the names of all metrics.
 func told() map[string]bool {
 	names := map[string]bool{namespace + "build_info": true}
 	for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
@@ -29,8 +29,7 @@ func told() map[string]bool {
 	return names
 }
 
-// Alerts and dashboard name no metric that does not exist, and the dashboard
-// leaves none out.
+// Alerts and dashboard name only existing metrics, and the dashboard names all.
 func TestDeployedNamesExist(t *testing.T) {
 	known := told()
 	if len(known) < 28 {
@@ -61,7 +60,7 @@ func TestDeployedNamesExist(t *testing.T) {
 	}
 }
 
-// The phases, states and severities that alerts choose exist too.
+// The phases, states and severities that alerts select exist too.
 func TestDeployedLabelsExist(t *testing.T) {
 	m := full()
 	out := scrape(t, m)
@@ -112,7 +111,7 @@ func checkDashboard(t *testing.T, file string, least int) {
 	}
 }
 
-// promtool knows better than we do, where it is there.
+// promtool, if installed, accepts the rules.
 func TestRulesArePromtools(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -123,7 +122,7 @@ func TestRulesArePromtools(t *testing.T) {
 	}
 }
 
-// Names, types and helps are as Prometheus wants them.
+// Names, types and help texts follow Prometheus' conventions.
 func TestMetricsArePromtools(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {

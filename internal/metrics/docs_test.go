@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Each metric stands on the page about them, with its labels, and no other does.
+// The page about metrics lists each metric with its labels, and no other.
 func TestMetricsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// Each alert stands on the page, and no other does.
+// The page lists each alert, and no other.
 func TestAlertsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -84,8 +84,8 @@ func TestAlertsAreDocumented(t *testing.T) {
 	}
 }
 
-// Each alert has a severity, and a runbook_url that is the link in its row of the page:
-// that it leads to a heading is checked with the links of the page.
+// Each alert has a severity, and a runbook_url that is the link in its row of the page.
+// Another test checks that the link leads to a heading.
 func TestAlertsLeadToTheRunBook(t *testing.T) {
 	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

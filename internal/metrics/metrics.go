@@ -44,7 +44,7 @@ type Guard interface {
 	Healthy() error
 	Sees() error
 	Met() bool
-	// ID, Delay and Others are who it is, its own D, and who else announces itself.
+	// ID, Delay and Others return its id, its own D, and the other announced guards.
 	ID() string
 	Delay() time.Duration
 	Others() []announce.Guard
@@ -52,16 +52,16 @@ type Guard interface {
 
 // Export has the counters of the event exporter; *otlp.Exporter implements it.
 type Export interface {
-	// Counts are how many events were sent, how many were forgotten before they could
-	// be, and how many were refused.
+	// Counts returns how many events were sent, how many were dropped before that, and
+	// how many were refused.
 	Counts() (sent, missed, refused uint64)
 }
 
 // Cluster is a cluster whose metrics are exported.
 type Cluster struct {
 	Name    string
-	Monitor Monitor // nil: the locks and the clocks are not looked at
-	Guard   Guard   // nil: there is none in this process
+	Monitor Monitor // nil: locks and clocks are not watched
+	Guard   Guard   // nil: no guard in this process
 	Export  Export  // nil: events are not exported
 	Down    error   // why the guard that should run here does not
 }
@@ -72,8 +72,8 @@ type Build struct{ Version, Go, Revision string }
 // Metrics are the metrics of one process. They are safe for concurrent use. Start, Show and Hide
 // of a nil *Metrics do nothing.
 type Metrics struct {
-	at        net.Listener // of [Open]
-	host      string       // of its address, as it was given
+	at        net.Listener // from [Open]
+	host      string       // host of its address, as given
 	webConfig string
 	protected bool // by TLS or a password
 
@@ -81,16 +81,16 @@ type Metrics struct {
 	acquires *prometheus.HistogramVec
 
 	mu    sync.Mutex
-	shown []*shown // in the order in which they came
+	shown []*shown // in the order in which they were added
 }
 
 // shown is a cluster and its counters.
 type shown struct {
 	Cluster
-	lives map[string]*incarnations // by the name of the node
+	lives map[string]*incarnations // by node name
 }
 
-// Show adds a cluster, or replaces the one with its name; counters go on.
+// Show adds a cluster, or replaces the one with its name and keeps its counters.
 func (m *Metrics) Show(c Cluster) {
 	if m == nil {
 		return
@@ -133,10 +133,10 @@ func (m *Metrics) Acquired(cluster string, took time.Duration, err error) {
 	m.acquires.WithLabelValues(label(cluster), outcome).Observe(took.Seconds())
 }
 
-// label makes any text fit for a label: valid UTF-8 without control characters.
+// label makes any text valid as a label: UTF-8 without control characters.
 func label(s string) string { return safetext.Escape(s) }
 
-// incarnations counts what happened on a node between two scrapes.
+// incarnations counts events on a node between two scrapes.
 type incarnations struct {
 	runID    string
 	exposed  time.Duration // of that incarnation
@@ -176,9 +176,9 @@ func (l *incarnations) saw(runID string, exposed time.Duration) {
 	l.exposed = exposed
 }
 
-// healthy returns why the process does not work; nil if it does. A guard that is stuck should be
-// restarted; one that is blind needs its password or rights. Of several guards one that works
-// is enough: a restart of the process would stop it.
+// healthy returns why the process does not work; nil if it does. A stuck guard should be
+// restarted; a blind one needs its password or rights. One working guard of several is
+// enough: a restart of the process would stop it.
 func (m *Metrics) healthy(cluster string) error {
 	if sick, of := m.wrong(cluster, Cluster.healthy); len(sick) == of {
 		return errors.Join(sick...)
@@ -186,7 +186,7 @@ func (m *Metrics) healthy(cluster string) error {
 	return nil
 }
 
-// ready returns what is not known yet; nil if everything is.
+// ready returns what is not known yet; nil if all is known.
 func (m *Metrics) ready(cluster string) error {
 	missing, _ := m.wrong(cluster, Cluster.ready)
 	return errors.Join(missing...)

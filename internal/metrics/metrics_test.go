@@ -30,7 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-// fakeGuard is a guard that says what it is told.
+// fakeGuard is a guard with preset answers.
 type fakeGuard struct {
 	status  []restartguard.NodeStatus
 	outlook restartguard.Outlook
@@ -49,12 +49,12 @@ func (g *fakeGuard) Delay() time.Duration              { return 30 * time.Second
 func (g *fakeGuard) Others() []announce.Guard {
 	return []announce.Guard{
 		{ID: "OLD", Delay: 5 * time.Second, Host: safetext.New("laptop\x1b")}, {ID: "OWN", Delay: 30 * time.Second},
-		{ID: "OLD", Delay: 6 * time.Second}, // what it announced before its configuration was read again
+		{ID: "OLD", Delay: 6 * time.Second}, // its announcement from before its configuration was read again
 	}
 }
 
-// What a guard that is refused cannot know is missing, not 0, and /healthz says
-// that it is blind.
+// What a guard cannot know because it is denied is missing, not 0, and /healthz says that
+// it is blind.
 func TestAGuardThatIsRefused(t *testing.T) {
 	denied := restartguard.NodeStatus{Phase: restartguard.PhaseUnreachable, Denied: true}
 	a, b, c := denied, denied, denied
@@ -122,7 +122,7 @@ func guard() *fakeGuard {
 	}
 }
 
-// own are the names that are ours, without those of the runtime.
+// own returns the names of our metrics, without those of the runtime.
 func own(t *testing.T, m *Metrics) []string {
 	t.Helper()
 	var names []string
@@ -178,7 +178,7 @@ func TestNamesAreByConvention(t *testing.T) {
 	}
 }
 
-// A guard without a monitor tells of the nodes too, by what it sees itself.
+// A guard without a monitor reports the nodes too, by what it sees itself.
 func TestAGuardAlone(t *testing.T) {
 	m := New(Build{})
 	g := guard()
@@ -214,7 +214,7 @@ func scrape(t *testing.T, m *Metrics) string {
 	return string(out)
 }
 
-// Lives of a server that come and go between two scrapes are counted.
+// Incarnations of a server that start and end between two scrapes are counted.
 func TestLivesAreCounted(t *testing.T) {
 	var l incarnations
 	for _, s := range []struct {
@@ -231,8 +231,8 @@ func TestLivesAreCounted(t *testing.T) {
 	}
 }
 
-// Several clusters are told of side by side, until one is hidden; of one whose guard does
-// not run that is told.
+// Several clusters are exported side by side, until one is hidden. A cluster whose guard
+// does not run is reported.
 func TestSeveralClustersAreShown(t *testing.T) {
 	m := full()
 	m.Show(Cluster{Name: "bank\x1b", Monitor: fakeMonitor{picture()}})
@@ -309,7 +309,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	if code, body := get("GET", "/readyz"); code != 503 || !strings.Contains(body, "n1 read to 40 %") {
 		t.Errorf("not all read yet: %d %s", code, body)
 	}
-	// What is not read yet would make other states of most locks: none is told.
+	// Locks that are not fully read would have other states: none is exported.
 	if _, body := get("GET", "/metrics"); strings.Contains(body, "redlockctl_locks{") || strings.Contains(body, `redlockctl_node_locks{cluster="shop",node="n1"`) {
 		t.Error(body)
 	}
@@ -340,7 +340,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	if !strings.Contains(string(body), "redlockctl_build_info") || !strings.Contains(string(body), "go_goroutines") {
 		t.Errorf("got %s", body)
 	}
-	// Somebody who says nothing holds nothing up.
+	// A silent client delays nobody.
 	idle, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -355,8 +355,8 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Whoever opens connections and says nothing cannot take the descriptors that the
-// guard needs, and others are answered once those are ended.
+// A client that opens connections and sends nothing cannot use up the file descriptors
+// that the guard needs. Others are answered once those connections are closed.
 func TestIdleConnectionsAreBounded(t *testing.T) {
 	l, err := Listen("127.0.0.1:0")
 	if err != nil {
@@ -387,7 +387,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// countingListener counts the connections that are open at a time.
+// countingListener counts the connections that are open at the same time.
 type countingListener struct {
 	net.Listener
 	open, most atomic.Int64
@@ -441,7 +441,7 @@ func TestOutcomesOfAnAcquisition(t *testing.T) {
 	}
 }
 
-// What the guard knows can be read by a program, from another host too.
+// A program can read what the guard knows, from another host too.
 func TestStatusDocument(t *testing.T) {
 	h := full().Handler()
 	w := httptest.NewRecorder()

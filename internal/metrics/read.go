@@ -18,25 +18,25 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Bounds of an answer of /status that is read.
+// Limits of a reply of /status.
 const (
 	readTime  = 5 * time.Second
 	mostRead  = 1 << 20 // bytes
-	mostSaid  = 300     // of a refusal
+	mostSaid  = 300     // of an error
 	mostNodes = 1024
 )
 
-// ErrURL is the cause of an address that cannot be one of a guard.
+// ErrURL is the cause for an address that cannot be a guard's.
 var ErrURL = errors.New("it is no address of a guard: write http://HOST:PORT or https://USER@HOST:PORT")
 
-// Causes of an access that cannot be meant.
+// Causes for invalid access options.
 var (
 	ErrPasswordInURL = errors.New("a password does not belong in an argument, which others can read")
 	ErrPlain         = errors.New("a password is not sent without TLS to another host: write https://")
 	ErrCA            = errors.New("there is no certificate in PEM form in it")
 )
 
-// Told is what a guard elsewhere tells at /status. All texts are as they came.
+// Told is the /status document of another guard. Its texts are not escaped.
 type Told struct {
 	ID      string
 	Delay   time.Duration
@@ -45,26 +45,26 @@ type Told struct {
 	Nodes   []ToldNode
 }
 
-// ToldNode is one node of a guard elsewhere.
+// ToldNode is one node of another guard.
 type ToldNode struct {
 	Name string
 	Boot string // fenced, unfenced or unknown
-	// Wait is how long it stays fenced; below 0: it is not known to wait.
+	// Wait is how long it stays fenced; below 0: unknown.
 	Wait time.Duration
 }
 
-// Access is what a guard elsewhere wants of who asks, by its web configuration.
+// Access is what another guard's web configuration requires of its clients.
 type Access struct {
-	CA       []byte // PEM of who vouches for its certificate; nil: whom the system trusts
+	CA       []byte // CA certificate (PEM); nil: the system's
 	Password string // of the user in the address
 }
 
-// ErrAccess is returned where the guard wants a user and password, or others.
+// ErrAccess is returned if the guard requires a user and password, or refuses these.
 var ErrAccess = errors.New("it refuses this user or password")
 
-// ReadStatus asks the guard that listens at an address, http://HOST:PORT or
-// https://USER@HOST:PORT, for what it knows of a cluster. What answers is not trusted: the answer is bounded in time and size, and
-// refused unless all of it can be meant.
+// ReadStatus asks the guard at an address, http://HOST:PORT or https://USER@HOST:PORT,
+// for what it knows about a cluster. The reply is not trusted: it is limited in time and
+// size, and rejected unless every field is valid.
 func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Told, error) {
 	u, err := url.Parse(addr)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -88,7 +88,7 @@ func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Told,
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	user := u.User
-	u.User = nil // not in an error
+	u.User = nil // not shown in an error
 	u.RawQuery = url.Values{"cluster": {cluster}}.Encode()
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -104,7 +104,7 @@ func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Told,
 	}
 	client := http.Client{
 		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // nobody is followed elsewhere
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // do not follow redirects
 	}
 	answer, err := client.Do(req)
 	if err != nil {
@@ -131,7 +131,7 @@ func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Told,
 	return decodeStatus(raw)
 }
 
-// onThisHost reports whether a host of an address is this one.
+// onThisHost reports whether the host of an address is this one.
 func onThisHost(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()

@@ -45,7 +45,7 @@ func New(build Build) *Metrics {
 	m.acquires = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: namespace + "acquire_duration_seconds",
 		Help: "Duration of acquisitions by this process, waiting included, by outcome.",
-		// From a round trip on loopback to the wait of a person.
+		// From a round trip on loopback to a person's patience.
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
 	}, []string{"cluster", "outcome"})
 	m.registry.MustRegister(info, m.acquires, collector{m},
@@ -53,8 +53,8 @@ func New(build Build) *Metrics {
 	return m
 }
 
-// reachable reports whether others than this host can reach an address of [Listen].
-// Without a web configuration there is no password: whoever can reach it can read.
+// reachable reports whether other hosts can reach an address of [Listen]. Without a web
+// configuration there is no password: whoever can reach it can read.
 func reachable(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()
@@ -76,7 +76,7 @@ func (m *Metrics) Handler() http.Handler {
 	return mux
 }
 
-// answer reports whether all is well with all clusters, or with that of ?cluster=NAME.
+// answer serves whether all clusters are well, or the one of ?cluster=NAME.
 func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -97,7 +97,7 @@ func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
 	}
 }
 
-// noCluster answers who asks for a cluster that is not watched here.
+// noCluster answers a request for a cluster that is not watched here.
 func (m *Metrics) noCluster(w http.ResponseWriter, name string) {
 	have := []string{}
 	for _, c := range m.clusters("") {
@@ -106,10 +106,10 @@ func (m *Metrics) noCluster(w http.ResponseWriter, name string) {
 	http.Error(w, fmt.Sprintf("no cluster \"%s\" (have: %s)", safetext.Escape(name), strings.Join(have, ", ")), http.StatusNotFound)
 }
 
-// forOwnHosts refuses requests for a host that is not this one, which a page in a browser
-// makes whose name was bound to our address (DNS rebinding). With TLS or a password no page
-// can do that. Prometheus and probes may know a guard that others can reach by any
-// name, so there it is /status alone that is refused; on a loopback address all is.
+// forOwnHosts refuses requests for another host, as a web page sends them after its name
+// was bound to our address (DNS rebinding). With TLS or a password no page can do that.
+// Prometheus and probes may know a guard that other hosts can reach by any name, so there
+// only /status is refused; on a loopback address all is.
 func (m *Metrics) forOwnHosts(h http.Handler, loopback bool) http.Handler {
 	if m.protected {
 		return h
@@ -127,7 +127,7 @@ func (m *Metrics) forOwnHosts(h http.Handler, loopback bool) http.Handler {
 }
 
 // isOwnHost reports whether a Host header has one of these names, or an IP address, which
-// nobody can bind to another one.
+// nobody can bind to another address.
 func isOwnHost(header string, names []string) bool {
 	host, _, err := net.SplitHostPort(header)
 	if err != nil {
@@ -215,9 +215,9 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener, webConfig string, l
 	return nil
 }
 
-// Open makes metrics and begins to listen; nothing is answered before [Metrics.Start]. An
-// empty address is nil. It fails with [ErrAddress] for one that cannot be meant, and with
-// [ErrWebConfig] for a web configuration that cannot be used; an empty one is none.
+// Open makes metrics and starts to listen; nothing is answered before [Metrics.Start]. An
+// empty address returns nil. It fails with [ErrAddress] for an invalid address, and with
+// [ErrWebConfig] for a web configuration that cannot be used; an empty one means none.
 func Open(addr, webConfig string, build Build) (m *Metrics, err error) {
 	if addr == "" {
 		return nil, nil
@@ -235,8 +235,8 @@ func Open(addr, webConfig string, build Build) (m *Metrics, err error) {
 	return m, nil
 }
 
-// Start answers until ctx ends, in the background, and tells log what goes wrong.
-// wait returns when all is over.
+// Start answers until ctx ends, in the background, and logs errors. wait returns when all
+// has ended.
 func (m *Metrics) Start(ctx context.Context, log *slog.Logger) (wait func()) {
 	if m == nil {
 		return func() {}

@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// anywhere is a listener that says that it listens at all addresses.
+// anywhere is a listener that claims to listen on all addresses.
 type anywhere struct{ net.Listener }
 
 func (anywhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4zero, Port: 9622} }
 
-// Whether the metrics are for everybody is told by what the web configuration has, not by
-// its being there.
+// The warning about unprotected metrics depends on the contents of the web configuration,
+// not on its existence.
 func TestUnprotectedMetricsAreTold(t *testing.T) {
 	const user = "basic_auth_users: {ops: '$2a$04$ARHzoyGjHQuGb59mlmkWjO61ubEImrGDtVErxBlyP4/aBR0hFsAHa'}"
 	for name, tt := range map[string]struct {
@@ -60,7 +60,7 @@ func TestUnprotectedMetricsAreTold(t *testing.T) {
 	}
 }
 
-// TestHostIsChecked: a page in a browser, whose name was bound to our address, is told nothing.
+// TestHostIsChecked: a web page whose name was bound to our address gets nothing.
 func TestHostIsChecked(t *testing.T) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -108,7 +108,7 @@ func TestHostIsChecked(t *testing.T) {
 			t.Errorf("%s: with TLS or a password", tt.host)
 		}
 	}
-	// And so it is served.
+	// The server uses it.
 	m, err := Open("127.0.0.1:0", "", Build{})
 	if err != nil {
 		t.Fatal(err)

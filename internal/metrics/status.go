@@ -13,7 +13,7 @@ import (
 // statusJSON is the document of /status: what the guard in this process knows.
 type statusJSON struct {
 	Cluster safetext.Text     `json:"cluster"`
-	Guard   *guardJSON        `json:"guard"` // null: there is none in this process
+	Guard   *guardJSON        `json:"guard"` // null: no guard in this process
 	Others  []otherJSON       `json:"others"`
 	Nodes   []guardedNodeJSON `json:"nodes"`
 	Outlook string            `json:"outlook,omitempty"`
@@ -37,7 +37,7 @@ type otherJSON struct {
 type guardedNodeJSON struct {
 	Name      safetext.Text `json:"name"`
 	Phase     string        `json:"phase"`
-	DelayMs   int64         `json:"delay_ms"` // the D that counts for it
+	DelayMs   int64         `json:"delay_ms"` // the D by which it counts
 	RejoinMs  *int64        `json:"rejoin_ms,omitempty"`
 	BootFence string        `json:"boot_fence"` // fenced, unfenced or unknown, as announced
 	ExposedMs int64         `json:"exposed_ms,omitempty"`
@@ -45,8 +45,8 @@ type guardedNodeJSON struct {
 	Error     string        `json:"error,omitempty"`
 }
 
-// status answers what the guard knows, as JSON: of one cluster, or a list "clusters" if there
-// are several and ?cluster=NAME names none.
+// status serves what the guard knows, as JSON: of one cluster, or a list "clusters" if
+// there are several and no ?cluster=NAME.
 func (m *Metrics) status(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("cluster")
 	clusters := m.clusters(name)

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// writeCertificate writes a certificate of 127.0.0.1 that vouches for itself, and its key.
+// writeCertificate writes a self-signed certificate of 127.0.0.1 and its key.
 func writeCertificate(t *testing.T, dir string) (certificate []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -102,7 +102,7 @@ func TestWebConfigWantsTLSAndAPassword(t *testing.T) {
 		t.Error("it answers without TLS")
 	}
 
-	// Another certificate and password hold without a restart.
+	// Another certificate and password apply without a restart.
 	next := writeCertificate(t, dir)
 	write(t, dir, "web.yml", hash("new"))
 	if err := ask("ops@", "new", next); err != nil {
@@ -137,7 +137,7 @@ func TestWebConfigIsRefused(t *testing.T) {
 	}
 }
 
-// A password travels neither in an argument nor in the open.
+// A password must not be in an argument or sent in clear text.
 func TestAccessIsRefused(t *testing.T) {
 	for addr, want := range map[string]error{
 		"https://ops:secret@127.0.0.1:1": ErrPasswordInURL,

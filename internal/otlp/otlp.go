@@ -1,11 +1,11 @@
-// Package otlp sends what a monitor or a guard tells as OpenTelemetry logs, so that any
-// collector can keep the events of many machines and clusters in one place. It is off
-// unless OTEL_LOGS_EXPORTER is "otlp"; where to and with which headers stands in the
-// standard OTEL_ variables.
+// Package otlp sends the events of a monitor or a guard as OpenTelemetry logs, so that
+// any collector can keep the events of many machines and clusters in one place. It is off
+// unless OTEL_LOGS_EXPORTER is "otlp"; the standard OTEL_ variables set endpoint and
+// headers.
 //
-// The source keeps its latest events anyway. That is the queue: an [Exporter] asks for
-// those that are new and sends them. Nothing waits for it; while the receiver is down the
-// source forgets its oldest events, which are counted.
+// The source keeps its latest events anyway, and that is the queue: an [Exporter] asks
+// for new ones and sends them. Nothing waits for it. While the receiver is down, the
+// source drops its oldest events, which are counted.
 package otlp
 
 import (
@@ -33,7 +33,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// The attributes of a record: a promise to whoever queries them.
+// The attributes of a record. Queries depend on them, so they must not change.
 const (
 	attrCluster = "redlockctl.cluster.name"
 	attrKind    = "redlockctl.event.kind"
@@ -47,20 +47,20 @@ const (
 
 const (
 	lookEvery  = time.Second
-	retryEvery = 5 * time.Second  // after the retries of the library
-	retryFor   = 30 * time.Second // those of the library
-	lastWords  = 2 * time.Second  // to send what is left at the end
-	mostBatch  = 512              // records of a request
+	retryEvery = 5 * time.Second  // after the library's own retries
+	retryFor   = 30 * time.Second // the library's retries
+	lastWords  = 2 * time.Second  // to send the rest at the end
+	mostBatch  = 512              // records per request
 )
 
-// Source has the events, and takes in how exporting fares.
+// Source has the events, and records export errors.
 type Source interface {
 	EventsSince(seq uint64) (events []monitor.Event, missed uint64)
 	Note(monitor.Event)
 }
 
-// Exporter sends the events of one cluster. It is safe for use by many goroutines; one
-// source at a time.
+// Exporter sends the events of one cluster. It is safe for use by many goroutines, with
+// one source at a time.
 type Exporter struct {
 	cluster string
 	client  *otlploghttp.Exporter
@@ -71,13 +71,13 @@ type Exporter struct {
 	sent, missed, refused atomic.Uint64
 }
 
-// Counts are how many events were sent; how many were forgotten before they could be;
-// and how many the receiver refused.
+// Counts returns how many events were sent, how many were dropped before that, and how
+// many the receiver refused.
 func (e *Exporter) Counts() (sent, missed, refused uint64) {
 	return e.sent.Load(), e.missed.Load(), e.refused.Load()
 }
 
-// New makes an exporter, nil where none is wanted, and contacts nobody.
+// New makes an exporter, or returns nil if export is off. It contacts nobody.
 func New(cluster string) (*Exporter, error) {
 	if os.Getenv("OTEL_LOGS_EXPORTER") != "otlp" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, nil
@@ -87,7 +87,7 @@ func New(cluster string) (*Exporter, error) {
 			return nil, fmt.Errorf("%s: %q is not supported: use http/protobuf", name, p)
 		}
 	}
-	// The library prints what it finds wrong to standard error, which may be a screen.
+	// The library prints errors to standard error, which may be a screen.
 	var wrong error
 	otel.SetLogger(logr.Discard())
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { wrong = errors.Join(wrong, err) }))
@@ -109,7 +109,7 @@ func New(cluster string) (*Exporter, error) {
 	return e, nil
 }
 
-// Run sends the events of a source until ctx ends, and then what is left.
+// Run sends the events of a source until ctx ends, and then the rest.
 func (e *Exporter) Run(ctx context.Context, from Source) {
 	var seq uint64
 	failing := false
@@ -133,7 +133,7 @@ func (e *Exporter) Run(ctx context.Context, from Source) {
 	_, _ = e.send(last, from, &seq)
 }
 
-// told is what is said when exporting stops, and when it goes on.
+// told makes the event for a stop of the export, or for its end.
 func told(err error) monitor.Event {
 	e := monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "export", Text: safetext.New("exporting events goes on")}
 	if err != nil {
@@ -142,11 +142,11 @@ func told(err error) monitor.Event {
 	return e
 }
 
-// credentials are those in an address, which no error may show.
+// credentials match those in an address, which no error may show.
 var credentials = regexp.MustCompile(`//[^/\s"]*@`)
 
-// send sends all events after seq; seq is then the last that is done with: sent, or
-// refused for good. It reports whether there was something to send.
+// send sends all events after seq, and sets seq to the last one that was sent or refused
+// for good. It reports whether there was something to send.
 func (e *Exporter) send(ctx context.Context, from Source, seq *uint64) (tried bool, err error) {
 	events, missed := from.EventsSince(*seq)
 	e.missed.Add(missed)
@@ -169,14 +169,14 @@ func (e *Exporter) send(ctx context.Context, from Source, seq *uint64) (tried bo
 	return tried, refused
 }
 
-// later reports whether the same may be taken another time: the receiver was not
-// reached, did not answer in time, or said so.
+// later reports whether a retry may succeed: the receiver was not reached, did not answer
+// in time, or said so.
 func later(ctx context.Context, err error) bool {
 	var unreached *url.Error
 	return ctx.Err() != nil || errors.As(err, &unreached) || strings.Contains(err.Error(), "retry")
 }
 
-// batch is a processor that hands back what a logger has made of events.
+// batch is a processor that collects the records that a logger makes of events.
 type batch struct{ records []sdk.Record }
 
 func (b *batch) OnEmit(_ context.Context, r *sdk.Record) error {
@@ -195,7 +195,7 @@ func (e *Exporter) records(ctx context.Context, events []monitor.Event) []sdk.Re
 	return e.to.records
 }
 
-// record is an event as a log record.
+// record converts an event to a log record.
 func (e *Exporter) record(event monitor.Event) log.Record {
 	var r log.Record
 	r.SetTimestamp(event.At)

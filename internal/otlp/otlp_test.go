@@ -24,14 +24,14 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// receiver is an OTLP receiver over HTTP, as the specification has it.
+// receiver is an OTLP receiver over HTTP, as specified.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
 	records []*logs.LogRecord
-	about   map[string]string // of the resource
+	about   map[string]string // resource attributes
 	headers http.Header
-	answer  func(w http.ResponseWriter) bool // nil: it takes all; true: it has answered
+	answer  func(w http.ResponseWriter) bool // nil: accept all; true: it has answered
 	tries   int
 }
 
@@ -88,7 +88,7 @@ func (r *receiver) texts() (all []string) {
 	return all
 }
 
-// source keeps so many events.
+// source keeps a limited number of events.
 type source struct {
 	mu     sync.Mutex
 	keep   int
@@ -170,7 +170,7 @@ func TestOffByDefault(t *testing.T) {
 	}
 }
 
-// TestRecord: what a receiver gets of an event, and where it is from.
+// TestRecord: what a receiver gets of an event, and from which source.
 func TestRecord(t *testing.T) {
 	r := newReceiver(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-scope-orgid=shop")
@@ -208,8 +208,8 @@ func TestRecord(t *testing.T) {
 	wait(t, "the count", func() bool { sent, _, _ := e.Counts(); return sent == 1 })
 }
 
-// TestReceiverIsDown: nothing is lost that the source keeps, in order and once; what it
-// does not keep is counted.
+// TestReceiverIsDown: all events that the source keeps arrive, in order and once; those
+// that it drops are counted.
 func TestReceiverIsDown(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter) bool{
 		"cuts the connection": func(http.ResponseWriter) bool { panic(http.ErrAbortHandler) },
@@ -230,10 +230,10 @@ func TestReceiverIsDown(t *testing.T) {
 			from.add(numbered(0))
 			e, _ := start(t, from)
 			wait(t, "a try", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.tries > 0 })
-			if name != "does not answer in time" { // that one is tried again, unheard, for retryFor
+			if name != "does not answer in time" { // that case is retried for retryFor without a report
 				wait(t, "the alarm", func() bool { return len(from.heard()) > 0 })
 			}
-			var events []monitor.Event // at once: what is read while they come is not missed
+			var events []monitor.Event // in one batch: an export meanwhile misses none
 			for i := range 700 {
 				events = append(events, numbered(i+1))
 			}
@@ -253,8 +253,8 @@ func TestReceiverIsDown(t *testing.T) {
 	}
 }
 
-// TestReceiverRefuses: what it refuses for good is counted and not sent again, and all
-// after it is.
+// TestReceiverRefuses: events refused for good are counted and not sent again; later ones
+// are sent.
 func TestReceiverRefuses(t *testing.T) {
 	r := newReceiver(t)
 	r.set(func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusBadRequest); return true })
@@ -271,8 +271,8 @@ func TestReceiverRefuses(t *testing.T) {
 	}
 }
 
-// TestNobodyListens: the end does not wait for a receiver that is not there, and no
-// password is told.
+// TestNobodyListens: the exit does not wait for a receiver that does not exist, and no
+// password is shown.
 func TestNobodyListens(t *testing.T) {
 	r := newReceiver(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", strings.Replace(r.URL, "//", "//ann:secret@", 1))
@@ -290,7 +290,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestLastEventsAreSent: those of the last moment too.
+// TestLastEventsAreSent: events just before the exit are sent too.
 func TestLastEventsAreSent(t *testing.T) {
 	r := newReceiver(t)
 	from := &source{keep: 10}
@@ -304,7 +304,8 @@ func TestLastEventsAreSent(t *testing.T) {
 	}
 }
 
-// TestDeployedAttributesExist: the manual has all attributes, and the dashboard no other.
+// TestDeployedAttributesExist: the manual lists all attributes, and the dashboard uses no
+// others.
 func TestDeployedAttributesExist(t *testing.T) {
 	all := []string{attrCluster, attrKind, attrLevel, attrNode, attrLock, attrToken, attrUntil, attrTimes}
 	page, err := os.ReadFile("../../docs/export.md")

@@ -10,14 +10,14 @@ import (
 	"redlockctl/restartguard"
 )
 
-// looks follows what the locks are where their grants do not say it.
+// looks follows lock states that their grants do not show.
 type looks struct {
-	version uint64           // of the snapshot that was looked at last
+	version uint64           // of the last processed snapshot
 	counts  monitor.Counts   // of that snapshot
-	open    map[string]*look // by the name of the lock
+	open    map[string]*look // by lock name
 }
 
-// look is a state that a lock is in for a time.
+// look is a state of a lock over a period of time.
 type look struct {
 	id     int64 // of its row
 	state  monitor.LockState
@@ -25,30 +25,30 @@ type look struct {
 	copies string
 }
 
-// taking is a pass through all locks, some at a time, in the order of their keys: there may be a
-// million. What happens to them meanwhile is followed as ever.
+// taking is a pass through all locks in the order of their keys, a part at a time: there
+// may be a million. Their events are recorded meanwhile.
 type taking struct {
 	on    bool
-	next  string // the first that is not taken in yet
-	again bool   // more has changed meanwhile than is known: once more
-	// noneOpen: no grant was open when it began, but of locks of which something was told since.
+	next  string // the first lock still to do
+	again bool   // too much has changed meanwhile: repeat
+	// noneOpen: no grant was open at the start, except of locks with events since then.
 	noneOpen bool
 	told     map[string]bool
 }
 
-// none reports whether a lock has no open grant: it is not taken in yet.
+// none reports whether a lock has no open grant because the pass has not reached it.
 func (t *taking) none(lock string) bool { return t.noneOpen && lock >= t.next && !t.told[lock] }
 
-// writer holds what was written last, so that only changes are written.
+// writer remembers what was written last, so that only changes are written.
 type writer struct {
 	db      *sql.DB
 	cluster int64
-	run     int64 // the row of this recorder
+	run     int64 // row of this recorder
 	fences  func() []restartguard.NodeStatus
 	seq     uint64        // of the last event
-	follows bool          // the locks that are there were taken in
-	taking  taking        // them in, under way
-	most    time.Duration // for which a write takes them in
+	follows bool          // the existing locks have been recorded
+	taking  taking        // in progress
+	most    time.Duration // time limit per write
 	seen    time.Time
 	began   time.Time // of this recorder
 
@@ -61,28 +61,29 @@ type writer struct {
 	trimmed  time.Time
 }
 
-// openFinding is the row of a finding that holds, and what it says there.
+// openFinding is the row of a present finding, and its contents.
 type openFinding struct {
 	id       int64
 	title    string
 	severity monitor.Severity
 }
 
-// batch is one transaction of a writer, on a connection that it has to itself: a [sql.Tx] starts a
-// goroutine for each query, and there are thousands a second. After the first error it does nothing more.
+// batch is one transaction of a writer, on its own connection: a [sql.Tx] starts a
+// goroutine for each query, and there are thousands a second. After the first error it
+// does nothing more.
 type batch struct {
 	*writer
 	ctx  context.Context
 	conn *sql.Conn
 	now  time.Time
-	// caughtUp: all locks have just been taken in, with what the events of this batch say
-	// of them.
+	// caughtUp: the pass through all locks has just ended; it includes the events of this
+	// batch.
 	caughtUp   bool
-	statements map[string]*sql.Stmt // of this transaction, by their text
+	statements map[string]*sql.Stmt // of this transaction, by text
 	err        error
 }
 
-// begin begins a transaction.
+// begin starts a transaction.
 func (w *writer) begin(ctx context.Context, now time.Time) (*batch, error) {
 	conn, err := w.db.Conn(context.Background())
 	if err != nil {
@@ -94,7 +95,7 @@ func (w *writer) begin(ctx context.Context, now time.Time) (*batch, error) {
 	return &batch{writer: w, ctx: ctx, conn: conn, now: now, statements: map[string]*sql.Stmt{}}, nil
 }
 
-// commit ends the transaction, or takes it back after an error.
+// commit commits the transaction, or rolls it back after an error.
 func (b *batch) commit() error {
 	for _, s := range b.statements {
 		_ = s.Close()
@@ -108,7 +109,7 @@ func (b *batch) commit() error {
 	return errors.Join(b.err, b.conn.Close())
 }
 
-// prepared is a statement of this transaction; nil after an error.
+// prepared returns a statement of this transaction; nil after an error.
 func (b *batch) prepared(query string) *sql.Stmt {
 	s := b.statements[query]
 	if s == nil && b.err == nil {
@@ -135,7 +136,7 @@ func (b *batch) scan(query string, args []any, dest ...any) {
 	}
 }
 
-// id is the row of something that is named once, made where it is missing.
+// id returns the row of a named item, and inserts it if missing.
 func (b *batch) id(known map[string]int64, key, query string, args ...any) (id int64) {
 	if id, ok := known[key]; ok || b.err != nil {
 		return id

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// millis is a moment as a column has it.
+// millis converts a time for a column.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-// nothing is a text for a column that is NULL where it is empty, null a moment.
+// nothing returns a text for a column, NULL if empty; null does so for a time.
 func nothing(s string) any {
 	if s == "" {
 		return nil
@@ -39,7 +39,7 @@ func collect[T any](db *sql.DB, scan func(*sql.Rows, *T) error, query string, ar
 	return out, rows.Err()
 }
 
-// ms reads a moment out of a column in milliseconds; NULL is the zero time.
+// ms reads a time from a column in milliseconds; NULL is the zero time.
 type ms time.Time
 
 func (t *ms) Scan(column any) error {
@@ -51,7 +51,7 @@ func (t *ms) Scan(column any) error {
 	return nil
 }
 
-// msLong reads a span of time out of a column in milliseconds.
+// msLong reads a duration from a column in milliseconds.
 type msLong time.Duration
 
 func (d *msLong) Scan(column any) error {
@@ -61,5 +61,5 @@ func (d *msLong) Scan(column any) error {
 	return err
 }
 
-// TokenName is how a token is shown of which a record has the beginning of its SHA-256.
+// TokenName is how a token is shown if a record has only the start of its SHA-256.
 func TokenName(sha string) string { return "sha256:" + sha }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A holder relies on a lock that lost its majority to the end of it: a grant that begins before that
-// overlaps with it.
+// The holder of a lock that lost its majority relies on it until its end: a grant that
+// begins before that end overlaps.
 func TestALostMajorityIsHeldToItsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		then  func(from *told, now time.Time)
@@ -50,8 +50,9 @@ func TestALostMajorityIsHeldToItsEnd(t *testing.T) {
 	}
 }
 
-// A holder relies on a lock without end that lost its majority whoever comes next, and each that
-// begins before the end of another grant overlaps with it, not only with the one just before.
+// The holder of a lock without end that lost its majority relies on it whoever comes
+// next. A grant overlaps with every grant that has not ended when it begins, not only
+// with the last one.
 func TestOverlaps(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
 	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
@@ -81,7 +82,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// A file that was made before grants had a way to end is brought up, and keeps what it has.
+// A file from before grants had a way to end is upgraded, and keeps its data.
 func TestAFileOfAnOlderProgram(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
 	from := &told{s: cluster(now)}
@@ -100,7 +101,7 @@ func TestAFileOfAnOlderProgram(t *testing.T) {
 	}
 	from.tell(lostMajority, "job", "a", now.Add(time.Second), now.Add(20*time.Second))
 	write(t, w, from, now.Add(time.Second))
-	write(t, w, from, now.Add(30*time.Second)) // and nobody tells its end
+	write(t, w, from, now.Add(30*time.Second)) // and no event reports its end
 	got, err := read(t, path).GrantsOf("job", Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
 	if err != nil || len(got) != 1 || got[0].How != lostMajority || !got[0].Ended.Equal(now.Add(20*time.Second)) {
 		t.Errorf("%+v, %v", got, err)

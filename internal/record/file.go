@@ -17,11 +17,11 @@ import (
 var (
 	// ErrInUse is returned when another process records into the file.
 	ErrInUse = errors.New("another process records into this file")
-	// ErrNewer is returned for a file that a newer version of the program has made.
+	// ErrNewer is returned for a file of a newer version of the program.
 	ErrNewer = errors.New("the record was made by a newer version of redlockctl")
-	// ErrNoRecord is returned where there is no file, or an empty one.
+	// ErrNoRecord is returned if the file is missing or empty.
 	ErrNoRecord = errors.New("nothing has been recorded")
-	// ErrOther is returned for a file that is no record.
+	// ErrOther is returned for a file that is not a record.
 	ErrOther = errors.New("not a record of redlockctl")
 )
 
@@ -29,8 +29,8 @@ func source(path string, options url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String()
 }
 
-// openFile opens a record for writing and makes it where it is missing, in a directory and
-// with a mode that keep others out. The lock is held until it is closed.
+// openFile opens a record for writing, and creates it if missing, in a directory and with
+// a mode that keep others out. The lock is held until the file is closed.
 func openFile(path string) (db *sql.DB, lock *os.File, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, nil, err
@@ -58,8 +58,9 @@ func openFile(path string) (db *sql.DB, lock *os.File, err error) {
 		return nil, nil, err
 	}
 	db, err = sql.Open("sqlite", source(path, url.Values{"_pragma": {
-		// The first before there is a table. A process that dies loses nothing that was
-		// committed; a machine that does, the last transactions.
+		// auto_vacuum must be set before there is a table. With these, a crashed process
+		// loses nothing that was committed; a crashed machine loses the last
+		// transactions.
 		"auto_vacuum(incremental)", "busy_timeout(2000)", "journal_mode(wal)", "synchronous(normal)", "journal_size_limit(16777216)",
 	}}))
 	if err != nil {
@@ -73,7 +74,7 @@ func openFile(path string) (db *sql.DB, lock *os.File, err error) {
 	return db, lock, nil
 }
 
-// prepare makes the tables where there are none, and brings up those of an older program.
+// prepare creates missing tables and upgrades those of an older program.
 func prepare(db *sql.DB) error {
 	version, err := versionOf(db)
 	switch {
@@ -104,7 +105,7 @@ func prepare(db *sql.DB) error {
 	return tx.Commit()
 }
 
-// versionOf is the version of the schema of a file; [ErrNoRecord] if it has no tables.
+// versionOf returns the schema version of a file; [ErrNoRecord] if it has no tables.
 func versionOf(db *sql.DB) (version int, err error) {
 	var tables int
 	if err := db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'`).Scan(&tables); err != nil {

@@ -11,7 +11,7 @@ import (
 	"redlockctl/server/lockform"
 )
 
-// openGrant is the open grant of a lock; nil: it has none.
+// openGrant returns the open grant of a lock, or nil.
 func (b *batch) openGrant(lock string) *grant {
 	g := &b.grants
 	one, known := g.open[lock]
@@ -30,12 +30,12 @@ func (b *batch) openGrant(lock string) *grant {
 	return one
 }
 
-// lostMajority is how a grant ended whose majority was lost: with its time, unless it was
+// lostMajority is how a grant ended whose majority was lost: at its end, unless it was
 // released before.
 const lostMajority = "lost majority"
 
-// begin opens a grant. What was open of the lock has ended unseen, or goes on to its end if its
-// majority was lost: two clients rely on the lock then.
+// begin opens a grant. An earlier open grant of the lock has ended unseen; or, if its
+// majority was lost, it continues to its end, and two clients rely on the lock then.
 func (b *batch) begin(lock, token string, at, until time.Time, partly bool) *grant {
 	g := &b.grants
 	if one := b.openGrant(lock); one != nil {
@@ -76,17 +76,17 @@ func (b *batch) follow(e monitor.Event) {
 	case "released", "expired", "revoked", forceReleased, notSeen, lostMajority:
 		switch {
 		case e.Token.Empty():
-		case one == nil && !b.follows: // it was there at the start
+		case one == nil && !b.follows: // it existed at the start
 			one = b.begin(lock, e.Token.Raw(), b.began, e.Until, true)
 		case e.Kind == lostMajority && (one == nil || one.token != token): // its majority was lost before it was seen
 			one = b.begin(lock, e.Token.Raw(), e.At, e.Until, true)
 		}
 		switch {
 		case one == nil || !e.Token.Empty() && one.token != token:
-		case e.Kind == lostMajority: // it goes on until then
+		case e.Kind == lostMajority: // it continues until then
 			one.ends = lostMajority
 			b.extendUntold(one, e.Until, e.At)
-		case e.Kind == notSeen: // nor is known if it ended at its end
+		case e.Kind == notSeen: // nor is it known whether it ended at its end
 			one.until = e.Until
 			b.grants.end(one, e.Until, notSeen)
 		case e.Kind == "expired":
@@ -97,8 +97,8 @@ func (b *batch) follow(e monitor.Event) {
 	}
 }
 
-// extendUntold takes over another end of a grant, which is not known for the time before: not each
-// extension is told.
+// extendUntold records another end of a grant whose extension had no event. When it was
+// extended is unknown.
 func (b *batch) extendUntold(one *grant, until, at time.Time) {
 	if until.Sub(one.until) > extendedBy {
 		one.extended = at
@@ -107,11 +107,11 @@ func (b *batch) extendUntold(one *grant, until, at time.Time) {
 	b.grants.change(one)
 }
 
-// extendedBy is by how much an end moves with an extension, and not with the jitter of a read.
+// extendedBy is how much an end moves with an extension, more than the jitter of a read.
 const extendedBy = 100 * time.Millisecond
 
-// endGone ends the open grants of locks that are gone: unseen, at the last moment at which
-// they were known, or at the TTL's end where that came first.
+// endGone ends the open grants of locks that are gone: as not seen, at the last time at
+// which they were known, or at the end of the TTL if that was earlier.
 func (b *batch) endGone(s *monitor.Snapshot) {
 	endIfGone := func(one *grant) {
 		l := s.Locks.Get(one.lock)
@@ -145,7 +145,7 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 	}
 }
 
-// each does something with open grants of the file.
+// each calls do for open grants of the file.
 func (b *batch) each(do func(*grant), query string, args ...any) {
 	rows, err := b.conn.QueryContext(context.Background(), query, args...)
 	if err != nil {
@@ -164,8 +164,8 @@ func (b *batch) each(do func(*grant), query string, args ...any) {
 	b.err = cmp.Or(b.err, rows.Err())
 }
 
-// endDue ends the grants whose majority is seen no more and whose end nobody has told: a
-// monitor that came later does not know of them.
+// endDue ends the grants whose majority is no longer seen and whose end has no event: a
+// later monitor does not know of them.
 func (b *batch) endDue(s *monitor.Snapshot) {
 	if b.writeGrants(); b.err != nil {
 		return
@@ -185,8 +185,8 @@ func (b *batch) endDue(s *monitor.Snapshot) {
 	}
 }
 
-// granted reports whether a lock is one that somebody holds, or relies on without its majority.
-// Copies that nodes may have loaded from their disks do not tell.
+// granted reports whether somebody holds the lock, or relies on it without a majority.
+// Copies that nodes may have loaded from disk do not count.
 func granted(l *monitor.Lock, s *monitor.Snapshot) bool {
 	switch {
 	case l == nil, l.Nobody, l.State == monitor.LockOrphaned, l.State == monitor.LockMayBeHeld, l.State == monitor.LockRevoked:
@@ -204,8 +204,8 @@ func granted(l *monitor.Lock, s *monitor.Snapshot) bool {
 	return false
 }
 
-// unseen reports whether no majority of a lock is seen, and nodes that do not tell may have
-// the rest.
+// unseen reports whether no majority of a lock is seen, but unreadable nodes may have the
+// rest.
 func unseen(l *monitor.Lock) bool {
 	if l == nil || l.State != monitor.LockPartial && l.State != monitor.LockMayBeHeld {
 		return false
@@ -218,8 +218,8 @@ func unseen(l *monitor.Lock) bool {
 	return false
 }
 
-// writeGrants writes what has changed of grants, and counts those that ended. Then the file
-// has all, and what is too much to be remembered is forgotten, also what was only read.
+// writeGrants writes the changes of grants, and counts those that ended. Then the file
+// has all, and the memory drops what exceeds its limit, including what was only read.
 func (b *batch) writeGrants() {
 	g := &b.grants
 	if b.err != nil {
@@ -264,7 +264,7 @@ func (b *batch) writeGrants() {
 
 func (m *minutes) ended(one *grant) {
 	if one.counted {
-		return // it was taken up again since
+		return // it was reopened since
 	}
 	one.counted = true
 	c := m.of(one.lock)

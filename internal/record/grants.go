@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// grant is one holder's time with a lock.
+// grant is the time for which one holder has a lock.
 type grant struct {
-	id         int64 // of its row; 0: it has none yet
+	id         int64 // row; 0: none yet
 	lock       string
 	token      [8]byte
-	owner      string // with library
+	owner      string // with the library
 	library    string
 	began      time.Time
 	partly     bool
@@ -21,27 +21,27 @@ type grant struct {
 	extensions int
 	ended      time.Time
 	how        string
-	ends       string        // how it ends at until if nothing else is told of it: its majority is seen no more; "": it is
-	copies     string        // at the first look; "": there was none
-	wait       time.Duration // since the grant before it ended; 0: not known
+	ends       string        // how it ends at until without a further event, because its majority is no longer seen; "": it is seen
+	copies     string        // at the first read; "": none yet
+	wait       time.Duration // since the grant before it ended; 0: unknown
 	dirty      bool
-	counted    bool // among the grants of its minute
+	counted    bool // in the counts of its minute
 }
 
-// grants follows the grants of all locks. Of those that are open it remembers the ones
-// that changed last; the file has them all.
+// grants follows the grants of all locks. It remembers the open ones that changed last;
+// the file has them all.
 type grants struct {
-	open    map[string]*grant    // by the name of the lock; nil: the lock has none
-	all     bool                 // what is not in open is not open
-	most    int                  // how many are remembered
-	changed []*grant             // since they were written last
-	last    map[string]time.Time // when the last grant of a lock ended
-	lapsed  map[string]*grant    // the last grants that nobody saw end
-	locks   map[string]int64     // rows of locks by name
+	open    map[string]*grant    // by lock name; nil: no open grant
+	all     bool                 // a grant that is not in open is not open
+	most    int                  // limit of open
+	changed []*grant             // since the last write
+	last    map[string]time.Time // end of the last grant of a lock
+	lapsed  map[string]*grant    // last grants whose end nobody saw
+	locks   map[string]int64     // rows of locks, by name
 	owners  map[string]int64
 }
 
-// mostKnown bounds the rows whose numbers are remembered.
+// mostKnown limits the remembered row numbers.
 const mostKnown = 1 << 16
 
 func newGrants() grants {
@@ -53,7 +53,7 @@ func shortSHA(token string) [8]byte {
 	return [8]byte(sum[:8])
 }
 
-// Grants that are open, by what finds them; ?1 is the cluster.
+// Queries for open grants; ?1 is the cluster.
 var (
 	openColumns = `SELECT g.id, l.name, g.token, g.began_ms, g.partly, g.until_ms, g.extensions, coalesce(g.copies, ''), coalesce(g.ends, '') `
 	openGrants  = openColumns + fmt.Sprintf(`FROM grants g INDEXED BY grants_by_length CROSS JOIN locks l ON l.id = g.lock
@@ -74,7 +74,7 @@ func scanGrant(row interface{ Scan(...any) error }) (*grant, error) {
 	return one, nil
 }
 
-// resume takes up the grants that were open when the last recorder ended.
+// resume loads the grants that were open when the last recorder ended.
 func (g *grants) resume(db *sql.DB, cluster int64) error {
 	rows, err := db.Query(openGrants+` LIMIT ?2`, cluster, g.most+1)
 	if err != nil {
@@ -127,8 +127,8 @@ func (g *grants) end(one *grant, at time.Time, how string) {
 	g.change(one)
 }
 
-// close ends a grant of which nothing more is known: at a moment, or at its end if its holder
-// relies on it until then.
+// close ends a grant of which nothing more is known: at a given time, or at its end if
+// its holder relies on it until then.
 func (g *grants) close(one *grant, at time.Time, how string) {
 	if one.ends != "" {
 		how = one.ends
@@ -139,7 +139,7 @@ func (g *grants) close(one *grant, at time.Time, how string) {
 	g.end(one, at, how)
 }
 
-// takeUp has the last grant of a lock go on that nobody saw end, if it is that of a token.
+// takeUp reopens the last grant of a lock if nobody saw its end and it has this token.
 func (g *grants) takeUp(lock string, token [8]byte) *grant {
 	one := g.lapsed[lock]
 	if one == nil || one.token != token {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// The kinds of lines that are changes of state: of a node, and of the cluster.
+// The kinds of entries for changes of state: of a node, and of the cluster.
 const (
 	KindState   = "state"
 	KindVerdict = "verdict"
 )
 
-// Causes are the last n events of a span, oldest first; of a node alone if it is not "". What
-// another one tells too is left out: one cause is one line.
+// Causes returns the last n events of a span, oldest first; only of one node if node is
+// not "". It omits events that are part of another: one cause is one line.
 func (r *Reader) Causes(node string, in Span, n int) ([]Event, error) {
 	all, err := r.Events(node, "", in, n)
 	if err != nil {
@@ -24,10 +24,10 @@ func (r *Reader) Causes(node string, in Span, n int) ([]Event, error) {
 	return ofManyLocks(slices.DeleteFunc(all, func(e Event) bool { return e.Part || e.Kind == "guard waiting" && waits(of[e.Node], e) })), nil
 }
 
-// ofManyLocks makes one line of the locks that lost their majority together.
+// ofManyLocks merges the locks that lost their majority together into one line.
 func ofManyLocks(events []Event) []Event {
 	var out []Event
-	line, locks := map[string]int{}, map[int]int{} // lines by what they tell, and of how many locks
+	line, locks := map[string]int{}, map[int]int{} // index of a line by its text, and the number of locks of each
 	for _, e := range events {
 		if e.Kind == lostMajority && e.Lock != "" {
 			if i, ok := line[e.Text]; ok && within(e.At.Sub(out[i].At)) {
@@ -47,8 +47,8 @@ func ofManyLocks(events []Event) []Event {
 	return out
 }
 
-// Happened are the last n things that happened in a span, oldest first: [Reader.Causes] and
-// the changes of state that none of them tells.
+// Happened returns the last n entries of a span, oldest first: [Reader.Causes], and the
+// changes of state that none of them reports.
 func (r *Reader) Happened(node string, in Span, n int) ([]Event, error) {
 	out, err := r.Causes(node, in, n)
 	if err != nil {
@@ -65,12 +65,12 @@ func (r *Reader) Happened(node string, in Span, n int) ([]Event, error) {
 		e := Event{At: s.At, Kind: KindState, Node: s.Node, Text: s.State}
 		switch {
 		case node != "" && s.Node != node, seen && was.State == s.State && was.Text == s.Text:
-			continue // something else of it has changed
+			continue // something else about it has changed
 		case s.Node != "" && toldBy(of[s.Node], s):
 			continue
 		case s.Node == "":
 			if e.Kind = KindVerdict; seen && was.State == s.State && i+1 < len(states) && states[i+1].At.Equal(s.At) {
-				continue // the reason alone, and the node that changed with it has a line
+				continue // only the reason changed; the node has a line
 			}
 		}
 		if s.Text != "" {
@@ -90,26 +90,26 @@ func byNode(events []Event) map[string][]Event {
 	return of
 }
 
-// within reports whether d is no more than a state is written later than its event, or a
-// guard says later what it does about what it has just told.
+// within reports whether d can be the delay between an event and the state that it
+// causes, or between a guard's event and its next action.
 func within(d time.Duration) bool { return d >= -250*time.Millisecond && d <= 2500*time.Millisecond }
 
-// toldBy reports whether one of a node's events tells that it came into a state.
+// toldBy reports whether one of a node's events reports its change to a state.
 func toldBy(events []Event, s State) bool {
 	return slices.ContainsFunc(events, func(e Event) bool {
 		return within(s.At.Sub(e.At)) && tells(strings.TrimPrefix(e.Kind, "guard "), s.State)
 	})
 }
 
-// waits reports whether an event is no more than what follows from another one of its node:
-// that the guard waits. Without a monitor nobody has marked it as a part of that.
+// waits reports whether an event only says that the guard waits, as follows from another
+// event of its node. Without a monitor, nothing has marked it as a part of that.
 func waits(events []Event, e Event) bool {
 	return slices.ContainsFunc(events, func(o Event) bool {
 		return within(e.At.Sub(o.At)) && (o.Kind == "guard restart" || o.Kind == "guard first contact" || o.Kind == "guard fenced")
 	})
 }
 
-// tells reports whether events of a kind tell that a node is in a state.
+// tells reports whether events of a kind report that a node is in a state.
 func tells(kind, state string) bool {
 	switch kind {
 	case "restart", "first contact":

@@ -10,8 +10,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// A crash and its way back are a line for each cause, whoever else tells them too: with a
-// monitor, and of a guard alone.
+// A crash and the recovery have one line for each cause, however many sources report
+// them: with a monitor, and with only a guard.
 func TestOneCauseIsOneLine(t *testing.T) {
 	type line struct {
 		second int
@@ -84,8 +84,8 @@ func TestOneCauseIsOneLine(t *testing.T) {
 	}
 }
 
-// Locks that lose their majority together are one line with their number; one by itself is
-// named, and the record has them all.
+// Locks that lose their majority together are one line with their number; a single lock
+// is named; the record has them all.
 func TestManyLocksAreOneLine(t *testing.T) {
 	at := time.Now()
 	lost := func(lock string, second int) Event {

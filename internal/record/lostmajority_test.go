@@ -11,13 +11,13 @@ import (
 	"redlockctl/monitor/monitortest"
 )
 
-// changing is a source of which it is known what has changed.
+// changing is a source that knows what has changed.
 type changing struct{ *told }
 
 func (changing) ChangedSince(uint64) ([]string, bool) { return []string{"import"}, true }
 
-// A lock loses its majority before one was ever seen, and is extended untold: what is known of a moment
-// is who relied on it until when, and nothing that ended before.
+// A lock loses its majority before one was ever seen, and is extended without an event.
+// The record knows who relied on it until when, and no grant that ended earlier.
 func TestALostMajorityAtAMoment(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
 	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
@@ -38,9 +38,9 @@ func TestALostMajorityAtAMoment(t *testing.T) {
 	}
 	from.tell(lostMajority, "import", monitortest.TokenA, second(5), second(20))
 	put(5, monitor.LockLostMajority, "15 15 - - -", 20)
-	put(6, monitor.LockLostMajority, "20 20 - - -", 26) // of this extension nothing is told
+	put(6, monitor.LockLostMajority, "20 20 - - -", 26) // no event for this extension
 	from.tell("released", "import", monitortest.TokenA, second(8), time.Time{})
-	write(9) // the state is seen to have ended a second after the grant
+	write(9) // the state ends a second after the grant
 	r := read(t, path)
 	for at, want := range map[int]int{7: 26, 8: 0} {
 		m, err := r.At(second(at))
@@ -61,7 +61,7 @@ func TestALostMajorityAtAMoment(t *testing.T) {
 	}
 }
 
-// Of a grant that was extended, no end is made up: not each extension is told.
+// The end of an extended grant is not invented: not each extension has an event.
 func TestTheEndOfAnExtendedGrantIsNotKnown(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
 	from := &told{s: cluster(now)}
@@ -84,7 +84,7 @@ func TestTheEndOfAnExtendedGrantIsNotKnown(t *testing.T) {
 	}
 }
 
-// The state of a lock is written when it changes, and else once a second.
+// The state of a lock is written when it changes, otherwise once a second.
 func TestStatesAreWrittenAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.db")
 	synctest.Test(t, func(t *testing.T) {

@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// minutes counts the grants that ended, by minute and by the pattern of their locks' names.
+// minutes counts ended grants by minute and by the pattern of their locks' names.
 type minutes struct {
 	at int64 // the minute, in ms
 	by map[string]*minute
 }
 
-// minute is one pattern in one minute. The counts are those that are not written yet; the
-// samples are of the whole minute.
+// minute is one pattern in one minute. The counts are those not written yet; the samples
+// cover the whole minute.
 type minute struct {
 	total, lost, orphaned int
 	held, wait            []time.Duration
 }
 
 const (
-	// mostPatterns and mostSamples bound what a minute may take.
+	// mostPatterns and mostSamples limit the size of a minute.
 	mostPatterns = 200
 	mostSamples  = 1024
-	// otherPattern is where the rest is counted.
+	// otherPattern counts the rest.
 	otherPattern = "(others)"
 )
 
-// pattern is a name with what varies between locks of a kind left out: each part that has
-// a digit becomes a *.
+// pattern returns a name without its variable parts: each part with a digit becomes a *.
 func pattern(name string) string {
 	var b strings.Builder
 	part := 0
@@ -64,7 +63,7 @@ func (m *minutes) of(lock string) *minute {
 	return m.by[p]
 }
 
-// quantile is that of samples in ms; 0 without any.
+// quantile returns a quantile of the samples in ms; 0 without samples.
 func quantile(samples []time.Duration, q float64) int64 {
 	if len(samples) == 0 {
 		return 0

@@ -16,20 +16,20 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Moment is what was known at a moment.
+// Moment is what was known at a time.
 type Moment struct {
-	// Snapshot is made out of the record alone. What it does not know is not known there
-	// either: how long copies had to live, round trips, clocks, what servers say of
-	// themselves; tokens are the beginnings of their SHA-256.
+	// Snapshot is made from the record only. What the record does not have is unknown:
+	// TTLs of copies, round trips, clocks, facts of servers. Tokens are the starts of
+	// their SHA-256.
 	Snapshot *monitor.Snapshot
-	Fences   []restartguard.NodeStatus // what a guard said of those that it had fenced
-	By       string                    // who recorded it; "": nobody did
+	Fences   []restartguard.NodeStatus // what a guard reported of its fences
+	By       string                    // who recorded it; "": nobody
 }
 
-// momentEvents are as many events as a moment has of what happened before.
+// momentEvents limits the earlier events of a moment.
 const momentEvents = 300
 
-// At is what was known at a moment.
+// At returns what was known at a time.
 func (r *Reader) At(t time.Time) (*Moment, error) {
 	c := r.Cluster
 	s := &monitor.Snapshot{At: t, Cluster: monitor.Cluster{Name: c.Name, N: c.N, Quorum: c.Quorum, MaxTTL: c.MaxTTL}}
@@ -67,7 +67,8 @@ func (r *Reader) At(t time.Time) (*Moment, error) {
 	return m, err
 }
 
-// nodesAt sets the nodes, the verdict and what guards said. known: somebody recorded then.
+// nodesAt sets the nodes, the verdict and what guards reported. known: somebody recorded
+// then.
 func (r *Reader) nodesAt(m *Moment, known bool) error {
 	s := m.Snapshot
 	var err error
@@ -88,7 +89,7 @@ func (r *Reader) nodesAt(m *Moment, known bool) error {
 		}
 		n := s.Node(st.Node)
 		if n == nil {
-			continue // it is in the configuration no more
+			continue // no longer in the configuration
 		}
 		n.State, n.Since, n.Err = monitor.NodeStateOf(st.State), st.At, safetext.New(st.Text)
 		if st.Guards != "" {
@@ -131,8 +132,8 @@ func (r *Reader) findingsAt(t time.Time) (out []monitor.Finding, err error) {
 	return out, err
 }
 
-// locksAt sets the locks: those that were held, and those that were in a state that no
-// grant tells. unread is why some are missing.
+// locksAt sets the locks: those that were held, and those in a state that no grant shows.
+// unread says why some are missing.
 func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 	held, err := r.HeldAt(s.At)
 	if err != nil {
@@ -147,7 +148,7 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 		}
 		recallCopies(s, l, g.Copies, g.Token)
 		if g.Extended.After(s.At) {
-			g.Until = time.Time{} // what it was before was not recorded
+			g.Until = time.Time{} // its earlier value was not recorded
 		}
 		*l = l.Timed(g.Began, g.Until)
 		if l.Held >= 0 && l.Margin() <= 0 {
@@ -175,8 +176,8 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 	return unread, nil
 }
 
-// lockStatesAt adds what locks were beside their grants, and leaves out those of which this
-// program does not know the word: unread says so.
+// lockStatesAt adds the states of locks that their grants do not show. It omits states
+// that this program does not know; unread says so.
 func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Lock) (unread string, err error) {
 	type row struct {
 		name, state, copies, token string
@@ -203,7 +204,7 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			l := locks[was.name]
 			granted := l != nil && l.Holder.Raw() == TokenName(was.token[:min(16, len(was.token))])
 			if !granted && (known == monitor.LockHeld || known == monitor.LockBareMajority || known == monitor.LockLostMajority) {
-				continue // its grant has ended, and the state with the next write
+				continue // its grant has ended; the state ends with the next write
 			}
 			if !granted {
 				l = &monitor.Lock{Key: safetext.New(was.name)}
@@ -225,8 +226,8 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 	return unread, nil
 }
 
-// recallCopies sets the copies of a lock, of which tokens are the tokens in hex, the
-// holder's first.
+// recallCopies sets the copies of a lock; tokens has the tokens in hex, the holder's
+// first.
 func recallCopies(s *monitor.Snapshot, l *monitor.Lock, letters, tokens string) {
 	names := make([]string, 0, 1)
 	for tokens != "" {
@@ -269,9 +270,9 @@ func recallCopies(s *monitor.Snapshot, l *monitor.Lock, letters, tokens string) 
 	}
 }
 
-// Step is the next moment after t at which something happened, or with back the last one
-// before; of a lock alone if it is not "". What happened within a second is one step, and
-// the moment is its end. False: there is none.
+// Step returns the time of the next entry after t, or of the last one before t if back is
+// set; only of one lock if lock is not "". Entries within a second are one step, and its
+// time is their end. False: there is none.
 func (r *Reader) Step(t time.Time, back bool, lock string) (time.Time, bool, error) {
 	const apart = time.Second
 	if back {
@@ -286,8 +287,8 @@ func (r *Reader) Step(t time.Time, back bool, lock string) (time.Time, bool, err
 	return at, true, err
 }
 
-// happened is the last moment at or before t at which something happened, or the first
-// one after it.
+// happened returns the time of the last entry at or before t, or of the first one after
+// it.
 func (r *Reader) happened(t time.Time, before bool, lock string) (time.Time, bool, error) {
 	best, when := "max", "<= ?1"
 	if !before {

@@ -15,8 +15,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// A moment that was recorded is as it was seen then, before and after what changed; what is
-// not recorded is not known, never made up.
+// A recorded time reads back as it was seen, before and after each change. What was not
+// recorded is unknown, never invented.
 func TestWhatWasKnownAtAMoment(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
@@ -37,7 +37,7 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	monitortest.Put(bad, monitortest.LockOf(second(10), "import", monitor.LockSplit, monitortest.TokenA, "4.4 - 4.3 ? 4.1b"),
 		monitortest.LockOf(second(10), "orders:42", monitor.LockBareMajority, "web-7_811_77c0aa3f0d614b0c9a1c5a5c3b7b2d1e", "9.8 - 9.7 ? 9.6"))
 	from.s = *bad
-	from.missed, w.seq = 1, 1 // so that the locks are taken in
+	from.missed, w.seq = 1, 1 // so that the locks are recorded
 	write(t, w, from, second(10))
 	r := read(t, path)
 	at := func(n int) *Moment {
@@ -78,7 +78,7 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 			continue
 		}
 		state := l.State
-		if state == monitor.LockExpiring || state == monitor.LockHeld { // three copies of five can lose none
+		if state == monitor.LockExpiring || state == monitor.LockHeld { // three copies of five have no margin
 			state = got.State
 		}
 		if got.State != state || got.Held != l.Held || got.Margin() != l.Margin() || got.Tokens != l.Tokens {
@@ -122,8 +122,8 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	}
 }
 
-// One goes from step to step in either direction; what happened within a second is one.
-// A finding says of each moment what was found then, also where it said more when it began.
+// Step moves in either direction; entries within a second are one step. A finding shows,
+// for each time, what was found then, even if it said more when it opened.
 func TestAFindingThatChanges(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: *monitortest.Safe(now)}
@@ -155,8 +155,8 @@ func TestAFindingThatChanges(t *testing.T) {
 	}
 }
 
-// A state of which this program does not know the word, as a record of another version may
-// have it, is no state at all: the lock is left out, and that is said.
+// A state that this program does not know, as in a record of another version, is no
+// state: the lock is omitted, and the snapshot says so.
 func TestUnknownLockState(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: *monitortest.Safe(now)}
@@ -183,8 +183,8 @@ func TestUnknownLockState(t *testing.T) {
 	}
 }
 
-// Nodes go down, and no majority of a lock is seen any more: the record says what was seen then,
-// and the grant goes on.
+// Nodes go down, and no majority of a lock is seen any more: the record says what was
+// seen, and the grant continues.
 func TestALockOfWhichNoMajorityIsSeen(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: *monitortest.Safe(now)}
@@ -209,8 +209,8 @@ func TestALockOfWhichNoMajorityIsSeen(t *testing.T) {
 	}
 }
 
-// All locks are taken in a second time, by the same recorder and by the next one: each that
-// is still there goes on with its one grant, and no more grants are remembered than may be.
+// All locks are recorded a second time, by the same recorder and by the next one: each
+// that still exists keeps its one grant, and no more grants are remembered than allowed.
 func TestLocksThatStayKeepTheirGrant(t *testing.T) { eitherWay(t, testLocksThatStayKeepTheirGrant) }
 
 func testLocksThatStayKeepTheirGrant(t *testing.T, limit func(*writer)) {
@@ -282,8 +282,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// What held at a moment is found by how long it lasted, and each of the questions has an
-// index that serves it.
+// Rows are found by their duration, and each query has an index.
 func TestQuestionsHaveIndexes(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: cluster(now)}

@@ -7,28 +7,28 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Source is what is recorded; [*observe.Monitor] is one.
+// Source is what is recorded; [*observe.Monitor] implements it.
 type Source interface {
 	Snapshot() *monitor.Snapshot
 	EventsSince(seq uint64) (events []monitor.Event, missed uint64)
-	// ChangedSince is the keys of the locks that may have changed since the snapshot of
-	// this version; false: it is too long ago to know.
+	// ChangedSince returns the keys of the locks that may have changed since the snapshot
+	// with this version; false: that is too long ago.
 	ChangedSince(version uint64) (keys []string, ok bool)
 }
 
 // Options of a recorder.
 type Options struct {
 	Path string
-	// Keep is for how long details are kept; default 7 days. Summaries are kept for
+	// Keep is how long details are kept; default 7 days. Summaries are kept for
 	// [SummariesKept] longer.
 	Keep time.Duration
-	// MaxSize bounds the file in bytes; default 512 MiB, at least 1 MiB.
+	// MaxSize limits the file in bytes; default 512 MiB, at least 1 MiB.
 	MaxSize int64
 	// By is who records: "guard@ops-1".
 	By string
-	// Fences tells what a guard in this process knows of fences; nil: there is none.
+	// Fences returns what a guard in this process knows of fences; nil: no guard.
 	Fences func() []restartguard.NodeStatus
-	// Tell is told when recording stops (with the error), and when it goes on (nil). It
+	// Tell is called when recording stops (with the error) and when it resumes (nil). It
 	// may be nil.
 	Tell func(error)
 }

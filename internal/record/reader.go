@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// Reader reads a record, also one that is being written, or a copy from another host.
+// Reader reads a record, even one that is being written, or a copy from another host.
 type Reader struct {
 	db      *sql.DB
 	cluster int64
-	// Cluster is what the record is about.
+	// Cluster is the recorded cluster.
 	Cluster Cluster
 }
 
-// Cluster is a cluster as it was when it was recorded last.
+// Cluster is a cluster as last recorded.
 type Cluster struct {
 	Name      string
 	N, Quorum int
 	MaxTTL    time.Duration
-	// First and Last are the first moment of which something is known, and the last.
+	// First and Last are the first and the last recorded time.
 	First, Last time.Time
 }
 
-// OpenReader opens a record; name is that of the cluster, "" for the only one. It fails
-// with [ErrNoRecord], [ErrOther] or [ErrNewer].
+// OpenReader opens a record; name is the cluster's, "" for the only one. It fails with
+// [ErrNoRecord], [ErrOther] or [ErrNewer].
 func OpenReader(path, name string) (*Reader, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -49,8 +49,8 @@ func OpenReader(path, name string) (*Reader, error) {
 	}
 	var version int
 	var db *sql.DB
-	// A file that is written by somebody else, and then one in a place that may not be
-	// written, whose log is empty.
+	// First try a file that another process may be writing; then a file on a read-only
+	// file system, whose log is empty.
 	for _, mode := range []url.Values{{"mode": {"ro"}}, {"mode": {"ro"}, "immutable": {"1"}}} {
 		mode.Set("_pragma", "busy_timeout(2000)")
 		if db, err = sql.Open("sqlite", source(path, mode)); err != nil {
@@ -78,7 +78,7 @@ func OpenReader(path, name string) (*Reader, error) {
 	return r, nil
 }
 
-// Refresh looks how far the record goes by now.
+// Refresh reads how far the record goes now.
 func (r *Reader) Refresh() error { return r.choose(r.Cluster.Name) }
 
 // Close closes the file.
@@ -112,31 +112,32 @@ func (r *Reader) choose(name string) error {
 	return nil
 }
 
-// Grant is one holder's time with a lock.
+// Grant is the time for which one holder has a lock.
 type Grant struct {
 	Lock string
-	// Token is the beginning of the token's SHA-256 in hex, as in the audit log.
+	// Token is the start of the token's SHA-256 in hex, as in the audit log.
 	Token          string
-	Owner, Library string // what the token tells; "": nothing
+	Owner, Library string // as far as the token says; "": unknown
 	Began          time.Time
-	Partly         bool      // it was there before the recording began
+	Partly         bool      // it existed before the recording started
 	Until          time.Time // as last seen; zero: no TTL
-	Extended       time.Time // the last extension; zero: none
+	Extended       time.Time // last extension; zero: none
 	Extensions     int
-	Ended          time.Time // zero: it goes on, as far as is known
-	How            string    // it ended: "released", "expired", …
-	// Copies has a letter for each node, when it was first looked at: A where its copy was;
-	// "": it never was looked at.
+	Ended          time.Time // zero: not ended, as far as is known
+	How            string    // how it ended: "released", "expired", …
+	// Copies has a letter for each node at the first read: A for a copy; "": it was never
+	// read.
 	Copies string
-	// Overlaps says that it began before the grant of another token of the same lock had
-	// ended, or before that would have expired which was force-released.
+	// Overlaps: it began before another token's grant of the same lock had ended, or
+	// would have expired if it had not been force-released.
 	Overlaps bool
 }
 
 const grantColumns = `SELECT l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.until_ms, g.extended_ms, g.extensions, g.ended_ms, coalesce(g.ended, ''), coalesce(g.copies, '')
 	FROM grants g `
 
-// ofLocks joins to grants what they refer to; a CROSS before it has the grants found first.
+// ofLocks joins grants with the rows that they refer to; a CROSS before it makes SQLite
+// find the grants first.
 const ofLocks = `JOIN locks l ON l.id = g.lock LEFT JOIN owners o ON o.id = g.owner `
 
 func (r *Reader) grants(query string, args ...any) ([]Grant, error) {
@@ -148,15 +149,15 @@ func (r *Reader) grants(query string, args ...any) ([]Grant, error) {
 	}, grantColumns+query, args...)
 }
 
-// Span is a time from Since (inclusive) to Until (exclusive).
+// Span is a period from Since (inclusive) to Until (exclusive).
 type Span struct{ Since, Until time.Time }
 
-// GrantsOf are the last n grants of a lock that were there in a span, oldest first.
+// GrantsOf returns the last n grants of a lock in a span, oldest first.
 func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	all, err := r.grants(ofLocks+`WHERE l.cluster = ? AND l.name = ? AND g.began_ms < ? AND (g.ended_ms IS NULL OR g.ended_ms >= ?) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?`,
 		r.cluster, lock, millis(in.Until), millis(in.Since), n)
 	slices.Reverse(all)
-	var last *Grant // of those so far, the one that lasted longest
+	var last *Grant // the longest-lasting one so far
 	for i := range all {
 		g := &all[i]
 		g.Overlaps = last != nil && last.Token != g.Token && last.lastsBeyond(g.Began)
@@ -167,8 +168,8 @@ func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	return all, err
 }
 
-// lastsBeyond reports whether its holder relied on a grant at a moment after it began, or may have:
-// nobody tells it of a force-release.
+// lastsBeyond reports whether the holder relied on a grant at this time after its start,
+// or may have: a holder is not notified of a force-release.
 func (g *Grant) lastsBeyond(t time.Time) bool {
 	return g.Ended.IsZero() || g.How != notSeen && g.Ended.After(t) || g.How == lostMajority && g.Until.IsZero() ||
 		g.How == forceReleased && g.Until.After(t)
@@ -176,7 +177,7 @@ func (g *Grant) lastsBeyond(t time.Time) bool {
 
 const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `
 
-// HeldAt are the grants that were there at a moment, by the names of their locks, the oldest first.
+// HeldAt returns the grants at a time, by the names of their locks, the oldest first.
 func (r *Reader) HeldAt(t time.Time) (all []Grant, err error) {
 	for _, condition := range classes() {
 		some, err := r.grants(byLength+condition+` AND l.cluster = ?2`, millis(t), r.cluster)
@@ -189,17 +190,17 @@ func (r *Reader) HeldAt(t time.Time) (all []Grant, err error) {
 	return all, nil
 }
 
-// Event is something that happened, but for a grant's life.
+// Event is a recorded event, except the events of one grant.
 type Event struct {
 	At          time.Time
 	Level, Kind string
-	Part        bool   // another event tells it too
-	Node, Lock  string // "": of none
+	Part        bool   // another event reports it too
+	Node, Lock  string // "": none
 	Text        string
 }
 
-// Events are the last n events of a span, oldest first; of a node or a lock alone if it is
-// not "".
+// Events returns the last n events of a span, oldest first; only of one node or lock if
+// given.
 func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
 	return collect(r.db, func(row *sql.Rows, e *Event) error {
 		err := row.Scan((*ms)(&e.At), &e.Level, &e.Kind, &e.Node, &e.Lock, &e.Text)
@@ -210,33 +211,33 @@ func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
 		ORDER BY at_ms, id`, r.cluster, millis(in.Since), millis(in.Until), node, lock, n)
 }
 
-// State is what a node was from a moment on; of the cluster, its verdict, where Node is "".
+// State is the state of a node from a time on; with an empty Node, the cluster's verdict.
 type State struct {
 	Node, State, Text string
 	At                time.Time
-	// Guards are the announcements of guards there, a line each; of the cluster, what is
+	// Guards are the announcements of guards there, one per line; of the cluster, what is
 	// missing for protection against restarts.
 	Guards  string
-	Rejoins time.Time // when a guard lets it rejoin, as it said then; zero: not known
+	Rejoins time.Time // when a guard lets it rejoin, as it announced then; zero: unknown
 }
 
-// StatesAt is the cluster's verdict and the state of each node at a moment.
+// StatesAt returns the cluster's verdict and the state of each node at a time.
 func (r *Reader) StatesAt(t time.Time) ([]State, error) {
 	return r.states(`WHERE cluster = ?1 AND at_ms = (SELECT max(at_ms) FROM states AS s WHERE s.cluster = ?1 AND s.node = states.node AND s.at_ms <= ?2) ORDER BY node`, r.cluster, millis(t))
 }
 
-// States are the changes of state in a span, oldest first.
+// States returns the changes of state in a span, oldest first.
 func (r *Reader) States(in Span) ([]State, error) {
 	return r.states(`WHERE cluster = ? AND at_ms >= ? AND at_ms < ? ORDER BY at_ms, node`, r.cluster, millis(in.Since), millis(in.Until))
 }
 
-// Nodes are the names of the nodes in the order of the configuration.
+// Nodes returns the names of the nodes in the order of the configuration.
 func (r *Reader) Nodes() (names []string, err error) {
 	return collect(r.db, func(row *sql.Rows, name *string) error { return row.Scan(name) },
 		`SELECT node FROM nodes WHERE cluster = ? ORDER BY position`, r.cluster)
 }
 
-// Gaps are the times of a span in which nothing was recorded, oldest first.
+// Gaps returns the parts of a span in which nothing was recorded, oldest first.
 func (r *Reader) Gaps(in Span) (gaps []Span, err error) {
 	runs, err := collect(r.db, func(row *sql.Rows, run *Span) error { return row.Scan((*ms)(&run.Since), (*ms)(&run.Until)) },
 		`SELECT began_ms, seen_ms FROM runs WHERE cluster = ? AND began_ms < ? AND seen_ms >= ? ORDER BY began_ms`, r.cluster, millis(in.Until), millis(in.Since))
@@ -257,7 +258,7 @@ func (r *Reader) Gaps(in Span) (gaps []Span, err error) {
 	return gaps, nil
 }
 
-// SawLocks reports whether somebody recorded the locks at some moment of a span.
+// SawLocks reports whether locks were recorded at any time in a span.
 func (r *Reader) SawLocks(in Span) (saw bool, err error) {
 	err = r.db.QueryRow(`SELECT count(*) > 0 FROM runs WHERE cluster = ? AND locks_ms < ? AND seen_ms >= ?`, r.cluster, millis(in.Until), millis(in.Since)).Scan(&saw)
 	return saw, err
@@ -273,12 +274,12 @@ func (r *Reader) states(query string, args ...any) ([]State, error) {
 type Finding struct {
 	ID, Node, Severity, Title, Evidence string
 	Consequence, Remedy                 string
-	Lock                                string    // of locks: the first that it concerned
-	Locks                               int       // and how many
+	Lock                                string    // of locks: the first one affected
+	Locks                               int       // of locks: the number affected
 	Opened, Cleared                     time.Time // zero: not cleared
 }
 
-// Findings are those that held at some moment of a span, oldest first.
+// Findings returns the findings that held at any time in a span, oldest first.
 func (r *Reader) Findings(in Span) ([]Finding, error) {
 	return collect(r.db, func(row *sql.Rows, f *Finding) error {
 		return row.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &f.Consequence, &f.Remedy, &f.Lock, &f.Locks, (*ms)(&f.Opened), (*ms)(&f.Cleared))
@@ -286,7 +287,7 @@ func (r *Reader) Findings(in Span) ([]Finding, error) {
 		WHERE cluster = ? AND opened_ms < ? AND (cleared_ms IS NULL OR cleared_ms >= ?) ORDER BY opened_ms, id`, r.cluster, millis(in.Until), millis(in.Since))
 }
 
-// Minute is what became of the locks of a pattern in a minute, or in several.
+// Minute sums up the locks of a pattern in one minute or several.
 type Minute struct {
 	Pattern                string
 	Grants, Lost, Orphaned int
@@ -294,8 +295,8 @@ type Minute struct {
 	WaitP50                time.Duration // from the end of one grant to the next of the same lock
 }
 
-// Patterns are the sums of a span by pattern, the most grants first; the quantiles are the
-// greatest of its minutes.
+// Patterns returns the sums of a span by pattern, the most grants first; quantiles are
+// the greatest of its minutes.
 func (r *Reader) Patterns(in Span, n int) ([]Minute, error) {
 	return collect(r.db, func(row *sql.Rows, m *Minute) error {
 		return row.Scan(&m.Pattern, &m.Grants, &m.Lost, &m.Orphaned, (*msLong)(&m.HeldP50), (*msLong)(&m.HeldP99), (*msLong)(&m.WaitP50))
@@ -304,8 +305,8 @@ func (r *Reader) Patterns(in Span, n int) ([]Minute, error) {
 		r.cluster, in.Since.Truncate(time.Minute).UnixMilli(), millis(in.Until), n)
 }
 
-// Longest are the n grants of a span that lasted the longest, those that were there when it
-// began too.
+// Longest returns the n grants of a span that lasted longest, including those that began
+// earlier.
 func (r *Reader) Longest(in Span, n int) ([]Grant, error) {
 	all, err := r.HeldAt(in.Since.Add(-1))
 	for class := len(lengths) + 1; class >= 0 && err == nil; class-- {
@@ -313,7 +314,7 @@ func (r *Reader) Longest(in Span, n int) ([]Grant, error) {
 		some, err = r.grants(byLength+inClass(class)+` AND l.cluster = ?3 ORDER BY coalesce(g.ended_ms, ?2) - g.began_ms DESC LIMIT ?4`,
 			millis(in.Since), millis(in.Until), r.cluster, n)
 		if all = append(all, some...); class <= len(lengths) && len(some) == n {
-			break // what follows is shorter
+			break // the others are shorter
 		}
 	}
 	lasted := func(g *Grant) time.Duration {
@@ -332,7 +333,7 @@ type Use struct {
 	Grants, Lost int
 }
 
-// Busiest are the n locks that were granted most often in a span.
+// Busiest returns the n locks that were granted most often in a span.
 func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
 	return collect(r.db, func(row *sql.Rows, u *Use) error { return row.Scan(&u.Lock, &u.Grants, &u.Lost) },
 		`SELECT l.name, most.times, sum(g.ended IS 'lost majority') FROM
@@ -342,6 +343,6 @@ func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
 		GROUP BY most.lock ORDER BY most.times DESC, l.name`, r.cluster, millis(in.Since), millis(in.Until), n)
 }
 
-// slack is how much later than it is seen a moment is still known: it is written once a
+// slack is how long after a second its data may be written: the recorder writes once a
 // second.
 const slack = 3 * time.Second

@@ -21,13 +21,13 @@ import (
 	"redlockctl/redlock"
 )
 
-// scene is five servers with a monitor and a recorder, as a process with both has them.
+// scene has five servers, a monitor and a recorder, like a process with both.
 type scene struct {
 	*testing.T
 	servers lab.Servers
 	path    string
 	m       *observe.Monitor
-	end     func() // of the process
+	end     func() // ends the process
 }
 
 func newScene(t *testing.T, servers lab.Servers) *scene {
@@ -36,7 +36,7 @@ func newScene(t *testing.T, servers lab.Servers) *scene {
 	return s
 }
 
-// begin starts the process, and waits until it has all locks.
+// begin starts the process, and waits until it has read all locks.
 func (s *scene) begin(nodes []*redlock.Node) {
 	s.Helper()
 	m, err := observe.New(nodes, observe.Options{MaxTTL: 10 * time.Second, ClusterName: "orders"})
@@ -64,7 +64,7 @@ func (s *scene) begin(nodes []*redlock.Node) {
 	})
 }
 
-// again has another process take over.
+// again replaces the process by another one.
 func (s *scene) again() {
 	s.Helper()
 	s.end()
@@ -97,7 +97,8 @@ func (s *scene) do(node int, args ...any) {
 	}
 }
 
-// set puts copies of the lock "job" on nodes, which end together however long that takes.
+// set puts copies of the lock "job" on nodes; all expire at the same time, however long
+// that takes.
 func (s *scene) set(token string, ttl time.Duration, nodes ...int) {
 	s.Helper()
 	end := time.Now().Add(ttl).UnixMilli()
@@ -130,7 +131,7 @@ func (s *scene) event(kind string) (found monitor.Event) {
 	return found
 }
 
-// grants are the grants of "job", once the recorder has written what there is.
+// grants returns the grants of "job", once the recorder has written them.
 func (s *scene) grants() []record.Grant {
 	s.Helper()
 	time.Sleep(1500 * time.Millisecond)
@@ -141,8 +142,8 @@ func (s *scene) grants() []record.Grant {
 	return all
 }
 
-// story is the grants in words: token, how they ended and after how many seconds, and what
-// is noted of them.
+// story describes the grants: token, how they ended and after how many seconds, and their
+// notes.
 func story(grants []record.Grant) string {
 	names := map[string]string{}
 	var all []string
@@ -167,7 +168,7 @@ func story(grants []record.Grant) string {
 	return strings.Join(all, ", ")
 }
 
-// said is all that the record says.
+// said returns all text of the record.
 func (s *scene) said() string {
 	var b strings.Builder
 	r := s.read()
@@ -190,7 +191,7 @@ func (s *scene) said() string {
 	return b.String()
 }
 
-// wipe empties the first n nodes and waits until that is seen.
+// wipe empties the first n nodes and waits until the monitor has seen that.
 func (s *scene) wipe(n int) {
 	s.Helper()
 	s.event("acquired")
@@ -200,7 +201,7 @@ func (s *scene) wipe(n int) {
 	s.until("wiped", func() bool { l := s.m.Snapshot().Locks.Get("job"); return l != nil && l.Lost == n })
 }
 
-// tells checks which grants the record has of the lock, to a second.
+// tells checks the lock's grants in the record, to a second.
 func (s *scene) tells(want string) {
 	s.Helper()
 	got := story(s.grants())
@@ -216,7 +217,7 @@ func (s *scene) tells(want string) {
 	}
 }
 
-// is checks what the record says of the lock now: its state, and that it is held until a moment.
+// is checks the lock's present state in the record, and until when it is held.
 func (s *scene) is(state monitor.LockState, until time.Time) {
 	s.Helper()
 	m, err := s.read().At(time.Now())
@@ -228,8 +229,8 @@ func (s *scene) is(state monitor.LockState, until time.Time) {
 	}
 }
 
-// A holder relies on its lock when data are wiped or nodes restart, whoever else gets in and
-// whether or not somebody records.
+// A holder relies on its lock when data is wiped or nodes restart, whoever else gets the
+// lock and whether or not somebody records.
 func TestWhatAHolderReliedOn(t *testing.T) {
 	t.Parallel()
 	all := []int{0, 1, 2, 3, 4}
@@ -333,8 +334,8 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 	}
 }
 
-// A copy that a node loads from its disk is no second grant, whoever looks, and nobody holds by
-// it a lock that was removed.
+// A copy that a node loads from disk is no second grant for any reader, and does not make
+// a removed lock held.
 func TestWhatComesBackFromDisk(t *testing.T) {
 	t.Parallel()
 	for name, ttl := range map[string]time.Duration{"with a TTL": 9 * time.Second, "without a TTL": 0} {
@@ -371,7 +372,7 @@ func TestWhatComesBackFromDisk(t *testing.T) {
 	}
 }
 
-// A lock that is extended while nodes are out of sight is one grant.
+// A lock that is extended while nodes cannot be seen is one grant.
 func TestAGrantOutOfSight(t *testing.T) {
 	t.Parallel()
 	all := []int{0, 1, 2, 3, 4}
@@ -411,8 +412,8 @@ func TestAGrantOutOfSight(t *testing.T) {
 	}
 }
 
-// A holder relies on the end that it was granted when a copy is cut short by somebody else, or by
-// a clock.
+// A holder relies on the end that it was granted when another client, or a clock, cuts a
+// copy short.
 func TestAGrantCutShort(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

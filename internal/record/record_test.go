@@ -21,9 +21,9 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// told is a source whose snapshots and events a test makes.
+// told is a source with the snapshots and events of a test.
 type told struct {
-	mu     sync.Mutex // for a test beside a recorder
+	mu     sync.Mutex // for a test that runs beside a recorder
 	s      monitor.Snapshot
 	events []monitor.Event
 	missed uint64
@@ -54,7 +54,7 @@ func (t *told) tell(kind, key, token string, at, until time.Time) {
 	t.events = append(t.events, monitor.Event{Seq: uint64(len(t.events) + 1), At: at, Kind: kind, Key: safetext.New(key), Token: safetext.New(token), Until: until, Times: 3, Text: safetext.New(kind)})
 }
 
-// begin opens a record and a writer into it.
+// begin opens a record and a writer for it.
 func begin(t *testing.T, path string, from *told, now time.Time) *writer {
 	t.Helper()
 	db, lock, err := openFile(path)
@@ -90,11 +90,12 @@ func cluster(now time.Time) monitor.Snapshot {
 	return monitor.Snapshot{At: now, Settled: now.Add(-takeInAfter), Cluster: monitor.Cluster{Name: "orders", N: 3, Quorum: 2, MaxTTL: 30 * time.Second}}
 }
 
-// A grant is kept with how it began, was extended and ended; two at a time stand out.
+// A grant is recorded with how it began, was extended and ended; two at the same time are
+// marked.
 func TestBiographyOfALock(t *testing.T) { eitherWay(t, testBiographyOfALock) }
 
-// The locks that are there are taken in when the first view has been out for a while;
-// what happens until then is recorded all the same.
+// The existing locks are recorded some time after the first view; events until then are
+// recorded anyway.
 func TestTheFirstViewIsTakenInLater(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: cluster(now)}
@@ -117,8 +118,8 @@ func TestTheFirstViewIsTakenInLater(t *testing.T) {
 	}
 }
 
-// What locks go through before the first view is taken in is told by how it ended, also when
-// that is known only then.
+// A grant from before the locks were recorded shows how it ended, even if that is known
+// only later.
 func TestGrantsBeforeTheFirstViewIsTakenIn(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	second := func(n float64) time.Time { return now.Add(time.Duration(n * float64(time.Second))) }
@@ -147,8 +148,8 @@ func TestGrantsBeforeTheFirstViewIsTakenIn(t *testing.T) {
 	}
 }
 
-// Very many locks are taken in some at a time. What happens to them meanwhile is recorded as
-// ever, and each has one grant.
+// Very many locks are recorded a part at a time. Their events are recorded meanwhile, and
+// each lock has one grant.
 func TestTakenInBitByBit(t *testing.T) { eitherWay(t, testTakenInBitByBit) }
 
 func testTakenInBitByBit(t *testing.T, limit func(*writer)) {
@@ -178,7 +179,7 @@ func testTakenInBitByBit(t *testing.T, limit func(*writer)) {
 		t.Fatalf("%d of %d locks at once", got, 3*takeInSome)
 	}
 	limit(w)
-	// One that was taken in is released, and one that was not is acquired.
+	// A lock that was already recorded is released, and one that was not is acquired.
 	from.tell("released", "job:0000", "a", second(1), time.Time{})
 	from.tell("acquired", late, "b", second(1), second(60))
 	with(late, "b")
@@ -198,7 +199,8 @@ func testTakenInBitByBit(t *testing.T, limit func(*writer)) {
 	}
 }
 
-// A recorder that is ended while it takes locks in leaves them, and writes what else there is.
+// A recorder that ends during the pass through all locks stops it, and writes everything
+// else.
 func TestTakingInEndsWithItsContext(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: cluster(now)}
@@ -218,8 +220,8 @@ func TestTakingInEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// eitherWay runs a test with open grants that are remembered, and with ones that are read
-// from the file each time.
+// eitherWay runs a test with open grants in memory, and with grants read from the file
+// each time.
 func eitherWay(t *testing.T, test func(*testing.T, func(*writer))) {
 	t.Run("remembered", func(t *testing.T) { test(t, func(*writer) {}) })
 	t.Run("forgotten", func(t *testing.T) {
@@ -269,8 +271,8 @@ func testBiographyOfALock(t *testing.T, limit func(*writer)) {
 	}
 }
 
-// A recorder that starts anew goes on with what is still there, and ends the rest at the
-// last moment at which it was known.
+// A recorder that starts again continues the grants that still exist, and ends the others
+// at the last time at which they were known.
 func TestGoesOnAfterAStop(t *testing.T) { eitherWay(t, testGoesOnAfterAStop) }
 
 func testGoesOnAfterAStop(t *testing.T, limit func(*writer)) {
@@ -283,7 +285,8 @@ func testGoesOnAfterAStop(t *testing.T, limit func(*writer)) {
 		write(t, w, from, now.Add(time.Second))
 		_ = w.db.Close()
 	}()
-	// The lock file of the first is still open in this process: another one records elsewhere.
+	// The lock file of the first is still open in this process, so another must record
+	// elsewhere.
 	if _, _, err := openFile(path); !errors.Is(err, ErrInUse) {
 		t.Fatalf("a second recorder: %v", err)
 	}
@@ -310,7 +313,7 @@ func testGoesOnAfterAStop(t *testing.T, limit func(*writer)) {
 	}
 }
 
-// What is too much goes, the oldest first, and the file stays within its bound.
+// The oldest data is deleted first, and the file stays within its limit.
 func TestTheRecordIsBounded(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: cluster(now)}
@@ -344,7 +347,7 @@ func TestTheRecordIsBounded(t *testing.T) {
 	}
 }
 
-// Counts by minute outlive the details by ninety days, and no longer.
+// Counts by minute are kept ninety days longer than the details.
 func TestSummariesOutliveDetails(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Minute)
 	from := &told{s: cluster(now)}
@@ -374,7 +377,8 @@ func TestSummariesOutliveDetails(t *testing.T) {
 	}
 }
 
-// A file of a newer version, of something else, or that others may have prepared is refused.
+// A file of a newer version, of another kind, or one that others may have prepared is
+// refused.
 func TestOtherFilesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "record.db")
@@ -443,13 +447,13 @@ func TestMain(m *testing.M) {
 		recordUntilKilled(path, from)
 	}
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // those that are parallel wait for servers and for time
+	if err := flag.Set("test.parallel", "8"); err != nil { // parallel tests wait for servers and timers
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// recordUntilKilled writes fifty grants a transaction and says which was the last.
+// recordUntilKilled writes fifty grants per transaction and prints the last one.
 func recordUntilKilled(path string, n int) {
 	now := time.Now()
 	from := &told{s: cluster(now)}
@@ -457,7 +461,7 @@ func recordUntilKilled(path string, n int) {
 	if err == nil {
 		var w *writer
 		if w, err = newWriter(db, from.s.Cluster, Options{By: "test"}, now); err == nil {
-			err = w.write(context.Background(), from, now) // takes in what is there
+			err = w.write(context.Background(), from, now) // records the existing locks
 		}
 		for ; err == nil; n++ {
 			from.events, w.seq = nil, 0
@@ -473,8 +477,8 @@ func recordUntilKilled(path string, n int) {
 	os.Exit(1)
 }
 
-// A recorder that is killed at any moment loses no transaction that it has made, and leaves
-// a file that is whole; REDLOCKCTL_RECORD_KILLS is how many times, 40 unless it is set.
+// A recorder that is killed at any time loses no committed transaction, and leaves a
+// valid file. REDLOCKCTL_RECORD_KILLS is the number of kills, default 40.
 func TestKilled(t *testing.T) {
 	path, rounds := filepath.Join(t.TempDir(), "record.db"), 40
 	if n, err := strconv.Atoi(os.Getenv("REDLOCKCTL_RECORD_KILLS")); err == nil {
@@ -492,7 +496,7 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Killed while it starts, or some time after its first transaction.
+		// Killed during its start, or some time after its first transaction.
 		out, wrote := make(chan string), make(chan struct{})
 		go func() {
 			first := make([]byte, 1)
@@ -510,7 +514,7 @@ func TestKilled(t *testing.T) {
 		_ = cmd.Wait()
 		cancel()
 		last := -1
-		for _, line := range lines[:len(lines)-1] { // what is behind the last line's end is none
+		for _, line := range lines[:len(lines)-1] { // the last line may be incomplete
 			n, err := strconv.Atoi(line)
 			if err != nil {
 				t.Fatalf("round %d: the recorder said %s", i, line)

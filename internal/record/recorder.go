@@ -12,8 +12,9 @@ import (
 
 const (
 	writeEvery = time.Second
-	// stirEvery is how often it is written where locks got into a state that is no grant's, or left it: so
-	// exact are the moments of these. Nine tenths of the time are left to others.
+	// stirEvery is how often to write while locks change to or from states that no grant
+	// shows: so exact are the times of these states. Nine tenths of the time are left to
+	// others.
 	stirEvery  = 100 * time.Millisecond
 	stirPause  = 9
 	retryEvery = 30 * time.Second
@@ -25,7 +26,7 @@ type Recorder struct {
 	now func() time.Time
 
 	mu  sync.Mutex
-	err error // why nothing is recorded; nil: all is well
+	err error // why nothing is recorded; nil: no error
 }
 
 // New makes a recorder; it opens nothing yet.
@@ -35,15 +36,15 @@ func New(opt Options) *Recorder {
 	return &Recorder{opt: opt, now: time.Now}
 }
 
-// Err is why nothing is recorded at the moment; nil while all is well.
+// Err returns why nothing is recorded now; nil if there is no error.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// Run records until ctx ends. What it cannot write is lost, and tried again every half a
-// minute.
+// Run records until ctx ends. Data that it cannot write is lost, and it retries every
+// half a minute.
 func (r *Recorder) Run(ctx context.Context, from Source) {
 	for {
 		err := r.record(ctx, from)
@@ -57,7 +58,7 @@ func (r *Recorder) Run(ctx context.Context, from Source) {
 	}
 }
 
-// set says how recording fares, when that has changed.
+// set reports a change between recording and not recording.
 func (r *Recorder) set(err error) {
 	r.mu.Lock()
 	was := r.err
@@ -68,7 +69,7 @@ func (r *Recorder) set(err error) {
 	}
 }
 
-// record writes until ctx ends, and then once more, or until something fails.
+// record writes until ctx ends, then once more, or until an error.
 func (r *Recorder) record(ctx context.Context, from Source) error {
 	db, lock, err := openFile(r.opt.Path)
 	if err != nil {

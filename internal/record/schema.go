@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Version of the schema. A file of a newer version is refused; one of an older is brought up.
+// Version of the schema. A file of a newer version is refused; one of an older version is
+// upgraded.
 const Version = 1
 
-// schema is what stands in the file; docs/record.md explains it to those who query it. Times
-// are milliseconds since 1970 in UTC, by the clock of the recording host.
+// schema has the tables; docs/record.md explains them for queries. Times are milliseconds
+// since 1970 in UTC, by the clock of the recording host.
 var schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE clusters (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, n INTEGER NOT NULL, quorum INTEGER NOT NULL, max_ttl_ms INTEGER NOT NULL);
@@ -82,23 +83,24 @@ CREATE TABLE minutes (           -- of the grants that ended in this minute, by 
 ) WITHOUT ROWID;
 `
 
-// withEnds adds the column that files had not at first.
+// withEnds adds a column that files did not have at first.
 const withEnds = `ALTER TABLE grants ADD COLUMN ends TEXT`
 
-// indexEnds finds the open grants whose majority is seen no more, by their end.
+// indexEnds finds the open grants whose majority is no longer seen, by their end.
 const indexEnds = `CREATE INDEX IF NOT EXISTS grants_ending ON grants (until_ms) WHERE ` + ending
 
 const ending = `ends IS NOT NULL AND ended_ms IS NULL`
 
-// lengths are the bounds of the classes by which what lasted is indexed. To find what was
-// there at a moment, only so much of each class is looked at as can reach it: about as
-// much as was there, however much there is in all.
+// lengths are the limits of the classes by which durations are indexed. A query for one
+// time reads, of each class, only the rows that can reach that time: about as many as
+// were present then, however many there are.
 var lengths = []time.Duration{
 	time.Second, 4 * time.Second, 16 * time.Second, 64 * time.Second, 256 * time.Second,
 	17 * time.Minute, 68 * time.Minute, 273 * time.Minute, 18 * time.Hour,
 }
 
-// lengthClass is the class of a row in SQL; the last is what goes on.
+// lengthClass is the class of a row in SQL; the last class is for rows that have not
+// ended.
 var lengthClass = func() string {
 	var b strings.Builder
 	b.WriteString("CASE WHEN ended_ms IS NULL THEN " + fmt.Sprint(len(lengths)+1))
@@ -108,8 +110,7 @@ var lengthClass = func() string {
 	return b.String() + fmt.Sprintf(" ELSE %d END", len(lengths))
 }()
 
-// classes are the conditions, each for one class, that choose what was there at the moment
-// ?1.
+// classes returns the conditions, one per class, for rows present at time ?1.
 func classes() (conditions []string) {
 	for i, d := range lengths {
 		conditions = append(conditions, fmt.Sprintf("%s = %d AND began_ms BETWEEN ?1 - %d AND ?1 AND ended_ms > ?1", lengthClass, i, d.Milliseconds()))
@@ -119,16 +120,17 @@ func classes() (conditions []string) {
 		fmt.Sprintf("%s = %d AND began_ms <= ?1", lengthClass, len(lengths)+1))
 }
 
-// inClass is the condition that something began within ?1 and ?2, excluding, for one class.
+// inClass returns the condition for rows of one class that began between ?1 and ?2,
+// exclusive.
 func inClass(class int) string {
 	return fmt.Sprintf("%s = %d AND began_ms >= ?1 AND began_ms < ?2", lengthClass, class)
 }
 
-// partLevel is the level of events that another one tells too.
+// partLevel is the level of events that are part of another.
 const partLevel = "part"
 
-// How a grant ended: beside the kinds of the events that tell it, and one of these.
+// How a grant ended: a kind of event, or one of these.
 const (
 	notSeen       = "not seen"
-	forceReleased = "force-released" // its holder was not told
+	forceReleased = "force-released" // its holder was not notified
 )

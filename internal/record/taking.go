@@ -8,15 +8,16 @@ import (
 	"redlockctl/monitor"
 )
 
-// A write takes in locks for takeInMost, some at a time, and pauses takeInPause times as long
-// as that took: a person presses keys meanwhile.
+// A write records locks for at most takeInMost and then pauses takeInPause times as long
+// as that took, so that the console stays responsive.
 const (
 	takeInMost  = 800 * time.Millisecond
 	takeInSome  = 64
 	takeInPause = 3
 )
 
-// takeIn begins to bring the open grants in line with what is there, and to look at each lock.
+// takeIn starts to match the open grants with the existing locks, and to look at each
+// lock.
 func (b *batch) takeIn(s *monitor.Snapshot) {
 	b.endGone(s)
 	b.looks.version = s.Version
@@ -24,7 +25,7 @@ func (b *batch) takeIn(s *monitor.Snapshot) {
 	b.taking.noneOpen, b.taking.told = b.grants.all && len(b.grants.open) == 0, map[string]bool{}
 }
 
-// lookAtAll begins to look at all locks.
+// lookAtAll starts a pass through all locks.
 func (b *batch) lookAtAll(s *monitor.Snapshot) {
 	for key := range b.looks.open {
 		if s.Locks.Get(key) == nil {
@@ -34,7 +35,7 @@ func (b *batch) lookAtAll(s *monitor.Snapshot) {
 	b.taking = taking{on: true}
 }
 
-// goOn takes in locks for a while, with pauses, or until the context ends.
+// goOn continues the pass for a while, with pauses, or until the context ends.
 func (b *batch) goOn(s *monitor.Snapshot) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -51,7 +52,7 @@ func (b *batch) goOn(s *monitor.Snapshot) {
 	}
 }
 
-// takeInNext takes in the next locks. What changes is written as it goes.
+// takeInNext records the next locks, and writes their changes.
 func (b *batch) takeInNext(s *monitor.Snapshot) {
 	left := takeInSome
 	for l := range s.Locks.From(b.taking.next) {
@@ -77,10 +78,9 @@ func (b *batch) takeInNext(s *monitor.Snapshot) {
 	}
 }
 
-// copiesOf has a letter for each node: A where the holder's copy is, B, C … for those of
-// other tokens, small where the copy has no TTL, - for none, ! where the holder's was lost, ? where it
-// is not known; and
-// for each letter the beginning of the SHA-256 of its token.
+// copiesOf returns a letter for each node: A for the holder's copy, B, C … for those of
+// other tokens, in lower case without TTL, - for none, ! if the holder's was lost, ? if
+// unknown; and for each letter the start of the SHA-256 of its token.
 func copiesOf(l *monitor.Lock) (copies, tokens string) {
 	var b strings.Builder
 	known := []string{l.Holder.Raw()}
@@ -112,8 +112,8 @@ func copiesOf(l *monitor.Lock) (copies, tokens string) {
 	return b.String(), tokens
 }
 
-// lookOf is what a lock is worth to be recorded as; nil: nothing beside its grant, which
-// takes the copies of its first look.
+// lookOf returns the state of a lock that is worth recording; nil: nothing besides its
+// grant, which gets the copies of its first read.
 func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 	if l == nil {
 		if one := b.openGrant(key); one != nil && one.ends == lostMajority { // which only the record knows
@@ -122,7 +122,7 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 		return nil
 	}
 	if l.State == monitor.LockPartial && !unseen(l) || l.State == monitor.LockNotALock {
-		return nil // on its way, or no lock
+		return nil // being acquired or released, or not a lock
 	}
 	now := &look{state: l.State}
 	now.copies, now.tokens = copiesOf(l)
@@ -130,7 +130,7 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 	case now.state == monitor.LockExpiring:
 		now.state = monitor.LockHeld
 	case l.Nobody && now.state != monitor.LockSplit:
-		now.state = monitor.LockOrphaned // and what else it is does not matter to anybody
+		now.state = monitor.LockOrphaned // the rest of its state does not matter
 	}
 	if !unseen(l) && now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
 		return now
@@ -143,7 +143,7 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 		one.ends = ""
 		b.grants.change(one)
 	}
-	if end := l.HeldUntil(); unseen(l) && end.After(one.until) { // extended, where it is seen
+	if end := l.HeldUntil(); unseen(l) && end.After(one.until) { // extended, as far as is seen
 		one.until = end
 		b.grants.change(one)
 	}
@@ -184,7 +184,8 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	b.looks.open[key] = now
 }
 
-// relied takes over until when the holder relies on a lock without a majority: not each extension was told.
+// relied records until when the holder relies on a lock without a majority: not each
+// extension has an event.
 func (b *batch) relied(l *monitor.Lock) {
 	one := b.openGrant(l.Key.Raw())
 	if one != nil && one.token == shortSHA(l.Holder.Raw()) && !one.until.Equal(l.HeldUntil()) {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// trimEvery is how often what is too old or too much is looked for.
+// trimEvery is how often old data is trimmed.
 const trimEvery = 30 * time.Second
 
-// trim deletes what is older than opt.Keep, and the oldest of what is more than opt.MaxSize.
+// trim deletes what is older than opt.Keep, and the oldest data beyond opt.MaxSize.
 func (w *writer) trim(opt Options, now time.Time) error {
 	if now.Sub(w.trimmed) < trimEvery {
 		return nil
@@ -20,7 +20,7 @@ func (w *writer) trim(opt Options, now time.Time) error {
 	if _, err := w.db.Exec(`DELETE FROM minutes WHERE minute_ms < ?`, millis(now.Add(-opt.Keep-SummariesKept))); err != nil {
 		return err
 	}
-	for range 20 { // each time a twentieth of the span
+	for range 20 { // a twentieth of the span each time
 		size, err := w.size()
 		if err != nil || size <= opt.MaxSize {
 			return err
@@ -39,23 +39,23 @@ func (w *writer) trim(opt Options, now time.Time) error {
 	return nil
 }
 
-// size is the bytes of the file that hold something.
+// size returns the bytes of the file that are in use.
 func (w *writer) size() (int64, error) {
 	var pages, free, page int64
 	err := w.db.QueryRow(`SELECT page_count, freelist_count, page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()`).Scan(&pages, &free, &page)
 	return (pages - free) * page, err
 }
 
-// deleteBefore deletes what ended before a moment, in steps that hold up nobody.
+// deleteBefore deletes what ended before a time, in small steps.
 func (w *writer) deleteBefore(t time.Time) error {
 	ms, deleted := millis(t), int64(0)
 	queries := []string{`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at_ms < ? LIMIT 10000)`,
 		`DELETE FROM findings WHERE cleared_ms < ?`,
-		// The last state of each node before the moment is what held then.
+		// The last state of each node before that time was still valid then.
 		`DELETE FROM states WHERE at_ms < ? AND at_ms < (SELECT max(at_ms) FROM states AS later WHERE later.cluster = states.cluster AND later.node = states.node)`,
 		`DELETE FROM runs WHERE seen_ms < ?`,
 	}
-	for class := range len(lengths) + 1 { // but for what goes on
+	for class := range len(lengths) + 1 { // except what has not ended
 		for _, table := range []string{"grants", "lock_states"} {
 			queries = append(queries, fmt.Sprintf(`DELETE FROM %[1]s WHERE id IN (SELECT id FROM %[1]s WHERE %[2]s = %[3]d AND began_ms < ? LIMIT 10000)`, table, lengthClass, class))
 		}

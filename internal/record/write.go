@@ -15,8 +15,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// takeInAfter is how long after the first view all locks are taken in. That takes
-// longer than to read them, and a person waits for the first view.
+// takeInAfter is how long after the first view all locks are recorded. That takes longer
+// than reading them, and a person waits for the first view.
 const takeInAfter = 2 * time.Second
 
 func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*writer, error) {
@@ -27,8 +27,8 @@ func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*
 	if err != nil {
 		return nil, err
 	}
-	// What was open when the last recorder ended has ended, or goes on; in between nobody
-	// looked.
+	// What was open when the last recorder ended has ended or continues; nobody watched
+	// in between.
 	var last sql.NullInt64
 	if err := db.QueryRow(`SELECT max(seen_ms) FROM runs WHERE cluster = ?`, w.cluster).Scan(&last); err != nil {
 		return nil, err
@@ -50,10 +50,10 @@ func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*
 	return w, nil
 }
 
-// write takes in what the source has seen since the last time; of all locks a part, and none
-// when ctx has ended.
+// write records what the source has seen since the last time, and a part of all locks;
+// none of those if ctx has ended.
 func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
-	// The events first: what they tell has then happened in the snapshot, too.
+	// Read the events first: the snapshot then includes what they report.
 	events, missed := from.EventsSince(w.seq)
 	s := from.Snapshot()
 	begins := !w.follows && !w.taking.on && !s.Settled.IsZero() && s.At.Sub(s.Settled) >= takeInAfter
@@ -103,20 +103,20 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	return nil
 }
 
-// event writes an event that is worth keeping by itself, and follows the grants of locks by
-// all of them.
+// event writes an event that is worth keeping on its own, and follows the locks' grants
+// by all events.
 func (b *batch) event(e monitor.Event) {
 	if !e.Key.Empty() && !b.caughtUp {
 		b.follow(e)
 	}
 	if e.Level == monitor.LevelInfo && !e.Key.Empty() {
-		return // a grant's life
+		return // an event of a grant
 	}
 	if e.Kind == "orphaned" {
 		b.minutes.of(e.Key.Raw()).orphaned++
 	}
 	text := e.Text.Raw()
-	if token := e.Token.Raw(); token != "" { // which is for its holder alone
+	if token := e.Token.Raw(); token != "" { // only for the holder
 		sha := shortSHA(token)
 		text = strings.ReplaceAll(text, token, TokenName(hex.EncodeToString(sha[:])))
 	}
@@ -135,12 +135,12 @@ func (b *batch) event(e monitor.Event) {
 		b.cluster, millis(e.At), level, e.Kind, node, lock, text)
 }
 
-// nodes writes states that have changed: of the cluster, its verdict.
+// nodes writes changed states; of the cluster, its verdict.
 func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 	state := func(node, state, text, guards string, rejoins time.Time) {
 		said := strings.Join([]string{state, text, guards, strconv.FormatInt(millis(rejoins)/100, 10)}, "\x00")
 		if b.states[node] == said || b.states[node] == "" && state == "unknown" {
-			return // as before, or not looked at yet
+			return // as before, or not read yet
 		}
 		b.states[node] = said
 		b.exec(`INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?, ?, ?)`, b.cluster, node, millis(b.now), state, text, guards, null(rejoins))
@@ -174,8 +174,8 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 	}
 }
 
-// open records the findings that hold. One that is called otherwise by now, or is of another
-// severity, is another row: of each moment it is known what was found then.
+// open records the present findings. One whose text or severity has changed gets a new
+// row, so the record knows what was found at each time.
 func (b *batch) open(found []monitor.Finding) {
 	there := make(map[string]bool, len(found))
 	for i := range found {
@@ -207,7 +207,8 @@ func (b *batch) clear(f openFinding) {
 	b.exec(`UPDATE findings SET cleared_ms = ? WHERE id = ?`, millis(b.now), f.id)
 }
 
-// stirred reports whether locks got into a state that is no grant's since the last write, or left it.
+// stirred reports whether locks changed to or from states that no grant shows since the
+// last write.
 func (w *writer) stirred(s *monitor.Snapshot) bool {
 	was, now := w.looks.counts, s.Counts
 	for _, st := range []monitor.LockState{monitor.LockHeld, monitor.LockExpiring, monitor.LockBareMajority, monitor.LockPartial, monitor.LockNotALock} {

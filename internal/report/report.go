@@ -1,5 +1,5 @@
-// Package report makes a page for a post-mortem out of a record: what the nodes were, when
-// nothing could be locked, what was found and done, and which locks mattered.
+// Package report makes a page for a post-mortem from a record: the states of the nodes,
+// when nothing could be locked, findings and actions, and the most important locks.
 package report
 
 import (
@@ -27,16 +27,17 @@ type Report struct {
 	Lanes    []Lane // the verdict first, then each node
 	Away     []Away // how long each node did not serve
 	Findings []record.Finding
-	Events   []record.Event // but for those of findings
+	Events   []record.Event // except those of findings
 	Longest  []record.Grant
 	Busiest  []record.Use
 	Patterns []record.Minute
-	// LocksUnrecorded says that nobody recorded locks in that time, and how they are recorded; empty: somebody did.
+	// LocksUnrecorded says that locks were not recorded then, and how to record them;
+	// empty: they were.
 	LocksUnrecorded string
 	utc             bool
 }
 
-// Lane is the states of a node, or of the cluster, one after the other.
+// Lane is the sequence of states of a node, or of the cluster.
 type Lane struct {
 	Name  string
 	Parts []Part
@@ -49,20 +50,20 @@ type Part struct {
 	X, Width    float64 // in percent
 }
 
-// Away is how long a node, or the cluster as a whole, was in states other than the good one.
+// Away is how long a node, or the whole cluster, was not in its good state.
 type Away struct {
 	Name, State string
 	Times       int
 	Total       time.Duration
 }
 
-// The most of each kind that a page has.
+// Limits of each kind of entry on a page.
 const (
 	mostEvents = 500
 	mostLocks  = 10
 )
 
-// Make reads a report.
+// Make reads a report from a record.
 func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	rep := &Report{Cluster: r.Cluster, Since: in.Since, Until: in.Until, utc: utc}
 	before, err := r.StatesAt(in.Since)
@@ -107,7 +108,7 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	return rep, err
 }
 
-// notRecorded adds to states that nobody knows what they were in the gaps of the record.
+// notRecorded adds unknown states for the gaps of the record.
 func notRecorded(states []record.State, gaps []record.Span) []record.State {
 	nodes := map[string]bool{}
 	for _, s := range states {
@@ -124,7 +125,7 @@ func notRecorded(states []record.State, gaps []record.Span) []record.State {
 
 const unrecorded = "not recorded"
 
-// lanes puts the states of each node on the span's axis.
+// lanes places the states of each node on the axis of the span.
 func (rep *Report) lanes(states []record.State, in record.Span) {
 	by := map[string][]record.State{}
 	for _, s := range states {
@@ -169,7 +170,7 @@ func (rep *Report) lanes(states []record.State, in record.Span) {
 //go:embed page.html
 var page string
 
-// HTML writes the report as a page of its own, light and dark, that loads nothing.
+// HTML writes the report as a self-contained page, light and dark, that loads nothing.
 func (rep *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"at": rep.at, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "tone": tone,
@@ -180,7 +181,7 @@ func (rep *Report) HTML(w io.Writer) error {
 	return t.Execute(w, rep)
 }
 
-// at is a moment with date and zone.
+// at formats a time with date and zone.
 func (rep *Report) at(t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -201,7 +202,7 @@ func held(until time.Time) func(g record.Grant) string {
 	}
 }
 
-// tone is the class of a state on the page.
+// tone returns the CSS class of a state.
 func tone(state string) string {
 	switch state {
 	case "serving", "safe":

@@ -7,7 +7,7 @@ import (
 	"redlockctl/internal/record"
 )
 
-// A time in which nobody recorded is not known: the state before it does not go on.
+// The state in a gap of the record is unknown: the state before it does not continue.
 func TestGapsAreNotKnown(t *testing.T) {
 	at := func(m int) time.Time { return time.UnixMilli(0).Add(time.Duration(m) * time.Minute) }
 	in := record.Span{Since: at(0), Until: at(100)}

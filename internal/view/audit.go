@@ -19,7 +19,7 @@ type AuditDoc struct {
 	Doubt *safetext.Text `json:"doubt,omitempty"`
 }
 
-// DocOfAudit is a line of the log.
+// DocOfAudit returns the document of an entry.
 func DocOfAudit(e audit.Entry) AuditDoc {
 	return AuditDoc{e.Line, e.Seq, e.Record, e.Hash, safetext.OptionalError(e.Doubt)}
 }

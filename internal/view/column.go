@@ -82,7 +82,7 @@ func Explain[T any](all []Column[T]) (lines [][2]string) {
 	return lines
 }
 
-// WordOf returns the one of words that said is, or is the beginning of.
+// WordOf returns the word that said is, or abbreviates.
 func WordOf(said string, words []string) (string, error) {
 	var found []string
 	for _, w := range words {
@@ -159,7 +159,7 @@ func SortWords[T any](all []Column[T]) (words []string) {
 	return words
 }
 
-// ParseSort reads COLUMN, by its word or the beginning of it, COLUMN:asc or COLUMN:desc.
+// ParseSort parses COLUMN, by its word or an abbreviation, COLUMN:asc or COLUMN:desc.
 func ParseSort(words []string, said string) (word string, reversed bool, err error) {
 	name, way, _ := strings.Cut(said, ":")
 	word, err = WordOf(name, words)
@@ -237,7 +237,7 @@ func natural(a, b string) int {
 
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
-// byText compares by a text of each, its numbers by their value.
+// byText compares rows by a text, and numbers in it by their value.
 func byText[T any](key func(T) string) func(a, b T) int {
 	return func(a, b T) int { return natural(key(a), key(b)) }
 }

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated anew")
 
-// epoch is when the world of these tests is looked at.
+// epoch is the time of the snapshots in these tests.
 var epoch = time.Date(2026, 11, 20, 12, 3, 10, 0, time.UTC)
 
 // sample is a cluster with a lock of each kind.
@@ -107,7 +107,7 @@ var events = []monitor.Event{
 	{At: epoch, Level: monitor.LevelNotice, Kind: "own clock", Text: safetext.New("the clock was set")},
 }
 
-// written is a table as text, with a bar between two cells.
+// written formats a table as text, with a bar between two cells.
 func written(t *Table) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, strings.Join(t.Head, " | "))
@@ -134,7 +134,7 @@ func facts(title string, all []Fact) string {
 	return b.String()
 }
 
-// What is shown is as it was when somebody last looked at it.
+// The output is as it was when it was last reviewed.
 func TestGolden(t *testing.T) {
 	for name, g := range map[string]*Glyphs{"plain": Plain(false), "ascii": Plain(true), "screen": &Unicode} {
 		c := sample()
@@ -197,8 +197,8 @@ func compare(t *testing.T, path, text string) {
 	}
 }
 
-// described are the columns as docs/columns.md has them: how a column is chosen, its
-// fields in JSON, what it means.
+// described returns the columns as docs/columns.md lists them: how a column is chosen,
+// its fields in JSON, its meaning.
 func described[T any](columns []Column[T]) string {
 	var b strings.Builder
 	b.WriteString("| Column | JSON | Means |\n| --- | --- | --- |\n")
@@ -227,7 +227,7 @@ func described[T any](columns []Column[T]) string {
 	return b.String()
 }
 
-// docs/columns.md has the columns as they are declared.
+// docs/columns.md lists the columns as declared.
 func TestColumnsPage(t *testing.T) {
 	const path = "../../docs/columns.md"
 	page, err := os.ReadFile(path)
@@ -314,7 +314,7 @@ func TestColumnsAreChosenAndSortedBy(t *testing.T) {
 	}
 }
 
-// Rows can be sorted by each of their columns, and numbers in names count by their value.
+// Rows can be sorted by each sortable column, and numbers in names count by their value.
 func TestEachColumnSorts(t *testing.T) {
 	for name, words := range map[string][2][]string{
 		"locks": each(LockColumns([]monitor.Node{{Name: "n1"}, {Name: "n2"}})), "nodes": each(NodeColumns()), "guard": each(GuardColumns(false)),
@@ -360,7 +360,7 @@ func TestEachColumnSorts(t *testing.T) {
 	}
 }
 
-// each is the columns, and those that can be sorted by.
+// each returns the words of the columns, and of those that can be sorted by.
 func each[T any](all []Column[T]) [2][]string {
 	var names []string
 	for i := range all {
@@ -372,7 +372,7 @@ func each[T any](all []Column[T]) [2][]string {
 	return [2][]string{names, SortWords(all)}
 }
 
-// Columns never take more than there is, and what is there is used.
+// Columns never take more room than there is, and use all of it.
 func TestFit(t *testing.T) {
 	for _, n := range []int{1, 3, 5, 7, 50} {
 		columns := LockColumns(make([]monitor.Node, n))
@@ -404,7 +404,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A row stands until one of its cells changes, and no longer.
+// A row is valid until one of its cells changes, and no longer.
 func TestUntil(t *testing.T) {
 	c := sample()
 	row := func() (all string) {
@@ -455,7 +455,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// A row of the table of locks costs little: it is drawn again each second.
+// Rendering a row of the lock table must be cheap: each is drawn again every second.
 func BenchmarkRow(b *testing.B) {
 	c := sample()
 	c.Glyphs, c.Short = &Unicode, true

@@ -17,7 +17,8 @@ type ClusterDoc struct {
 	Cluster safetext.Text `json:"cluster"`
 	Verdict string        `json:"verdict"`
 	Reason  safetext.Text `json:"reason"`
-	// Protected says that no restart gives a vote twice; Missing, what is missing.
+	// Protected: no restart makes a node vote twice; Missing says what is missing for
+	// that.
 	Protected bool          `json:"protected"`
 	Missing   safetext.Text `json:"missing"`
 	N         int           `json:"n"`
@@ -25,20 +26,20 @@ type ClusterDoc struct {
 	Serving   int           `json:"serving"`
 	CanLose   int           `json:"can_lose"`
 	MaxTTLms  int64         `json:"max_ttl_ms"`
-	BoundMs   int64         `json:"ttl_bound_ms"` // the least of it and of what each guard covers; 0: not known
-	// Whether every key of every node that answers was read; if not, which nodes
-	// were not.
+	BoundMs   int64         `json:"ttl_bound_ms"` // the least of max_ttl_ms and of what each guard covers; 0: unknown
+	// Whether every key of every node that answers was read; if not, which nodes were
+	// not.
 	Complete bool        `json:"complete"`
 	Unread   []UnreadDoc `json:"unread,omitempty"`
 }
 
-// UnreadDoc is a node that was not read to the end.
+// UnreadDoc is a node that was not fully read.
 type UnreadDoc struct {
 	Node safetext.Text `json:"node"`
 	Why  safetext.Text `json:"why"`
 }
 
-// DocOfCluster is the cluster of a snapshot.
+// DocOfCluster returns the document of a snapshot's cluster.
 func DocOfCluster(s *monitor.Snapshot) ClusterDoc {
 	c := s.Cluster
 	doc := ClusterDoc{
@@ -80,7 +81,7 @@ type NodeDoc struct {
 	Notes              []safetext.Text `json:"notes,omitempty"`
 }
 
-// DocOfNode is a node as it is now.
+// DocOfNode returns the document of a node.
 func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
 	doc := NodeDoc{
 		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Error: safetext.Optional(n.Err.Raw()),
@@ -106,7 +107,7 @@ func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
 	return doc
 }
 
-// DocsOfNodes are nodes as they are now.
+// DocsOfNodes returns the documents of nodes.
 func DocsOfNodes(now time.Time, nodes []*monitor.Node) []NodeDoc {
 	return Docs(nodes, func(n *monitor.Node) NodeDoc { return DocOfNode(*n, now) })
 }
@@ -123,23 +124,23 @@ type LockDoc struct {
 	Quorum       int            `json:"quorum"`
 	Tokens       int            `json:"tokens"`
 	Nobody       bool           `json:"nobody,omitempty"` // none of the tokens can have a quorum
-	Lost         int            `json:"lost,omitempty"`   // lost votes of the holder that would still be unexpired
+	Lost         int            `json:"lost,omitempty"`   // lost votes of the holder that would not have expired yet
 	EndsMs       *int64         `json:"majority_ends_ms,omitempty"`
 	HeldUntil    *time.Time     `json:"held_until,omitempty"` // a client may rely on it until then
 	Margin       *int           `json:"margin,omitempty"`     // how many more copies may be lost while it can be extended
-	Access       *accessDoc     `json:"can_get_in,omitempty"` // who else
+	Access       *accessDoc     `json:"can_get_in,omitempty"` // other clients
 	Earlier      *earlierDoc    `json:"earlier,omitempty"`
 	SeenForMs    *int64         `json:"seen_for_ms,omitempty"` // this holder
 	formDoc
 	Nodes []CopyDoc `json:"nodes"`
 }
 
-// accessDoc is who else can get a lock before its holder's end.
+// accessDoc says who else can get a lock before its holder's end.
 type accessDoc struct {
 	// When: "now", "may now", "from" (At), "not before" (At, the holder's end) or "never".
 	When     string     `json:"when"`
 	At       *time.Time `json:"at,omitempty"`
-	Restarts *int       `json:"restarts,omitempty"` // of nodes not verified to start fenced, after which another client gets in before
+	Restarts *int       `json:"restarts,omitempty"` // how many nodes not verified to start fenced must restart before another client gets the lock early
 }
 
 // earlierDoc is another client that may also rely on the lock.
@@ -239,7 +240,7 @@ type CopyDoc struct {
 	LostBy      string         `json:"lost_by,omitempty"` // restart, data wiped, deleted, clock step
 }
 
-// DocOfLock is a lock of a snapshot.
+// DocOfLock returns the document of a lock in a snapshot.
 func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 	doc := LockDoc{
 		Key: l.Key, KeyBase64: l.Key.Base64(), State: l.State.String(),
@@ -290,7 +291,7 @@ type FindingDoc struct {
 	Remedy      string         `json:"remedy"`
 }
 
-// DocOfFinding is a finding as it is now.
+// DocOfFinding returns the document of a finding.
 func DocOfFinding(f monitor.Finding, now time.Time) FindingDoc {
 	return FindingDoc{
 		ID: f.ID, Severity: f.Severity.String(), Node: safetext.Optional(f.Node), Key: safetext.Optional(f.Key.Raw()), KeyBase64: f.Key.Base64(),
@@ -299,7 +300,7 @@ func DocOfFinding(f monitor.Finding, now time.Time) FindingDoc {
 	}
 }
 
-// DocsOfFindings are findings as they are now.
+// DocsOfFindings returns the documents of findings.
 func DocsOfFindings(found []*monitor.Finding, now time.Time) []FindingDoc {
 	return Docs(found, func(f *monitor.Finding) FindingDoc { return DocOfFinding(*f, now) })
 }

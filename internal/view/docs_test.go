@@ -18,7 +18,7 @@ func readPage(t *testing.T) string {
 	return string(text)
 }
 
-// The page on columns has each state with its signs, its word and its sentence.
+// docs/columns.md has each state with its signs, its word and its sentence.
 func TestStatesAreDocumented(t *testing.T) {
 	page := readPage(t)
 	row := func(full, plain Cell, means string) {
@@ -47,7 +47,7 @@ func TestStatesAreDocumented(t *testing.T) {
 	}
 }
 
-// And what is said of fences.
+// It also has the texts about fences.
 func TestGuardColumnIsDocumented(t *testing.T) {
 	page := readPage(t)
 	active := func(known, verified bool) restartguard.NodeStatus {

@@ -42,7 +42,7 @@ type loadedDoc struct {
 	Unknown  int `json:"unknown"`
 }
 
-// DocOfEvent is an event.
+// DocOfEvent returns the document of an event.
 func DocOfEvent(e *monitor.Event) EventDoc {
 	doc := EventDoc{
 		Kind: e.Kind, At: e.At, Seq: e.Seq, Level: e.Level.String(), Node: safetext.Optional(e.Node),
@@ -62,7 +62,7 @@ func DocOfEvent(e *monitor.Event) EventDoc {
 }
 
 // tokenInEvent is the width of a token in the sentence of an event on the screen. Its
-// beginning and its end, which may name the owner, are enough.
+// start and its end, which may name the owner, are enough.
 const tokenInEvent = 22
 
 // aboutInEvent is the width of a name before the sentence of an event.

@@ -10,7 +10,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// GuardCell says what keeps a node out of the quorum, or lets it in.
+// GuardCell says why a guard keeps a node out of the quorum, or when it rejoins.
 func GuardCell(c *Context, n *monitor.Node) Cell {
 	g := &c.Guard
 	switch n.State {
@@ -55,7 +55,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 			text = notBefore(at, c.Now) + ", " + who
 		} else if g.Delay > 0 {
 			text += ", D = " + Span(g.Delay)
-			if len(n.Guards) > 0 && !n.Since.IsZero() { // when it began to count is not announced
+			if len(n.Guards) > 0 && !n.Since.IsZero() { // the start of its wait is not announced
 				over := ""
 				if c.Now.Sub(n.Since) > g.Delay+fenceSlack {
 					over = "over "

@@ -8,7 +8,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// GrantDoc is a recorded grant: one holder's time with a lock.
+// GrantDoc is a recorded grant: the time for which one holder has a lock.
 type GrantDoc struct {
 	Lock       safetext.Text  `json:"lock"`
 	TokenSHA   string         `json:"token_sha256"` // its first 16 digits
@@ -156,10 +156,10 @@ func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 	}}
 }
 
-// Band is the holders of a lock over a time, oldest first.
+// Band shows the holders of a lock over time, oldest first.
 type Band struct {
 	From, To time.Time
-	Recorded time.Time // the beginning of the record; zero: all of it is recorded
+	Recorded time.Time // start of the record; zero: all of it is recorded
 	Grants   []GrantDoc
 }
 

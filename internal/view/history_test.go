@@ -8,8 +8,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// A band shows each holder for as long as it held, who it was where there is room, what was
-// free, and where two overlap.
+// A band shows each holder for as long as it held, with its name if there is room, when
+// the lock was free, and where two holders overlap.
 func TestBandOfHolders(t *testing.T) {
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
 	grants := []GrantDoc{

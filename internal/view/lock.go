@@ -315,7 +315,7 @@ func lockOwner(c *Context, l *monitor.Lock) Cell {
 	return c.orNone(c.owner(l))
 }
 
-// lockLibrary returns the library that made a lock, and what its form tells besides.
+// lockLibrary returns the library that made a lock, and further details of its form.
 func lockLibrary(c *Context, l *monitor.Lock) Cell {
 	text := c.Whole(libraryOf(l))
 	add := func(s string) {
@@ -325,7 +325,7 @@ func lockLibrary(c *Context, l *monitor.Lock) Cell {
 		text += s
 	}
 	if d := Deadline(l); !d.IsZero() {
-		// A time on another's wall clock: compared with ours, by whole seconds.
+		// The time is from another wall clock: compare it with ours, in whole seconds.
 		c.changes(c.Now.Add(time.Second))
 		if over := c.Now.Sub(d).Truncate(time.Second); over > 0 {
 			add("stale for " + Age(over))
@@ -383,7 +383,8 @@ func LockHolder(c *Context, l *monitor.Lock) Cell {
 	return c.holder(l, c.Token(l.Holder))
 }
 
-// holder is the holder of a lock by a name for it, with what else is to be known of it.
+// holder returns a cell with text, a name for the lock's holder, and what else is known
+// of the holder.
 func (c *Context) holder(l *monitor.Lock, text string) Cell {
 	if l.Nobody {
 		return Cell{Text: l.NobodyText(), Tone: Bad}

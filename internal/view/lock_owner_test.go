@@ -12,7 +12,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// OWNER says how it is known, and is never the token where that has a column.
+// OWNER says how the owner is known, and never shows the token if there is a column for
+// it.
 func TestColumnOwner(t *testing.T) {
 	l := monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9")
 	told := l
@@ -52,7 +53,7 @@ func TestColumnOwner(t *testing.T) {
 	}
 }
 
-// What has no room of OWNER goes a clause at a time: a half of one says nothing.
+// If OWNER has too little room, it drops whole clauses: half of one says nothing.
 func TestOwnerLosesItsLastClauses(t *testing.T) {
 	const owner = "billing?, alive, inferred p 0.998"
 	for w, want := range map[int]string{40: owner, 33: owner, 32: "billing?, alive", 15: "billing?, alive", 14: "billing?", 4: "billing?"} {
@@ -62,7 +63,7 @@ func TestOwnerLosesItsLastClauses(t *testing.T) {
 	}
 }
 
-// An act names its target: nothing stands in front of it twice.
+// The text of an action names its target, so the target is not shown before it too.
 func TestAnActNamesItsTargetOnce(t *testing.T) {
 	e := monitor.Event{Kind: "operator", Key: safetext.New("maint"), Text: safetext.New("operator: release maint (its time has ended)")}
 	if got := EventText(&Unicode, &e, true).Text; got != e.Text.Raw() {

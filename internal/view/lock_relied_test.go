@@ -12,13 +12,14 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// What is said of a lock is what its holder may still rely on, until when, and who else can get in.
+// The texts about a lock say whether its holder may still rely on it, until when, and who
+// else can acquire it.
 func TestWhatIsSaidOfALockThatLostCopies(t *testing.T) {
 	now := time.Date(2026, 11, 20, 22, 17, 25, 0, time.UTC)
 	end := now.Add(18 * time.Second)
 	lostAt := now.Add(-21 * time.Second)
 	const a, b = "77c0aa3f-0d61-4b0c", "5d2aQ8kz0v1yTb3m"
-	// One node: its state and the copy on it: a and b are there, L is a lost vote of a.
+	// A node has its state and the copy on it: a and b are tokens, L is a lost vote of a.
 	type node struct {
 		state   monitor.NodeState
 		copy    byte
@@ -32,7 +33,7 @@ func TestWhatIsSaidOfALockThatLostCopies(t *testing.T) {
 		holder  string
 		nodes   []node
 		earlier bool
-		want    []string // of facts and bars, a piece of a line each
+		want    []string // facts and bars, a part of each line
 		never   []string
 		cell    string // WHO CAN GET IN
 		row     string // STATE, COPIES, TTLS, ENDS and MARGIN on the screen
@@ -158,7 +159,8 @@ func TestWhatIsSaidOfALockThatLostCopies(t *testing.T) {
 	}
 }
 
-// The document of a lock has what the page says, and the number of a TTL that the screen calls never.
+// The document of a lock has the values of the page, and the number of a TTL that the
+// screen shows as never.
 func TestLockDocOfWhatIsReliedOn(t *testing.T) {
 	now := time.Date(2026, 11, 20, 22, 17, 25, 0, time.UTC)
 	nodes := []monitor.Node{{Name: "n1", State: monitor.NodeFenced, RejoinsAfter: now.Add(time.Minute)}, {Name: "n2", State: monitor.NodeServing}, {Name: "n3", State: monitor.NodeFenced, RejoinsAfter: now.Add(9 * time.Second)}}
@@ -200,7 +202,8 @@ func TestLockDocOfWhatIsReliedOn(t *testing.T) {
 	}
 }
 
-// What only the guard in this process knows of the starts of nodes counts in JSON as on the screen.
+// What only the guard in this process knows about the starts of nodes is used in JSON as
+// on the screen.
 func TestWhoCanGetInIsOneAnswer(t *testing.T) {
 	now := time.Date(2026, 11, 20, 22, 17, 25, 0, time.UTC)
 	guard := &monitor.GuardView{Nodes: map[string]monitor.GuardedNode{"n1": {Known: true, Verified: true}, "n2": {Known: true, Verified: true}}}
@@ -211,7 +214,7 @@ func TestWhoCanGetInIsOneAnswer(t *testing.T) {
 	for _, c := range []struct {
 		guard *monitor.GuardView
 		cell  string
-		json  bool // that restarts let another client in
+		json  bool // restarts let another client acquire the lock
 	}{{guard, "not before 22:17:45", false}, {nil, "after 1 restart", true}} {
 		s.Guard = c.guard
 		doc := DocOfLock(&l, s)

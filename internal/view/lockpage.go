@@ -366,8 +366,8 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 	return bars
 }
 
-// lostText is when and why a copy was lost, and what its node is now: "lost 22:17:04 (restart),
-// fenced 18s".
+// lostText says when and why a copy was lost, and the present state of its node: "lost
+// 22:17:04 (restart), fenced 18s".
 func lostText(c *Context, n *monitor.Node, one monitor.Copy) string {
 	text := "lost " + Clock(one.LostAt) + " (" + one.Cause.String() + "), " + n.State.String()
 	if left, ok := c.Guard.Countdown(n, c.Now); ok {

@@ -227,7 +227,7 @@ func NodeFacts(c *Context, n *monitor.Node) []Fact {
 	return facts
 }
 
-// persistence is whether every write of a node outlives a crash.
+// persistence says whether every write of a node survives a crash.
 func persistence(n *monitor.Node) string {
 	switch _, doubt := n.Facts.Durable(); {
 	case n.Persistent:

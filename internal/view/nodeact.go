@@ -8,8 +8,8 @@ import (
 	"redlockctl/restartguard"
 )
 
-// MayServe says when a node that does not serve may do so, as the guards that watch it announce; empty:
-// none is seen there.
+// MayServe says when a node that does not serve may do so, as announced by the guards
+// that watch it; empty: no guard is seen there.
 func MayServe(n *monitor.Node, now time.Time) string {
 	at, known := n.MayVote()
 	switch {
@@ -40,7 +40,7 @@ func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	return []Fact{{Label: "Effect", Text: "it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended"}, then}
 }
 
-// RejoinFacts says what it means if a node serves before its guard lets it rejoin.
+// RejoinFacts says what happens if a node serves before its guard lets it rejoin.
 func RejoinFacts(g *Guard, node string, now time.Time) []Fact {
 	effect := Fact{Label: "Effect", Text: "it accepts writes and votes at once"}
 	s, ok := g.Status[node]

@@ -7,7 +7,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// The nodes give way to the bar, and the bar to the numbers.
+// If there is too little room, the names of nodes are dropped first, then the bar.
 func TestReadingFits(t *testing.T) {
 	s := &monitor.Snapshot{Nodes: make([]monitor.Node, 5)}
 	all := monitor.Reading{Nodes: []string{"n1", "n2", "n3", "n4", "n5"}, Read: 250_000, Of: 500_000}

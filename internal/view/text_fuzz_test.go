@@ -11,8 +11,8 @@ import (
 	"redlockctl/server/safetext/safetexttest"
 )
 
-// FuzzText: whatever a server's text is, in a cell it fits, takes the same cells on
-// every terminal, and has nothing that a terminal obeys.
+// FuzzText: any text of a server fits its cell, takes the same cells on every terminal,
+// and contains nothing that a terminal would obey.
 func FuzzText(f *testing.F) {
 	for i, s := range safetexttest.Hostile {
 		f.Add(s, uint8(i), i%2 == 0)

@@ -55,14 +55,14 @@ func TestLongTextIsCutBeforeItIsRendered(t *testing.T) {
 	huge := strings.Repeat("\x1b", 1<<26)
 	start := time.Now()
 	got := Unicode.Escape(huge, 40)
-	// A generous bound: rendering 64 MB takes seconds.
+	// A generous limit: rendering 64 MB takes seconds.
 	if Width(got) > 40 || time.Since(start) > time.Second {
 		t.Errorf("%d cells in %s", Width(got), time.Since(start))
 	}
 }
 
-// Also where a text is shown in full, a megabyte of it is not: it would be
-// rendered with each frame. A name keeps its end, which is typed to confirm.
+// Even a text shown in full is cut after some length: a megabyte would be rendered with
+// each frame. A name keeps its end, which people type to confirm.
 func TestWholeTextHasAnEnd(t *testing.T) {
 	huge := "head" + strings.Repeat("\u202e", 1<<18) + "tail"
 	for _, g := range []*Glyphs{&Unicode, &ASCII} {

@@ -70,7 +70,7 @@ func TestSparkline(t *testing.T) {
 	}
 }
 
-// A time of another day has its date, and one of another year has that too.
+// A time on another day has its date, and one in another year has the year too.
 func TestMomentSince(t *testing.T) {
 	now := time.Date(2026, 11, 20, 3, 12, 9, 0, time.Local)
 	for want, at := range map[string]time.Time{

@@ -39,7 +39,8 @@ func WhoHeadline(w *who.Answer) string {
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
 }
 
-// WhoRefused says why too few nodes can be watched to find the holder; empty if enough can.
+// WhoRefused says why too few nodes can be watched to find the holder; empty if enough
+// can.
 func WhoRefused(w *who.Answer) string {
 	can := w.N - len(w.Unusable)
 	if can >= redlock.Quorum(w.N) {

@@ -14,15 +14,15 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Method is where an answer comes from.
+// Method is how an answer was found.
 type Method string
 
-// The methods; there is no answer without one.
+// The methods; every answer has one.
 const (
 	Unknown  Method = "not known"
-	Told     Method = "told"     // by the token, or a connection's name that is in it
-	Inferred Method = "inferred" // from which connections are active when the lock changes
-	Seen     Method = "seen"     // in the traffic of a node
+	Told     Method = "told"     // by the token, or by a connection name in it
+	Inferred Method = "inferred" // by which connections are active when the lock changes
+	Seen     Method = "seen"     // by reading the traffic of a node
 )
 
 // NodeConn is a connection of the holder on a node.
@@ -30,33 +30,33 @@ type NodeConn struct {
 	Node string `json:"node"`
 	Conn
 	Find string        `json:"find,omitempty"` // the command that finds its process on its host
-	Gone time.Duration `json:"-"`              // since when it is not listed any more; 0: it is open
+	Gone time.Duration `json:"-"`              // since when it is no longer listed; 0: it is open
 }
 
-// Answer is who holds a lock, and how that is known.
+// Answer says who holds a lock, and how that is known.
 type Answer struct {
 	At        time.Time // when it was given
 	Key       string
 	Held      int           // copies of the holder's token
 	N         int           // nodes
 	Token     safetext.Text // empty: nobody holds a majority
-	Owner     safetext.Text // told by the token
-	Named     bool          // it is one of this program's commands, whose connections bear its name
+	Owner     safetext.Text // from the token
+	Named     bool          // a command of this program, found by its connection names
 	Method    Method
-	P         float64 // of an inference
+	P         float64 // probability of an inference
 	Events    int     // changes of the lock by this token
-	Group     *Group  // the application, where it is known
+	Group     *Group  // the application, if known
 	Conns     []NodeConn
-	Likely    []Candidate // where it is not: the likeliest
-	Liveness  Liveness    // "": cannot be said
+	Likely    []Candidate // the most likely ones, if not
+	Liveness  Liveness    // "": unknown
 	Extended  time.Duration
-	Usually   time.Duration            // between two extensions; 0: not known
+	Usually   time.Duration            // interval between two extensions; 0: unknown
 	Extends   int                      // extensions seen
-	Unusable  map[string]safetext.Text // nodes that told nothing, and why
+	Unusable  map[string]safetext.Text // nodes that did not answer, and why
 	MonitorOn string                   // the node whose traffic was read
 }
 
-// nodeState is the last that a node told.
+// nodeState is the last report of a node.
 type nodeState struct {
 	heard bool
 	there bool
@@ -71,14 +71,14 @@ type past struct {
 	gone time.Time
 }
 
-// openCase is a lock that is observed.
+// openCase is a lock under observation.
 type openCase struct {
 	names    []string
 	key      string
 	nodes    []nodeState
 	tally    Tally
-	known    *Answer   // who held it when it was asked before
-	began    time.Time // of watching what is known
+	known    *Answer   // who held it at an earlier request
+	began    time.Time // start of the watch for known
 	extended map[string][]time.Time
 }
 
@@ -90,7 +90,7 @@ func newCase(nodes []*redlock.Node, key string) *openCase {
 	return c
 }
 
-// remember takes in an answer from before: connections that it names and no list has any
+// remember adds an earlier answer: connections that it names and that are in no list any
 // more are gone.
 func (c *openCase) remember(a *Answer, now time.Time) {
 	if a == nil || a.Group == nil || a.Key != c.key {
@@ -112,16 +112,16 @@ func (c *openCase) remember(a *Answer, now time.Time) {
 	}
 }
 
-// holds reports whether the holder is the one that is known from before.
+// holds reports whether the holder is the one known from before.
 func (c *openCase) holds(token string) bool { return c.known != nil && c.known.Token.Raw() == token }
 
-// report is what a node told at one moment.
+// report is the state of a node at one moment.
 type report struct {
 	list    List
-	changed bool // the node has told of a change of the key since the last report
+	changed bool // the node has reported a change of the key since the last report
 	there   bool
 	token   string
-	err     error // the node can say no more
+	err     error // the node can report nothing more
 }
 
 func (c *openCase) take(r report) {
@@ -133,7 +133,7 @@ func (c *openCase) take(r report) {
 	case !r.changed:
 		c.tally.Control(r.list)
 	case !r.there:
-		c.tally.Skip(r.list) // released or expired: a server's own end has no connection
+		c.tally.Skip(r.list) // released or expired: no connection causes an expiry
 	default:
 		extended := n.heard && n.there && n.token == r.token
 		c.tally.Event(r.token, extended, r.list)
@@ -157,7 +157,7 @@ func (c *openCase) take(r report) {
 	n.open = now
 }
 
-// holder is the token with a majority of copies, else the one that most nodes have.
+// holder returns the token with a majority of copies, or the one on most nodes.
 func (c *openCase) holder() (token string, copies int) {
 	count := map[string]int{}
 	for _, n := range c.nodes {
@@ -173,16 +173,16 @@ func (c *openCase) holder() (token string, copies int) {
 	return token, copies
 }
 
-// sure reports whether there is nothing more to learn: somebody can be named, and the
+// sure reports whether there is nothing more to learn: a holder can be named, and the
 // interval of its extensions is known.
 func (c *openCase) sure(now time.Time) bool {
 	token, copies := c.holder()
 	heard := !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
 	if heard && copies == 0 && c.known != nil {
-		return true // it was asked for the holder that is known, who has lost it
+		return true // the question was about the known holder, which has lost the lock
 	}
 	if copies < redlock.Quorum(len(c.nodes)) && !c.holds(token) {
-		return false // whoever takes it next may be meant; of who is known, a minority tells as well
+		return false // another client may acquire it next; for a known holder, a minority is enough
 	}
 	if c.holds(token) {
 		a := c.answer(now)
@@ -201,7 +201,7 @@ func (c *openCase) sure(now time.Time) bool {
 // ownLibrary is the form of this program's tokens.
 const ownLibrary = "redlockctl"
 
-// told is the form of a token that tells its owner; nil if it does not.
+// told returns the form of a token that contains its owner, or nil.
 func (c *openCase) told(token string) *lockform.Form {
 	f := lockform.Recognize(c.key, "string", token, int64(len(token)), time.Now())
 	if f == nil || f.Owner.Empty() {
@@ -253,7 +253,7 @@ func (c *openCase) answer(now time.Time) *Answer {
 	s := a.signs(now, c.extended[token])
 	if c.holds(token) && s.Usually == 0 {
 		s.Usually = c.known.Usually
-		if s.Extends == 0 { // so far as was watched
+		if s.Extends == 0 { // so far
 			s.Extended = now.Sub(c.began)
 		}
 	}
@@ -261,8 +261,8 @@ func (c *openCase) answer(now time.Time) *Answer {
 	return a
 }
 
-// named is the application whose connections bear the owner behind their name, as
-// those of this program do.
+// named returns the application whose connection names contain the owner, as those of
+// this program do.
 func (c *openCase) named(owner string) *Group {
 	for _, n := range c.nodes {
 		for _, conn := range n.open {
@@ -274,7 +274,7 @@ func (c *openCase) named(owner string) *Group {
 	return nil
 }
 
-// conns are the connections of the group, those that are gone among them.
+// conns returns the connections of the group, including closed ones.
 func (c *openCase) conns(a *Answer, now time.Time) {
 	for i, n := range c.nodes {
 		for _, conn := range n.open {
@@ -293,7 +293,7 @@ func (c *openCase) conns(a *Answer, now time.Time) {
 	})
 }
 
-// signs are those of the holder with these moments of extensions.
+// signs returns the signs of the holder with extensions at these times.
 func (a *Answer) signs(now time.Time, extended []time.Time) (s Signs) {
 	if s.Extends = len(extended); s.Extends > 0 {
 		s.Extended = now.Sub(extended[s.Extends-1])
@@ -318,8 +318,8 @@ func (a *Answer) signs(now time.Time, extended []time.Time) (s Signs) {
 	return s
 }
 
-// Nodes are the nodes on which the holder has open connections, and those on which
-// all are closed, with the time since the last one was.
+// Nodes returns the nodes on which the holder has open connections, and those on which
+// all are closed, with the time since the last one closed.
 func (a *Answer) Nodes() (open []string, closed map[string]time.Duration) {
 	closed = map[string]time.Duration{}
 	for _, c := range a.Conns {
@@ -335,7 +335,7 @@ func (a *Answer) Nodes() (open []string, closed map[string]time.Duration) {
 	return open, closed
 }
 
-// nodeText is a failure of a node for people.
+// nodeText describes a failure of a node for people.
 func nodeText(err error) safetext.Text {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return safetext.New("no answer in time")

@@ -9,20 +9,20 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// Conn is a connection, as a line of CLIENT LIST tells of it.
+// Conn is a connection, from a line of CLIENT LIST.
 type Conn struct {
 	ID        int64         `json:"-"`
 	Addr      safetext.Text `json:"addr"` // of the client: host:port, or the path of a socket
 	Name      safetext.Text `json:"name,omitzero"`
 	User      safetext.Text `json:"user,omitzero"`
-	Library   safetext.Text `json:"library,omitzero"` // "go-redis 9.5.1", where client and server know of it
+	Library   safetext.Text `json:"library,omitzero"` // "go-redis 9.5.1", if client and server report it
 	Age, Idle int           `json:"-"`                // whole seconds
 	Cmd       string        `json:"-"`                // the last command
-	Cmds      int64         `json:"-"`                // how many it has sent; 0: the server does not count them (Valkey does since 8.1)
-	Output    int64         `json:"-"`                // bytes that wait to be sent
+	Cmds      int64         `json:"-"`                // commands sent; 0: the server does not count them (Valkey does since 8.1)
+	Output    int64         `json:"-"`                // bytes waiting to be sent
 }
 
-// ParseList reads an answer to CLIENT LIST.
+// ParseList parses a reply of CLIENT LIST.
 func ParseList(list string) (conns []Conn) {
 	for client := range serverinfo.Clients(list) {
 		var c Conn
@@ -62,11 +62,11 @@ func ParseList(list string) (conns []Conn) {
 	return conns
 }
 
-// active reports whether the connection has, in this second of its server, done
-// what may take or extend a lock.
+// active reports whether the connection has, in this second of its server, sent a command
+// that may acquire or extend a lock.
 func (c Conn) active() bool { return c.Idle == 0 && c.fits() }
 
-// fits reports whether the last command may have taken or extended a lock.
+// fits reports whether the last command may have acquired or extended a lock.
 func (c Conn) fits() bool {
 	switch name, _, _ := strings.Cut(c.Cmd, "|"); name {
 	case "set", "setnx", "getset", "psetex", "setex", "eval", "evalsha", "fcall", "exec",
@@ -76,10 +76,10 @@ func (c Conn) fits() bool {
 	return false
 }
 
-// own reports whether it is one of those that ask.
+// own reports whether it belongs to this observation.
 func (c Conn) own() bool { return strings.HasPrefix(c.Name.Raw(), ownName+"who:") }
 
-// Host is the client's address without its port.
+// Host returns the client's address without its port.
 func (c Conn) Host() string {
 	if host, _, err := net.SplitHostPort(c.Addr.Raw()); err == nil {
 		return host
@@ -87,8 +87,8 @@ func (c Conn) Host() string {
 	return c.Addr.Raw()
 }
 
-// Group is what is taken to be one application: the connections of one name, of one
-// user and address where they have no name, of one address where they have neither.
+// Group is what counts as one application: the connections with one name; without names,
+// of one user and address; without users, of one address.
 type Group struct{ Name, User, Host string }
 
 func (c Conn) group() Group {
@@ -101,7 +101,7 @@ func (c Conn) group() Group {
 	return Group{Host: c.Host()}
 }
 
-// String is the group for people.
+// String returns the group for people.
 func (g Group) String() string {
 	switch {
 	case g.Name != "":
@@ -112,7 +112,7 @@ func (g Group) String() string {
 	return safetext.Escape(g.Host)
 }
 
-// findProcess is the command that finds, on the host of a connection, its process.
+// findProcess returns the command that finds the process of a connection on its host.
 func findProcess(addr string) string {
 	i := strings.LastIndexByte(addr, ':')
 	if i < 0 {

@@ -8,37 +8,37 @@ import (
 	"time"
 )
 
-// What makes an inference an answer.
+// Requirements for an answer.
 const (
-	Sure        = 0.99 // the least probability
-	LeastEvents = 4    // from so many changes of the lock by one token
+	Sure        = 0.99 // minimum probability
+	LeastEvents = 4    // minimum number of changes of the lock by one token
 )
 
-// The model. On a node, at an event, the holder has used one of its connections,
-// which is then active; all others are active by chance, each at its own rate. Rates
-// come from lists at other moments. A connection that was active in this second
-// before tells nothing, since servers tell idle times in whole seconds.
+// The model. On a node, at an event, the holder has used one of its connections, which is
+// then active; the others are active by chance, each at its own rate. Rates come from
+// lists at other times. A connection that was already active in this second proves
+// nothing, since servers report idle times in whole seconds.
 const (
-	missed     = 0.1  // that the holder's connection has done something else since
-	rareHit    = 0.02 // the least probability of being active by chance
-	priorHits  = 2    // added to what was seen of a connection, so that one which was …
-	priorTime  = 5    // … seldom listed (seconds) is not taken for one that is never active
-	cachedTime = 0.12 // seconds; servers note a second as late as that
-	// Changes that follow each other are no independent witnesses either: who extends at
+	missed     = 0.1  // probability that the holder's connection has done something else since
+	rareHit    = 0.02 // minimum probability of being active by chance
+	priorHits  = 2    // prior, so that a connection that was …
+	priorTime  = 5    // … seldom listed (seconds) does not count as never active
+	cachedTime = 0.12 // seconds; how late a server may notice a new second
+	// Successive changes are not independent evidence either: a client that extends at
 	// the same pace as the holder stays in step with it for a while. At 0.7 there were
 	// still wrong claims on a machine without a free core.
 	dependent   = 0.5
-	lateList    = 0.5 // seconds; a list that comes later says nothing of a change
+	lateList    = 0.5 // seconds; a later list proves nothing about a change
 	sameEvent   = 600 * time.Millisecond
 	mostPending = 256 // events kept for one token
 )
 
-// List is what a node told at one moment.
+// List is a node's list of connections at one moment.
 type List struct {
 	Node   int
-	At     time.Time // ours
+	At     time.Time // our clock
 	Server float64   // seconds, by the server's wall clock
-	Delay  float64   // seconds; of an event: it is no longer ago than that
+	Delay  float64   // seconds; of an event: its maximum age
 	Conns  []Conn
 }
 
@@ -47,16 +47,16 @@ type connKey struct {
 	id   int64
 }
 
-// connStats is what is known of a connection.
+// connStats are the statistics of a connection.
 type connStats struct {
 	group  Group
-	hits   float64 // active at lists that were no events
-	time   float64 // seconds in which that could be seen
-	active float64 // second of the server in which it was last seen active
+	hits   float64 // active in lists that were no events
+	time   float64 // seconds in which activity was visible
+	active float64 // second of the server in which it was last active
 	cmds   int64   // sent until the last list
 }
 
-// sight is a connection that was active at an event: fresh since the last list, or
+// sight is a connection that was active at an event: newly since the last list, or
 // already before.
 type sight struct {
 	conn   connKey
@@ -64,10 +64,10 @@ type sight struct {
 	window float64
 }
 
-// nodeSight is what one node shows of one event.
+// nodeSight is the evidence of one node for one event.
 type nodeSight struct {
 	node   int
-	early  bool // in the second, so that a connection may not show yet
+	early  bool // early in the second, so a connection may not show yet
 	size   map[Group]int
 	active map[Group][]sight
 }
@@ -78,22 +78,22 @@ type event struct {
 	nodes    []nodeSight
 }
 
-// Tally adds up what lists of connections tell of holders. The zero Tally is ready
-// for use; it knows neither clock nor network.
+// Tally adds up the evidence from lists of connections. The zero Tally is ready for use;
+// it knows neither clock nor network.
 type Tally struct {
 	conns  map[connKey]*connStats
-	last   map[int]float64 // when a node was listed, by its clock
+	last   map[int]float64 // when a node was last listed, by its clock
 	events map[string][]*event
 }
 
-// Control takes in a list at a moment that has nothing to do with the lock.
+// Control adds a list from a moment unrelated to the lock.
 func (t *Tally) Control(l List) { t.take(l, true) }
 
-// Skip takes in a list that is neither a control nor an event.
+// Skip adds a list that is neither a control nor an event.
 func (t *Tally) Skip(l List) { t.take(l, false) }
 
-// Event takes in the list of a node on which the token was set or, extended, its TTL.
-// What several nodes tell of the same moment is one event.
+// Event adds the list of a node on which the token was set or its TTL extended. Lists of
+// several nodes at the same moment are one event.
 func (t *Tally) Event(token string, extended bool, l List) {
 	if t.events == nil {
 		t.events = map[string][]*event{}
@@ -134,7 +134,7 @@ func (t *Tally) take(l List, control bool) nodeSight {
 		}
 		s.group = g
 		active, stale, window := c.active(), s.active == second, l.Server-max(second, last)
-		if c.Cmds > 0 { // it is known what it did since the last list, not only in this second
+		if c.Cmds > 0 { // its activity since the last list is known, not only in this second
 			active, stale, window = c.fits() && c.Cmds > s.cmds, !known, l.Server-last
 			seen.early = l.Delay > window
 		}
@@ -154,36 +154,36 @@ func (t *Tally) take(l List, control bool) nodeSight {
 	return seen
 }
 
-// chance is the probability that a connection was active in the window by chance.
+// chance returns the probability that a connection was active in the window by chance.
 func (t *Tally) chance(c connKey, window float64) float64 {
 	s := t.conns[c]
 	rate := (s.hits + priorHits) / (s.time + priorTime)
 	return max(1-math.Exp(-rate*window), rareHit)
 }
 
-// Candidate is who may hold a lock.
+// Candidate is a possible holder of a lock.
 type Candidate struct {
 	Group Group
 	P     float64
 }
 
-// Holder is who holds the token, the likeliest first, and from how many events; p
-// sums up to 1 with that of somebody who is not in the lists at all. Nobody is
-// sure before [Sure] and [LeastEvents].
+// Holder returns the candidates for the holder of the token, the most likely first, and
+// the number of events. Their p sum up to 1 together with that of a client that is in no
+// list. Nobody is certain below [Sure] and [LeastEvents].
 func (t *Tally) Holder(token string) (candidates []Candidate, events int) {
 	score := map[Group]float64{}
 	for _, s := range t.conns {
 		score[s.group] = 0
 	}
-	used := map[connKey]float64{} // at events before
+	used := map[connKey]float64{} // at earlier events
 	for _, e := range t.events[token] {
 		for g := range score {
 			var ratio float64
 			for _, n := range e.nodes {
 				ratio += t.ratio(g, n, used)
 			}
-			// Applications that take locks are active on all nodes together, so that their
-			// nodes are no independent witnesses: the mean, not the product.
+			// Applications that take locks are active on all nodes together, so the nodes
+			// are not independent evidence: use the mean, not the product.
 			score[g] += dependent * math.Log(ratio/float64(len(e.nodes)))
 		}
 		for _, n := range e.nodes {
@@ -196,8 +196,8 @@ func (t *Tally) Holder(token string) (candidates []Candidate, events int) {
 			}
 		}
 	}
-	// Somebody else explains each event as well as chance does, and is as likely
-	// beforehand as all who are listed together.
+	// An unlisted client explains each event as well as chance does; its prior equals
+	// that of all listed ones together.
 	top := 0.0
 	for _, s := range score {
 		top = max(top, s)
@@ -215,8 +215,8 @@ func (t *Tally) Holder(token string) (candidates []Candidate, events int) {
 	return candidates, len(t.events[token])
 }
 
-// ratio is how much likelier what a node shows of an event is if the group holds
-// the lock: of which connection it uses is known how often it used each before.
+// ratio returns how much more likely a node's evidence for an event is if the group holds
+// the lock. It weights the group's connections by how often each was used before.
 func (t *Tally) ratio(g Group, n nodeSight, used map[connKey]float64) float64 {
 	size := float64(n.size[g])
 	if size == 0 {

@@ -10,8 +10,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// world is applications with pools on one node, in simulated time: each command
-// goes over a connection of its pool, and servers tell whole seconds.
+// world simulates applications with pools on one node: each command uses a connection of
+// its pool, and servers report whole seconds.
 type world struct {
 	r     *rand.Rand
 	now   float64
@@ -28,7 +28,7 @@ func (w *world) use(app int) {
 		w.next[app]++
 		c = w.next[app] % w.conns
 	} else {
-		for c < w.conns-1 && w.r.IntN(4) == 0 { // the first is free most of the time
+		for c < w.conns-1 && w.r.IntN(4) == 0 { // usually the first one is free
 			c++
 		}
 	}
@@ -47,8 +47,8 @@ func (w *world) list(apps func(int) bool) List {
 	return l
 }
 
-// run watches for so many seconds a lock that app 0 extends; others do so much in a
-// second. It returns the likeliest of those who are listed.
+// run watches, for some seconds, a lock that app 0 extends; the others send busy commands
+// per second. It returns the most likely of the listed ones.
 func (w *world) run(seconds, every, busy float64, listed func(int) bool) (Candidate, int) {
 	var t Tally
 	w.last, w.next, w.now = map[int64]float64{}, make([]int, w.apps), 1000+w.r.Float64()
@@ -79,17 +79,16 @@ func (w *world) run(seconds, every, busy float64, listed func(int) bool) (Candid
 	return c[0], n
 }
 
-// TestInference: of 20 applications the holder is named, in nearly all runs with
-// pools that reuse the last connection; and a holder who is not in the list is
-// nobody else.
+// TestInference: of 20 applications the holder is named, in nearly all runs with pools
+// that reuse the last connection; and if the holder is not in the list, nobody is named.
 func TestInference(t *testing.T) {
 	everybody := func(int) bool { return true }
 	for name, c := range map[string]struct {
 		watch  float64 // seconds
-		busy   float64 // commands a second of each of the others
+		busy   float64 // commands per second of each of the others
 		fifo   bool
 		listed func(int) bool
-		least  int // claims of 50 that are right
+		least  int // minimum of correct claims in 50
 	}{
 		"quiet":        {20, 0.1, false, everybody, 45},
 		"busy":         {20, 2, false, everybody, 40},
@@ -119,7 +118,7 @@ func TestInference(t *testing.T) {
 	}
 }
 
-// TestOneEventNamesNobody: whatever its ratio.
+// TestOneEventNamesNobody, whatever its ratio.
 func TestOneEventNamesNobody(t *testing.T) {
 	w := &world{r: rand.New(rand.NewPCG(3, 4)), apps: 20, conns: 10}
 	for range 50 {
@@ -129,8 +128,8 @@ func TestOneEventNamesNobody(t *testing.T) {
 	}
 }
 
-// TestLateListIsNoEvidence: when the change may have been in the second before, the
-// holder looks idle; when it cannot have been, somebody else did it.
+// TestLateListIsNoEvidence: if the change may have been in the previous second, the
+// holder looks idle; if it cannot have been, another client made it.
 func TestLateListIsNoEvidence(t *testing.T) {
 	for _, c := range []struct{ delay, least, most float64 }{{0.5, 0.99, 1.01}, {0.05, 0, 0.2}} {
 		var tally Tally
@@ -142,8 +141,8 @@ func TestLateListIsNoEvidence(t *testing.T) {
 	}
 }
 
-// Who is asked for a holder that is known does not wait for another one where it has lost
-// the lock; who knows none does.
+// A request for a known holder does not wait for another one after the known one has lost
+// the lock; a request without one does.
 func TestAKnownHolderHasLostTheLock(t *testing.T) {
 	for _, known := range []*Answer{nil, {Key: "job:1", Token: safetext.New("t"), Group: &Group{Name: "billing"}}} {
 		c := newCase(nil, "job:1")

@@ -4,11 +4,11 @@ import (
 	"time"
 )
 
-// Liveness is whether a holder is there still.
+// Liveness says whether a holder still exists.
 type Liveness string
 
-// The words: alive has extended, or used a connection, about when it was to be
-// expected; silent has open connections and has not; gone has none any more.
+// The words. alive: it has extended, or used a connection, about when expected; silent:
+// it has open connections but has not; gone: it has no open connection.
 const (
 	Alive  Liveness = "alive"
 	Silent Liveness = "silent"
@@ -17,21 +17,21 @@ const (
 
 const (
 	overdue  = 3               // intervals without an extension
-	justUsed = 2 * time.Second // servers tell idle times in whole seconds
+	justUsed = 2 * time.Second // servers report idle times in whole seconds
 )
 
 // Signs are what is known of a holder at a moment.
 type Signs struct {
-	Conns    int           // connections that it has, or had
-	Open     int           // those that are open
-	Idle     time.Duration // since one of the open ones was used for a lock
+	Conns    int           // connections, open or closed
+	Open     int           // open ones
+	Idle     time.Duration // since an open one was used for a lock
 	Extends  int           // extensions seen
 	Extended time.Duration // since the last one
-	Usually  time.Duration // between two of them; 0: not known
+	Usually  time.Duration // between two of them; 0: unknown
 }
 
-// AssessLiveness is the word for the signs; "" where they do not tell. No connection
-// left is told before all else: nothing that it did before brings one back.
+// AssessLiveness returns the word for the signs; "" if they prove nothing. "gone" comes
+// first: earlier activity does not matter without a connection.
 func AssessLiveness(s Signs) Liveness {
 	used := s.Open > 0 && s.Idle <= justUsed
 	due := s.Usually > 0 && s.Extended > overdue*s.Usually

@@ -21,9 +21,9 @@ import (
 	"redlockctl/redlock"
 )
 
-// TestSilentAndGone: the holder is named while it extends. Asked again when it does not any
-// more, it is silent; when its connections are closed, gone; and who has taken the lock
-// meanwhile is not taken for it.
+// TestSilentAndGone: the holder is named while it extends. Asked again after it stopped,
+// it is silent; after its connections closed, gone; and a client that has acquired the
+// lock since is not mistaken for it.
 func TestSilentAndGone(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	nodes := labtest.Nodes(servers)
@@ -79,7 +79,7 @@ func TestSilentAndGone(t *testing.T) {
 	if open, closed := opt.Known.Nodes(); len(open) != 0 || len(closed) != 3 {
 		t.Error(open, closed)
 	}
-	// An orphaned copy that it left behind: the same, without waiting for a majority.
+	// The same for an orphaned copy that it left behind, without waiting for a majority.
 	for _, s := range servers[1:] {
 		c := s.Node().Client(1, time.Second)
 		c.Del(ctx, "job")
@@ -100,7 +100,7 @@ func TestSilentAndGone(t *testing.T) {
 	}
 }
 
-// awaitNone waits until a server has no connection of a kind any more.
+// awaitNone waits until a server has no connection of this kind.
 func awaitNone(t *testing.T, server *lab.Server, kind string, is func(who.Conn) bool) {
 	t.Helper()
 	c := server.Node().Client(1, 5*time.Second)
@@ -118,7 +118,7 @@ func awaitNone(t *testing.T, server *lab.Server, kind string, is func(who.Conn) 
 	}
 }
 
-// TestTooManyConnections: a node with more than 2,000 is not asked for a list, unless forced.
+// TestTooManyConnections: a node with more than 2,000 is not listed, unless forced.
 func TestTooManyConnections(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
 	var conns []net.Conn
@@ -156,7 +156,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// busy lets clients send so many commands a second until ctx ends, in pipelines.
+// busy makes clients send ops commands per second until ctx ends, in pipelines.
 func busy(ctx context.Context, t *testing.T, addr string, ops int, wg *sync.WaitGroup) {
 	const clients, pause = 4, 10 * time.Millisecond
 	each := ops / clients / int(time.Second/pause)
@@ -184,8 +184,9 @@ func busy(ctx context.Context, t *testing.T, addr string, ops int, wg *sync.Wait
 	}
 }
 
-// TestTrafficOfABusyNode: at 20,000 commands a second the traffic is not read unless
-// forced; then it ends at the first hit, or with the lock's TTL, and leaves nothing behind.
+// TestTrafficOfABusyNode: at 20,000 commands per second the traffic is not read unless
+// forced; then reading ends at the first hit, or with the lock's TTL, and leaves nothing
+// behind.
 func TestTrafficOfABusyNode(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
 	admin := server.Node().Client(2, 5*time.Second)
@@ -227,7 +228,7 @@ func TestTrafficOfABusyNode(t *testing.T) {
 	awaitNone(t, server, "reads the traffic", func(c who.Conn) bool { return c.Cmd == "monitor" })
 }
 
-// late is a context that does not notice when its time is over.
+// late is a context that does not notice its deadline.
 type late struct {
 	context.Context
 	end time.Time
@@ -235,8 +236,8 @@ type late struct {
 
 func (l late) Deadline() (time.Time, bool) { return l.end, true }
 
-// TestTrafficEndsInTime: what watches the reading may see the end before the context does. It is
-// no error.
+// TestTrafficEndsInTime: the goroutine that watches the reading may see the end before
+// the context does. That is no error.
 func TestTrafficEndsInTime(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
 	admin := server.Node().Client(1, 5*time.Second)
@@ -248,8 +249,8 @@ func TestTrafficEndsInTime(t *testing.T) {
 	}
 }
 
-// TestTrafficReadTooSlowly: a reading that does not keep up with 20,000 commands a second
-// is ended on the server, long before the lock's TTL.
+// TestTrafficReadTooSlowly: if reading does not keep up with 20,000 commands per second,
+// it is ended on the server, long before the lock's TTL.
 func TestTrafficReadTooSlowly(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
 	admin := server.Node().Client(2, 5*time.Second)
@@ -275,7 +276,7 @@ func TestTrafficReadTooSlowly(t *testing.T) {
 	}
 }
 
-// slowReader is a connection that is read slowly from MONITOR on: 100 KiB a second.
+// slowReader is a connection that is read slowly after MONITOR: 100 KiB per second.
 type slowReader struct {
 	net.Conn
 	slow atomic.Bool

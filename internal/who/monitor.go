@@ -19,31 +19,32 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// What reading the traffic of a node may cost it.
+// Limits of what reading the traffic may cost a node.
 const (
 	monitorFor = 10 * time.Second
-	// MostOps is how many commands a second a node may be doing.
+	// MostOps is the largest number of commands per second on a node whose traffic is
+	// read.
 	MostOps       = 10_000
-	monitorBehind = 1 << 20 // bytes that wait for us on the server
+	monitorBehind = 1 << 20 // bytes waiting for us on the server
 	monitorCheck  = 100 * time.Millisecond
-	monitorLine   = 64 << 10 // bytes of a line that are looked at
+	monitorLine   = 64 << 10 // bytes read of a line
 )
 
 var (
 	// ErrBusy is returned for a node with more than [MostOps].
 	ErrBusy = errors.New("too busy to read its traffic")
-	// ErrBehind is returned when the traffic came faster than it was read.
+	// ErrBehind is returned when the traffic arrives faster than it is read.
 	ErrBehind = errors.New("the traffic comes faster than it is read; ended")
 )
 
-// Monitor reads the traffic of one node (MONITOR) until a command names the key
-// and the token of the lock, for the lock's TTL or 10 s at most. It costs the server a
-// third of its speed and shows all data of all clients: nothing else is kept. It ends
-// as soon as the server has to keep 1 MiB for it. An answer of the method [Unknown]
-// means that nothing was seen.
+// Monitor reads the traffic of one node (MONITOR) until a command contains the key and
+// the token of the lock, for the lock's TTL but at most 10 s. It costs the server a third
+// of its speed and shows all data of all clients; nothing else is kept. It ends as soon
+// as the server must buffer 1 MiB for it. An answer with the method [Unknown] means that
+// nothing was seen.
 func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, timeout time.Duration) (_ *Answer, err error) {
 	defer resp.Contain(&err, node.Name())
-	// Own address space for lists of connections; lines of the traffic are cut here.
+	// A separate budget for lists of connections; lines of the traffic are cut here.
 	node = node.Within(redlock.NewBudget(listReply, 0))
 	side := node.Client(1, timeout, func(o *redis.Options) { o.Protocol = 2 })
 	defer side.Close()
@@ -76,7 +77,7 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 		return a, err
 	}
 	a.Method, a.Events = Seen, 1
-	hit := Conn{Addr: safetext.New(addr)} // closed already
+	hit := Conn{Addr: safetext.New(addr)} // already closed
 	for _, c := range ParseList(list) {
 		if c.Addr.Raw() == addr {
 			hit = c
@@ -88,9 +89,9 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 	return a, nil
 }
 
-// readTraffic is the address of the first client whose command has all of these words;
-// empty when there was none in time. side ends the connection when the server falls
-// behind.
+// readTraffic returns the address of the first client whose command has all of these
+// words; empty if there was none in time. side ends the connection when its output buffer
+// grows too large.
 func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, timeout, most time.Duration, words ...string) (string, error) {
 	var raw net.Conn
 	client := node.OneConnection(timeout, func(o *redis.Options) {
@@ -144,7 +145,7 @@ func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, ti
 		case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return "", ctx.Err()
 		case over(ctx) || errors.As(err, &late) && late.Timeout():
-			return "", nil // whatever the other connection makes of the end
+			return "", nil // whatever error the other connection gets at the end
 		case behind.Load():
 			return "", fmt.Errorf("%s: %w", node.Name(), ErrBehind)
 		default:
@@ -153,7 +154,7 @@ func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, ti
 	}
 }
 
-// watchOutput ends the connection when too much waits for it on the server, or the
+// watchOutput ends the connection when too much output waits for it on the server, or the
 // server does not say how much.
 func watchOutput(ctx context.Context, side *redis.Client, id int64, behind *atomic.Bool) {
 	tick := time.NewTicker(monitorCheck)
@@ -178,14 +179,15 @@ func watchOutput(ctx context.Context, side *redis.Client, id int64, behind *atom
 	}
 }
 
-// over reports whether the time is over, which a connection can know before the context does.
+// over reports whether the deadline has passed, which a connection can notice before the
+// context does.
 func over(ctx context.Context) bool {
 	end, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(end)
 }
 
-// clientOf is the address of the client of a line of MONITOR that has all of these
-// words: +TIME [DB ADDR] "COMMAND" "ARGUMENT" …. What a script does has none.
+// clientOf returns the address of the client in a line of MONITOR that has all of these
+// words: +TIME [DB ADDR] "COMMAND" "ARGUMENT" …. Commands of a script have none.
 func clientOf(line []byte, words []string) string {
 	for _, w := range words {
 		if !bytes.Contains(line, []byte(w)) {
@@ -205,7 +207,7 @@ func clientOf(line []byte, words []string) string {
 	return string(addr)
 }
 
-// quoted is s as MONITOR shows it.
+// quoted returns s as MONITOR shows it.
 func quoted(s string) string {
 	b := []byte{'"'}
 	for i := range len(s) {

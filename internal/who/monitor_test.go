@@ -14,8 +14,8 @@ import (
 	"redlockctl/internal/lab/labtest"
 )
 
-// TestMonitorSparesTheNode: a busy one is refused, and a reading for which the
-// server has to keep too much is ended on the server.
+// TestMonitorSparesTheNode: a busy node is refused, and a reading that makes the server
+// buffer too much is ended on the server.
 func TestMonitorSparesTheNode(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
 	c := server.Node().Client(2, 5*time.Second)

@@ -20,13 +20,13 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// What asking may cost a node. A list stops it for 0.4 ms at 200 connections and for
-// 2 ms at 1,000.
+// Limits of what the observation may cost a node. A list stops it for 0.4 ms at 200
+// connections and for 2 ms at 1,000.
 const (
-	listEvery   = 200 * time.Millisecond // between two lists of a node, at least
-	controlMore = 100 * time.Millisecond // and at most so much more
-	pushEvery   = 15 * time.Millisecond  // how often it is asked for changes that it has to tell
-	// MostConns is how many connections a node may have.
+	listEvery   = 200 * time.Millisecond // minimum between two lists of a node
+	controlMore = 100 * time.Millisecond // random addition to it
+	pushEvery   = 15 * time.Millisecond  // how often to read pushes of changes
+	// MostConns is the largest number of connections of a node that is listed.
 	MostConns = 2000
 	listReply = 16 << 20 // bytes
 	valueRead = 256
@@ -38,17 +38,17 @@ var ErrTooMany = errors.New("too many connections")
 // Options of [Observe].
 type Options struct {
 	Key     string
-	For     time.Duration // how long; as soon as the answer is sure it ends, and not before each node was heard or had Timeout for it
-	Force   bool          // also with more than [MostConns] connections
+	For     time.Duration // how long; it ends when the answer is sure, but not before each node has answered or had Timeout for it
+	Force   bool          // even with more than [MostConns] connections
 	Timeout time.Duration // of a command
-	// Known is an answer from before. Who it names is looked at again, as long as the same
-	// token holds the lock: that tells whether it has become silent, or is gone. It may be nil.
+	// Known is an earlier answer, or nil. Its holder is checked again as long as its
+	// token holds the lock, to see whether it has become silent or is gone.
 	Known *Answer
 }
 
 // Observe watches a lock and the connections of its nodes, and says who holds it. It
-// changes nothing. The error is of the options or ctx, or [ErrTooMany]; what single
-// nodes cannot say is in the answer.
+// changes nothing. The error is about the options or ctx, or [ErrTooMany]; failures of
+// single nodes are in the answer.
 func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, error) {
 	now := time.Now()
 	end := now.Add(opt.For)
@@ -59,8 +59,8 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 	for i, n := range nodes {
 		wg.Go(crash.Safe(func() {
 			w := &nodeWatch{node: i, opt: opt, reports: reports}
-			// What is under way at the end is no failure of a node that was heard before, though
-			// it may fail a moment before ctx tells of the end.
+			// A command in flight at the end is not a failure of a node that has answered
+			// before, although it may fail a moment before ctx ends.
 			if err := w.run(ctx, n, end); err != nil && (!w.heard || time.Now().Before(end)) && ctx.Err() == nil {
 				w.send(ctx, report{list: List{Node: i, At: time.Now()}, err: err})
 			}
@@ -75,7 +75,7 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 	for open := true; open; {
 		var r report
 		select {
-		case <-look.C: // that nothing changes is an answer too
+		case <-look.C: // no change is an answer too
 			if c.sure(time.Now()) {
 				cancel()
 			}
@@ -100,12 +100,12 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 	return c.answer(time.Now()), refused
 }
 
-// nodeWatch watches one node over a connection of its own.
+// nodeWatch watches one node over its own connection.
 type nodeWatch struct {
 	node    int
 	opt     Options
 	reports chan<- report
-	dirty   atomic.Bool // the node has told of a change
+	dirty   atomic.Bool // the node has reported a change
 	heard   bool
 }
 
@@ -118,8 +118,8 @@ func (w *nodeWatch) send(ctx context.Context, r report) bool {
 	}
 }
 
-// HandlePushNotification hears of changes. The node tells of keys with our key's name
-// as a prefix too.
+// HandlePushNotification receives changes. The node also reports keys that have our key's
+// name as a prefix.
 func (w *nodeWatch) HandlePushNotification(_ context.Context, _ push.NotificationHandlerContext, said []any) error {
 	if len(said) != 2 {
 		return nil
@@ -131,12 +131,12 @@ func (w *nodeWatch) HandlePushNotification(_ context.Context, _ push.Notificatio
 		}
 	}
 	if !some {
-		w.dirty.Store(true) // all may have
+		w.dirty.Store(true) // all keys may have changed
 	}
 	return nil
 }
 
-// run watches until end. The first look is finished also behind it, as long as ctx lasts.
+// run watches until end. It finishes the first read even after end, as long as ctx lasts.
 func (w *nodeWatch) run(ctx context.Context, node *redlock.Node, end time.Time) (err error) {
 	defer resp.Contain(&err, node.Name())
 	hears := push.NewProcessor()
@@ -161,7 +161,7 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node, end time.Time) 
 		return fmt.Errorf("CLIENT TRACKING: %w", err)
 	}
 	var listed, control time.Time
-	quiet := time.Now() // all changes before are told
+	quiet := time.Now() // all earlier changes are reported
 	for {
 		now := time.Now()
 		if w.heard && !now.Before(end) {
@@ -209,12 +209,12 @@ func (w *nodeWatch) look(ctx context.Context, conn *redis.Conn) (report, error) 
 		return r, err
 	}
 	r.list.At, r.list.Server, r.list.Conns = time.Now(), float64(clock.Val().UnixMicro())/1e6, ParseList(text)
-	// A hash or a sorted set has one holder here, whoever its fields name.
+	// A hash or a sorted set counts as one holder here, whoever its fields name.
 	r.token, r.there = value.Val(), ttl.Val() != -2
 	return r, nil
 }
 
-// answered reports whether err is what the server said.
+// answered reports whether err is an answer of the server.
 func answered(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said)

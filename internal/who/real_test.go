@@ -18,8 +18,8 @@ import (
 
 const extendScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0`
 
-// TestPoolsOnRealServers: six applications of go-redis pools, each with locks of its
-// own; the one that extends the lock is named, and is gone when it has ended.
+// TestPoolsOnRealServers: six applications with go-redis pools, each with its own locks;
+// the one that extends the lock is named, and is gone when it has ended.
 func TestPoolsOnRealServers(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	nodes := labtest.Nodes(servers)
@@ -75,7 +75,7 @@ func TestPoolsOnRealServers(t *testing.T) {
 	}
 }
 
-// TestToldByItsToken: at once, with the connections of the process.
+// TestToldByItsToken: named at once, with the connections of the process.
 func TestToldByItsToken(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	var named []*redlock.Node
@@ -103,8 +103,8 @@ func TestToldByItsToken(t *testing.T) {
 	}
 }
 
-// TestTrafficOfANode: the holder is seen at its first extension, among others that
-// are busy; of a lock whose holder does nothing it ends with the TTL.
+// TestTrafficOfANode: the holder is seen at its first extension, among other busy
+// clients; if the holder does nothing, reading ends with the TTL.
 func TestTrafficOfANode(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
 	const key, token = "job \"1\"\n", "to\\ken\x01"
@@ -143,14 +143,14 @@ func TestTrafficOfANode(t *testing.T) {
 	}
 }
 
-// TestEndOfTheTime: what a node has not answered when the time ends is no failure of the
-// node, and each is heard once, however short the time is.
+// TestEndOfTheTime: a command that a node has not answered at the deadline is not a
+// failure of the node, and each node answers once, however short the time is.
 func TestEndOfTheTime(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	var nodes []*redlock.Node
 	for i, p := range labtest.Proxies(t, servers) {
-		// The first list takes longer than the shortest time, and all that comes later is
-		// under way when the time ends.
+		// The first list takes longer than the shortest deadline, and everything later is
+		// in flight at the deadline.
 		p.Delay(labtest.ToClient, 60*time.Millisecond, 60*time.Millisecond)
 		nodes = append(nodes, p.Node())
 		client := redis.NewClient(&redis.Options{Addr: servers[i].Addr()})
@@ -163,7 +163,7 @@ func TestEndOfTheTime(t *testing.T) {
 			t.Errorf("for %s: %+v, %v", f, got, err)
 		}
 	}
-	// One that refuses is told with its reason, however late that comes.
+	// A node that refuses is reported with its reason, however late that arrives.
 	_ = servers[1].Kill()
 	got, err := who.Observe(t.Context(), nodes, who.Options{Key: "job", For: time.Millisecond, Timeout: 20 * time.Second})
 	if err != nil || len(got.Unusable) != 1 || got.Unusable["n2"].Raw() == "no answer in time" || got.Held != 2 {

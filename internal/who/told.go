@@ -9,11 +9,11 @@ import (
 	"redlockctl/redlock"
 )
 
-// ownName begins the names of this program's connections.
+// ownName is the prefix of the names of this program's connections.
 const ownName = "redlockctl:"
 
-// Self is user@host:pid of this process, made to fit an owner of a token: of a long
-// host its domain goes first, then its end, then that of the user.
+// Self returns user@host:pid of this process, shortened to fit an owner in a token: first
+// the domain of the host is cut, then the end of the host, then that of the user.
 func Self(getenv func(string) string) string {
 	actor, _, _ := strings.Cut(audit.Actor(getenv), " ")
 	user, host, _ := strings.Cut(actor, "@")
@@ -32,7 +32,7 @@ func self(user, host string, pid int) string {
 	return user + "@" + host + end
 }
 
-// word is s without what cannot stand in an owner.
+// word returns s without characters that an owner cannot contain.
 func word(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == ':' || r == '@' {
@@ -42,9 +42,9 @@ func word(s string) string {
 	}, s)
 }
 
-// ConnName is how the connections of a command are called: redlockctl:WHAT:SELF.
-// The guard ends connections named redlockctl:guard, which are those over which
-// guards fence; its others have another name.
+// ConnName returns the name of a command's connections: redlockctl:WHAT:SELF. A guard
+// that starts ends connections named redlockctl:guard, over which guards fence; its other
+// connections have another name.
 func ConnName(command, self string) string {
 	if command == "guard" {
 		command = "guard-daemon"

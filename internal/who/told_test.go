@@ -7,8 +7,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// TestSelfFits: whatever user and host are called, the owner is one that tokens
-// take, and the pid is whole.
+// TestSelfFits: whatever the names of user and host, the owner fits a token, and the pid
+// is complete.
 func TestSelfFits(t *testing.T) {
 	for name, c := range map[string]struct{ user, host, want string }{
 		"short":         {"ann", "web-7", "ann@web-7:4711"},
@@ -24,8 +24,8 @@ func TestSelfFits(t *testing.T) {
 	}
 }
 
-// TestNoConnectionIsTakenForAFence: a guard that starts ends connections of guards
-// before it, by their name.
+// TestNoConnectionIsTakenForAFence: a guard that starts ends connections of earlier
+// guards, by their name.
 func TestNoConnectionIsTakenForAFence(t *testing.T) {
 	for _, what := range []string{"guard", "guard status", "console"} {
 		if n := ConnName(what, "a@b:1"); strings.HasPrefix(n, "redlockctl:guard:") {
