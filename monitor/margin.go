@@ -42,7 +42,7 @@ func (l *Lock) Margin() int {
 type Access struct {
 	// Now: another client can reach a quorum now. Perhaps: that cannot be excluded,
 	// because some nodes cannot be seen or have copies of another client that may be
-	// acquiring the lock.
+	// acquiring the lock, or because an earlier client may still rely on it.
 	Now, Perhaps bool
 	// Unsure are the indexes of the nodes that may or may not give another client a vote.
 	Unsure []int
@@ -121,7 +121,10 @@ func (s *Snapshot) Access(l *Lock) Access {
 		}
 	}
 	quorum, maybe := s.Cluster.Quorum, len(a.Unsure)
-	a.Now, a.Perhaps = free >= quorum, free < quorum && free+maybe >= quorum
+	a.Now = free >= quorum
+	if a.Perhaps = !a.Now && (free+maybe >= quorum || l.Earlier != nil); a.Perhaps {
+		return a
+	}
 	if need := quorum - free - maybe; need > 0 {
 		if need <= len(rejoins) {
 			slices.SortFunc(rejoins, time.Time.Compare)

@@ -64,7 +64,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Name: "MARGIN", Help: "how many more nodes with a copy may be lost while the holder can still extend the lock ([definition](#margin)); `–`: it cannot be extended",
 		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, Cell: lockMargin, Right: true, Rank: 9, Width: 6,
 	}, column{
-		Name: "WHO CAN GET IN", Help: "when another client can get the lock before its holder's end: `now`; `may now`: nodes that are not seen could let one in; `from 22:17:40` (on the screen `from :40`): when nodes rejoin; `after 1 restart` of a node that is not verified to start fenced; `not before 22:17:43`: not before the holder's end; `never`: there is no end",
+		Name: "WHO CAN GET IN", Help: "when another client can get the lock before its holder's end: `now`; `may now`: nodes that are not seen could let one in, or an earlier client may still rely on the lock; `from 22:17:40` (on the screen `from :40`): when nodes rejoin; `after 1 restart` of a node that is not verified to start fenced; `not before 22:17:43`: not before the holder's end; `never`: there is no end",
 		Fields: []string{"can_get_in.when", "can_get_in.at", "can_get_in.restarts"}, Cell: lockAccess, SortAs: "margin", Wide: true, Rank: 13, Width: 14, Most: 19,
 	}, column{
 		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or `inferred` or `seen` by `w` (`redlockctl who`) while this token holds it; `?` after the name: not certain. If HOLDER has no room and the owner is not known, the token is shown here",

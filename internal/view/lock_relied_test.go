@@ -66,7 +66,7 @@ func TestWhatIsSaidOfALockThatLostCopies(t *testing.T) {
 			[]string{"not before 22:17:43", "can be extended while at most 2 more nodes are lost"}, []string{"Means"}, "not before :43", "held 5/5 ▇▇▇▇▇ 18s 2"},
 		{"two clients", monitor.LockSplit, b,
 			[]node{{serving, 'b', 0, false}, {serving, 'a', 0, false}, {serving, 'a', 0, false}, {serving, 'b', 0, false}, {serving, 'b', 0, false}}, true,
-			[]string{"the holder of " + a + " may rely on it until 22:17:43 too"}, []string{"eft over"}, "not before :43", "split 3+2/5 ▇◇◇▇▇ 18s 0"},
+			[]string{"the holder of " + a + " may rely on it until 22:17:43 too", "maybe now: the holder of " + a + " may rely on it"}, []string{"eft over", "not before"}, "may now", "split 3+2/5 ▇◇◇▇▇ 18s 0"},
 		{"a left-over on a fenced node", monitor.LockHeld, b,
 			[]node{{fenced, 'a', 30 * time.Second, false}, {serving, 'b', 0, false}, {serving, 'b', 0, false}, {serving, 'b', 0, false}, {serving, 'b', 0, false}}, false,
 			[]string{"Left over: on n1, fenced: goes at 22:17:43", "n1: left over, fenced"}, []string{"Means"}, "not before :43", "held 4+1/5 ◇▇▇▇▇ 18s 1"},

@@ -115,6 +115,9 @@ func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
 // unsureText says why it is not known whether another client can get a lock.
 func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
 	var parts, silent []string
+	if e := l.Earlier; e != nil {
+		parts = append(parts, "the holder of "+c.Token(e.Token)+" may rely on it")
+	}
 	for _, i := range a.Unsure {
 		n := &c.Snap.Nodes[i]
 		why := " is " + n.State.String()

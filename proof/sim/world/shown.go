@@ -56,6 +56,9 @@ func (w *World) sayShown(l *monitor.Lock) {
 	text := "shows no lock"
 	if l != nil {
 		text = fmt.Sprintf("shows %s: %s, %d of %d copies", l.Holder.Raw(), l.State, l.Held, w.plan.N)
+		if l.Earlier != nil {
+			text += fmt.Sprintf("; %s may rely on it too", l.Earlier.Token.Raw())
+		}
 		for i, c := range l.Copies.All() {
 			if !c.Token.Empty() {
 				text += fmt.Sprintf("; %s %s %s to %s", nodeNames[i], [...]string{"absent", "present", "unknown", "unread", "seen", "lost"}[c.State], c.Token.Raw(), trace.At(w.view.clock.whenTime(c.Expires)))
