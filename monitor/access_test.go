@@ -23,27 +23,31 @@ type nodeCase struct {
 	// supposed: the copy is assumed to be extended like the others; seen: the other
 	// copies were, before their first expiry.
 	supposed, seen bool
+	brief          bool // its copy expires before the holder's end
 }
 
 var nodeCases = []nodeCase{
-	{"own, starts fenced", CopyPresent, "a", NodeServing, true, false, false, false},
-	{"own, starts unfenced", CopyPresent, "a", NodeServing, false, false, false, false},
-	{"own, fenced", CopyPresent, "a", NodeFenced, true, false, false, false},
-	{"own, fenced, starts unfenced", CopyPresent, "a", NodeFenced, false, false, false, false},
-	{"lost, cordoned, starts unfenced", CopyLost, "a", NodeCordoned, false, false, false, false},
-	{"free", CopyAbsent, "", NodeServing, true, false, false, false},
-	{"lost, serves", CopyLost, "a", NodeServing, true, false, false, false},
-	{"lost, fenced to the end", CopyLost, "a", NodeFenced, true, false, false, false},
-	{"lost, rejoins before", CopyLost, "a", NodeFenced, true, true, false, false},
-	{"lost, cordoned", CopyLost, "a", NodeCordoned, true, false, false, false},
-	{"another client's", CopyPresent, "b", NodeServing, true, false, false, false},
-	{"own, silent", CopyUnknown, "a", NodeSlow, true, false, false, false},
-	{"own, silent, starts unfenced", CopyUnknown, "a", NodeSlow, false, false, false, false},
-	{"own, down, starts fenced", CopyUnknown, "a", NodeDown, true, false, false, false},
-	{"own, down, starts unfenced", CopyUnknown, "a", NodeDown, false, false, false, false},
-	{"silent", CopyUnknown, "", NodeSlow, true, false, false, false},
-	{"down, starts fenced", CopyUnknown, "", NodeDown, true, false, false, false},
-	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false, false, false},
+	{"own, starts fenced", CopyPresent, "a", NodeServing, true, false, false, false, false},
+	{"own, starts unfenced", CopyPresent, "a", NodeServing, false, false, false, false, false},
+	{"own, fenced", CopyPresent, "a", NodeFenced, true, false, false, false, false},
+	{"own, fenced, starts unfenced", CopyPresent, "a", NodeFenced, false, false, false, false, false},
+	{"lost, cordoned, starts unfenced", CopyLost, "a", NodeCordoned, false, false, false, false, false},
+	{"free", CopyAbsent, "", NodeServing, true, false, false, false, false},
+	{"lost, serves", CopyLost, "a", NodeServing, true, false, false, false, false},
+	{"lost, fenced to the end", CopyLost, "a", NodeFenced, true, false, false, false, false},
+	{"lost, rejoins before", CopyLost, "a", NodeFenced, true, true, false, false, false},
+	{"lost, cordoned", CopyLost, "a", NodeCordoned, true, false, false, false, false},
+	{"another client's", CopyPresent, "b", NodeServing, true, false, false, false, false},
+	{"own, silent", CopyUnknown, "a", NodeSlow, true, false, false, false, false},
+	{"own, silent, starts unfenced", CopyUnknown, "a", NodeSlow, false, false, false, false, false},
+	{"own, down, starts fenced", CopyUnknown, "a", NodeDown, true, false, false, false, false},
+	{"own, down, starts unfenced", CopyUnknown, "a", NodeDown, false, false, false, false, false},
+	{"silent", CopyUnknown, "", NodeSlow, true, false, false, false, false},
+	{"down, starts fenced", CopyUnknown, "", NodeDown, true, false, false, false, false},
+	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false, false, false, false},
+	{"own, expires before", CopyPresent, "a", NodeServing, true, false, false, false, true},
+	{"own, expires before, fenced", CopyPresent, "a", NodeFenced, true, false, false, false, true},
+	{"own, expires before, rejoins before", CopyPresent, "a", NodeFenced, true, true, false, false, true},
 }
 
 // rivalWins tries everything that can happen before the holder's end: another client sets
@@ -64,13 +68,13 @@ func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
 		case restarted:
 			return !n.fenced // before a guard fences it again
 		case n.state == NodeFenced:
-			return n.rejoins && later && n.copy == CopyLost
+			return n.rejoins && later && (n.copy == CopyLost || n.brief)
 		case n.state == NodeCordoned:
 			return false
 		case n.state == NodeDown, n.copy == CopyUnknown && n.token == "a": // it may have restarted, which was not seen
 			return doubt && !n.fenced || n.supposed && (doubt && !n.seen || later && n.seen)
 		case n.token == "a" && n.copy != CopyLost:
-			return false // its copy exists until the end
+			return n.brief && later // else its copy exists until the end
 		case n.token == "b", n.state == NodeSlow:
 			return doubt
 		}
@@ -125,6 +129,9 @@ func TestAccessByEnumeration(t *testing.T) {
 				one := Copy{State: c.copy}
 				if c.token != "" {
 					one.Type, one.Token, one.Len, one.Expires = "string", safetext.New(c.token), 1, end
+				}
+				if c.brief {
+					one.Expires = now.Add(4 * time.Second)
 				}
 				copies = append(copies, one)
 				if c.state == NodeServing && c.copy == CopyPresent && c.token == "a" {

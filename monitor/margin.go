@@ -82,6 +82,12 @@ func (s *Snapshot) Access(l *Lock) Access {
 			if supposed && fences && seen.Before(expires) {
 				expires, serves = seen, !seen.IsZero()
 			}
+			if n.State == NodeFenced && !n.RejoinsAfter.IsZero() && !expires.IsZero() {
+				serves = true
+				if n.RejoinsAfter.After(expires) {
+					expires = n.RejoinsAfter
+				}
+			}
 			if serves && !expires.IsZero() && !end.IsZero() && end.Sub(expires) > time.Second {
 				rejoins = append(rejoins, expires) // the node is free from then on
 			}
