@@ -8,9 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"redlockctl/redlock/attempt"
 )
 
-// attemptRun is an [Attempt] that is driven over the streams of a client: the answers
+// attemptRun is an [attempt.Attempt] that is driven over the streams of a client: the answers
 // step it as they come, and whoever waits for it is woken once, by the verdict.
 type attemptRun struct {
 	client          *Client
@@ -22,17 +24,17 @@ type attemptRun struct {
 	decided         chan struct{} // has room for one
 
 	mu      sync.Mutex
-	machine *Attempt
-	next    Send // what the verdict asks to be sent
+	machine *attempt.Attempt
+	next    attempt.Send // what the verdict asks to be sent
 	results []NodeResult
 	copies  []leftCopy
 	left    int           // nodes that have not answered
 	all     chan struct{} // closed when there are none
 }
 
-// attempt drives an [Attempt] of which terms says whether it extends, and not
+// attempt drives an [attempt.Attempt] of which terms says whether it extends, and not
 // after when, to its verdict. There must be room for its call, see [admission].
-func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms, fenced bool) *attemptRun {
+func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms attempt.Terms, fenced bool) *attemptRun {
 	r := &attemptRun{
 		client: c, resource: resource, token: token, results: c.blank(),
 		copies: make([]leftCopy, len(c.nodes)), decided: make(chan struct{}, 1),
@@ -41,18 +43,18 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.opt.wait(ttl)
 	r.slept = c.suspended()
 	terms.Start = time.Now()
-	machine, send := Begin(terms)
+	machine, send := attempt.Begin(terms)
 	r.machine = machine
 	deadline := machine.Deadline()
 	proto := call{key: resource, token: token, ttl: ttl, notAfter: deadline, over: &r.over, to: r, queued: terms.Start, admitted: true}
 	switch send {
-	case SendSet:
+	case attempt.SendSet:
 		proto.op, proto.numbered = opSet, fenced
 		if fenced {
 			r.reads = newReplies(len(c.nodes), len(c.nodes), c.Quorum())
 		}
 		c.send(proto)
-	case SendExtend:
+	case attempt.SendExtend:
 		proto.op = opExtend
 		c.send(proto)
 	default:
@@ -67,19 +69,19 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 			waiting = false
 		case <-timer.C:
 			// A step ahead of its deadline, by the grain of the clock, decides nothing.
-			if !r.step(func(m *Attempt) (Send, Verdict) { return m.Tick(r.awake(time.Now())) }) {
+			if !r.step(func(m *attempt.Attempt) (attempt.Send, attempt.Verdict) { return m.Tick(r.awake(time.Now())) }) {
 				timer.Reset(max(time.Until(deadline), time.Millisecond))
 			}
 		case <-ctx.Done():
-			r.step((*Attempt).Cancel)
+			r.step((*attempt.Attempt).Cancel)
 		case <-c.closing:
-			r.step((*Attempt).Cancel)
+			r.step((*attempt.Attempt).Cancel)
 		}
 	}
-	if r.verdict() != VerdictGranted {
+	if r.verdict() != attempt.VerdictGranted {
 		r.over.Store(true)
 	}
-	if r.next == SendRelease { // final since the verdict
+	if r.next == attempt.SendRelease { // final since the verdict
 		r.giveUp()
 	}
 	return r
@@ -106,7 +108,7 @@ func (c *Client) try(ctx context.Context, urgent bool, attempt func() *attemptRu
 // they hang, their streams know as soon as this process has the time to look.
 func (r *attemptRun) late(ctx context.Context) bool {
 	// A short TTL leaves no time for this. A sleep of the machine is no lack of time.
-	if r.machine.terms.Wait < r.client.opt.NodeTimeout || sleptSince(r.slept, r.client.suspended) > 0 || !r.onlyLate(true) {
+	if r.machine.Terms().Wait < r.client.opt.NodeTimeout || sleptSince(r.slept, r.client.suspended) > 0 || !r.onlyLate(true) {
 		return false
 	}
 	timer := time.NewTimer(takeWindow)
@@ -126,7 +128,7 @@ func (r *attemptRun) late(ctx context.Context) bool {
 func (r *attemptRun) onlyLate(maybe bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.machine.Verdict() != VerdictNoQuorum {
+	if r.machine.Verdict() != attempt.VerdictNoQuorum {
 		return false
 	}
 	failed := 0
@@ -137,7 +139,7 @@ func (r *attemptRun) onlyLate(maybe bool) bool {
 		case s == StatusOK, s == StatusHeld, s == StatusAbsent, s == StatusUnanswered:
 		case s != StatusSlow: // it failed
 			failed++
-		case m.heard && answered(NodeResult{Status: m.said.status}): // since
+		case m.heard && m.said.status.Answered(): // since
 		case well && m.heard && !m.sent: // it was not asked in time
 		case well && !m.heard && maybe:
 		default:
@@ -159,18 +161,18 @@ func (r *attemptRun) giveUp() {
 }
 
 // step steps the machine, and reports whether the verdict is there.
-func (r *attemptRun) step(f func(*Attempt) (Send, Verdict)) bool {
+func (r *attemptRun) step(f func(*attempt.Attempt) (attempt.Send, attempt.Verdict)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stepLocked(f)
 }
 
-func (r *attemptRun) stepLocked(f func(*Attempt) (Send, Verdict)) bool {
-	if r.machine.Verdict() != VerdictPending {
+func (r *attemptRun) stepLocked(f func(*attempt.Attempt) (attempt.Send, attempt.Verdict)) bool {
+	if r.machine.Verdict() != attempt.VerdictPending {
 		return true
 	}
 	send, verdict := f(r.machine)
-	if verdict == VerdictPending {
+	if verdict == attempt.VerdictPending {
 		return false
 	}
 	r.next = send
@@ -186,12 +188,12 @@ func (r *attemptRun) answered(a answer) {
 		status = StatusHeld
 	}
 	r.mu.Lock()
-	if r.machine.Verdict() == VerdictPending {
+	if r.machine.Verdict() == attempt.VerdictPending {
 		r.client.keep(r.results, a)
 		at := r.awake(a.at)
-		r.stepLocked(func(m *Attempt) (Send, Verdict) { return m.Answer(a.node, status, at) })
+		r.stepLocked(func(m *attempt.Attempt) (attempt.Send, attempt.Verdict) { return m.Answer(a.node, status, at) })
 	}
-	r.copies[a.node].learn(a, r.machine.terms)
+	r.copies[a.node].learn(a, r.machine.Terms())
 	if r.left--; r.left == 0 && r.all != nil {
 		close(r.all)
 	}
@@ -217,7 +219,7 @@ func (r *attemptRun) awake(t time.Time) time.Time {
 	return t.Add(sleptSince(r.slept, r.client.suspended))
 }
 
-func (r *attemptRun) verdict() Verdict {
+func (r *attemptRun) verdict() attempt.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.machine.Verdict()
@@ -252,25 +254,25 @@ func (r *attemptRun) failure(ctx context.Context, op string) *Error {
 		if e.Nodes[i].Status == StatusUnanswered && r.machine.Status(i) == StatusSlow {
 			e.Nodes[i].Status = StatusSlow
 		}
-		if !r.machine.terms.Extend {
+		if !r.machine.Terms().Extend {
 			e.Nodes[i].MayLiveUntil = r.copies[i].until
 		}
 	}
 	switch r.machine.Verdict() {
-	case VerdictGranted:
+	case attempt.VerdictGranted:
 		e.Kind, e.why = ErrNoQuorum, r.unfenced
 		if errors.Is(r.unfenced, ErrExpired) {
 			e.Kind = ErrExpired
 		}
-	case VerdictContended:
+	case attempt.VerdictContended:
 		e.Kind = ErrContended
-	case VerdictNotHeld:
+	case attempt.VerdictNotHeld:
 		e.Kind = ErrNotHeld
-	case VerdictNoQuorum:
+	case attempt.VerdictNoQuorum:
 		e.Kind = ErrNoQuorum
-	case VerdictExpired:
+	case attempt.VerdictExpired:
 		e.Kind = ErrExpired
-	case VerdictCancelled:
+	case attempt.VerdictCancelled:
 		if ctx.Err() == nil {
 			e.Kind = ErrClosed
 			break
@@ -304,7 +306,7 @@ func (r *attemptRun) blame(numbers *replies) {
 func (r *attemptRun) draw() (uint64, error) {
 	c := r.client
 	n, quorum := len(c.nodes), c.Quorum()
-	by := time.Now().Add(c.opt.wait(r.machine.terms.TTL))
+	by := time.Now().Add(c.opt.wait(r.machine.Terms().TTL))
 	yes, token := 0, uint64(0)
 	for _, a := range r.reads.wait(by, nil) {
 		if a.Status == StatusOK {

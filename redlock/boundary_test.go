@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lab/sessions"
+	"redlockctl/server/resp"
 )
 
 // A reply on which the client library panics is an error of its command, which names node and command; the
@@ -45,7 +46,7 @@ func TestPanicOfTheClientLibraryIsAnError(t *testing.T) {
 		}
 		c := scripted(t, said+wrong+"+PONG\r\n").OneConnection(time.Second)
 		err, own := ask(c)
-		if !errors.Is(err, ErrReplyPanic) || !errors.Is(err, ErrBadReply) || !errors.Is(own, ErrReplyPanic) {
+		if !errors.Is(err, resp.ErrPanic) || !errors.Is(err, resp.ErrBad) || !errors.Is(own, resp.ErrPanic) {
 			t.Errorf("%s: %v; the command: %v", name, err, own)
 			continue
 		}
@@ -66,7 +67,7 @@ func TestPanicInTheGreetingIsAnError(t *testing.T) {
 	c := scripted(t, sessions.Greeting).Named("a name").OneConnection(time.Second)
 	defer c.Close()
 	c.AddHook(panics{})
-	if err := c.Ping(t.Context()).Err(); !errors.Is(err, ErrReplyPanic) || !strings.Contains(err.Error(), "n1: hello") {
+	if err := c.Ping(t.Context()).Err(); !errors.Is(err, resp.ErrPanic) || !strings.Contains(err.Error(), "n1: hello") {
 		t.Error(err)
 	}
 }

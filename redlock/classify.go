@@ -26,15 +26,6 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// ServerError is an error that a server sent: its text is untrusted.
-type ServerError string
-
-// Error is the text as the server sent it.
-func (e ServerError) Error() string { return string(e) }
-
-// RedisError marks it for the client library.
-func (ServerError) RedisError() {}
-
 // says reports whether a server's error is of this kind. Servers before 7.0 put the
 // error of a command inside a script into the middle of a sentence.
 func says(err error, kind string) bool {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlockctl/base/crash"
+	"redlockctl/redlock/attempt"
 )
 
 // The order of locks. Whoever holds a mutex may lock one that stands further to
@@ -311,4 +312,4 @@ func (c *Client) checkTTL(op, resource string, ttl time.Duration) error {
 }
 
 // takeWindow bounds what counts of a release by another's hand.
-const takeWindow = SettleTime / 2
+const takeWindow = attempt.SettleTime / 2

@@ -102,7 +102,7 @@
 // A lock that is kept for long outlives the incarnations of its nodes: restarted
 // one by one, all of them forget it in the end. So a [Keeper] puts a copy back with
 // SET NX PX, with the same token and the TTL of the extension, on a node that lacks
-// it. The rules ([Copies]):
+// it. The rules ([redlockctl/redlock/attempt.Copies]):
 //
 //   - It is sent behind an extension that was granted, within the validity, and
 //     before whatever releases the lock, on the same stream.
@@ -115,7 +115,7 @@
 //   - A node that is fenced refuses it, as it refuses any vote.
 //   - What was put back is no part of the quorum of the extension before it, and
 //     none of those after it until it has settled: until an extension was granted
-//     without it that began at least [SettleTime] after the copy was known to be
+//     without it that began at least two seconds (attempt.SettleTime) after the copy was known to be
 //     there.
 //
 // Why two clients do not hold one lock by it: a belief is backed by a quorum of

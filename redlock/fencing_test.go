@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"redlockctl/redlock/attempt"
 )
 
 func mustFence(t *testing.T, c *Client) *Lock {
@@ -274,7 +276,7 @@ func TestFencingTokenThatNodesRefuse(t *testing.T) {
 // the vote first, the one who gives up reads the numbers into the run: neither must
 // wait for the other with its own lock in hand.
 func TestBlameWhileANumberComes(t *testing.T) {
-	machine, _ := Begin(Terms{N: 1, Start: time.Now(), TTL: time.Minute, Wait: time.Minute})
+	machine, _ := attempt.Begin(attempt.Terms{N: 1, Start: time.Now(), TTL: time.Minute, Wait: time.Minute})
 	r := &attemptRun{machine: machine, results: make([]NodeResult, 1), copies: make([]leftCopy, 1), decided: make(chan struct{}, 1)}
 	r.client = &Client{nodes: []*Node{{}}, suspended: suspended}
 	r.reads = newReplies(1, 1, 1)
@@ -300,7 +302,7 @@ func TestBlameWhileANumberComes(t *testing.T) {
 		r.answered(answer{NodeResult: NodeResult{Status: StatusOK}, numbers: NodeResult{Status: StatusOK}, number: 1})
 	})
 	waits(&r.mu, &r.reads.mu, func() { r.blame(r.reads) })
-	if got := r.reads.wait(time.Now(), nil); got[0].Status != StatusOK || got[0].number != 1 || r.verdict() != VerdictGranted {
+	if got := r.reads.wait(time.Now(), nil); got[0].Status != StatusOK || got[0].number != 1 || r.verdict() != attempt.VerdictGranted {
 		t.Errorf("%+v %s", got, r.verdict())
 	}
 }

@@ -31,7 +31,7 @@ func (c *Client) Inspect(ctx context.Context, resource string) ([]NodeResult, er
 	if ctx.Err() != nil {
 		return results, c.endedBy(ctx, op, resource, ctx.Err(), results)
 	}
-	if slices.ContainsFunc(results, answered) {
+	if slices.ContainsFunc(results, func(r NodeResult) bool { return r.Status.Answered() }) {
 		return results, nil
 	}
 	return results, &Error{Op: op, Resource: resource, Kind: ErrNoQuorum, Nodes: results}

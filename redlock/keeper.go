@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlockctl/base/crash"
+	"redlockctl/redlock/attempt"
 )
 
 // KeepOptions are the settings of a [Keeper]. The zero value of a field means
@@ -375,12 +376,12 @@ type repairs struct {
 	lock   *Lock
 	tell   func(nodes []string)
 	told   chan struct{} // closed when the last call of tell has returned; nil: there was none
-	copies *Copies
+	copies *attempt.Copies
 }
 
 // known is what is known of the copies, by which an extension counts. What became of
 // the acquisition is looked at late, when all that was sent has been answered.
-func (p *repairs) known() *Copies {
+func (p *repairs) known() *attempt.Copies {
 	if p.copies == nil {
 		p.copies = p.lock.votes()
 	}
@@ -409,7 +410,7 @@ func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, unt
 	if !granted {
 		return false
 	}
-	p.copies.Confirmed(r.machine.terms.Start)
+	p.copies.Confirmed(r.machine.Terms().Start)
 	var to []int
 	for i := range c.nodes {
 		if p.copies.Missing(i) {
@@ -438,7 +439,7 @@ func (p *repairs) send(to []int, r *attemptRun, until time.Time) *replies {
 	asked := newReplies(len(c.nodes), len(to), len(to))
 	for _, i := range to {
 		l.copies[i].sent = true // a release has to go there
-		set := &call{op: opSet, node: i, key: l.resource, token: l.token, ttl: r.machine.terms.TTL, notAfter: by, to: asked}
+		set := &call{op: opSet, node: i, key: l.resource, token: l.token, ttl: r.machine.Terms().TTL, notAfter: by, to: asked}
 		c.streams[i].enqueue(set)
 		if l.fencing > 0 {
 			// The counter went with the copy. The script writes where the copy is.
@@ -460,7 +461,7 @@ func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 			a.Status, a.sent, a.at = StatusSlow, true, time.Now()
 		}
 		p.copies.Repaired(i, a.Status, a.sent, a.incarnation, a.at)
-		p.lock.copies[i].learn(a, r.machine.terms)
+		p.lock.copies[i].learn(a, r.machine.Terms())
 		if a.Status == StatusOK {
 			done = append(done, p.lock.client.nodes[i].Name())
 		}

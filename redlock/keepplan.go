@@ -3,6 +3,8 @@ package redlock
 import (
 	"errors"
 	"time"
+
+	"redlockctl/redlock/attempt"
 )
 
 // KeeperState is how a lock that is kept stands.
@@ -156,7 +158,7 @@ func (k *keepPlan) hurry(now time.Time) {
 	if k.due.IsZero() || k.extensions > 0 {
 		return
 	}
-	if soon := now.Add(max(SettleTime, k.every/keepHurry)); soon.Before(k.due) {
+	if soon := now.Add(max(attempt.SettleTime, k.every/keepHurry)); soon.Before(k.due) {
 		k.due = soon
 	}
 }

@@ -3,6 +3,9 @@ package redlock
 import (
 	"errors"
 	"time"
+
+	"redlockctl/redlock/attempt"
+	"redlockctl/server/resp"
 )
 
 // leftCopy is what is known of the copy that a request may have left on a node.
@@ -13,7 +16,7 @@ type leftCopy struct {
 	unknown bool      // a copy may be there, or still come, of which no end is known
 	inTime  bool      // the node told of a copy before its attempt was over
 	// where is the last incarnation in which a copy may have been, vague that there
-	// may have been one in an incarnation that is not known. See [Copies].
+	// may have been one in an incarnation that is not known. See [attempt.Copies].
 	where string
 	vague bool
 	said  said // of the last answer
@@ -27,11 +30,11 @@ type said struct {
 }
 
 // learn takes in what became of a SET or an extension.
-func (c *leftCopy) learn(a answer, t Terms) {
+func (c *leftCopy) learn(a answer, t attempt.Terms) {
 	c.heard = true
 	c.sent = c.sent || a.sent
 	c.said = said{a.Status, a.incarnation, a.at}
-	if a.Status == StatusOK || a.copied || a.sent && !answered(a.NodeResult) {
+	if a.Status == StatusOK || a.copied || a.sent && !a.Status.Answered() {
 		c.where, c.vague = a.incarnation, a.incarnation == ""
 	}
 	switch {
@@ -42,7 +45,7 @@ func (c *leftCopy) learn(a answer, t Terms) {
 		// be slower than ours by the drift allowance.
 		c.until = a.at.Add(t.TTL + t.Drift)
 		c.inTime = c.inTime || !a.at.After(t.Start.Add(t.Wait))
-	case a.sent && (!answered(a.NodeResult) || errors.Is(a.Err, ErrBadReply)):
+	case a.sent && (!a.Status.Answered() || errors.Is(a.Err, resp.ErrBad)):
 		c.unknown = true
 	}
 }

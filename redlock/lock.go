@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"redlockctl/redlock/attempt"
 )
 
 // Lock is one grant. Its methods may be called by many goroutines. The zero Lock
@@ -102,8 +104,8 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 
 // votes are the copies of which nodes told in time. Any other may have come behind a
 // force-release that found none, and does not count yet.
-func (l *Lock) votes() *Copies {
-	copies := new(Copies)
+func (l *Lock) votes() *attempt.Copies {
+	copies := new(attempt.Copies)
 	copies.Reset(len(l.copies))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +122,7 @@ func (l *Lock) votes() *Copies {
 
 // extend is Extend; copies say which of them count. The run is nil if nothing was
 // sent.
-func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *Copies) (*attemptRun, error) {
+func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *attempt.Copies) (*attemptRun, error) {
 	const op = "extend"
 	l.mu.Lock()
 	until, gone := l.end(), l.released || l.lost
@@ -128,7 +130,7 @@ func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *Copies) (*
 	if gone {
 		return nil, &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld}
 	}
-	r, err := l.client.extend(ctx, l.resource, l.token, ttl, Terms{NotAfter: until, Copies: copies})
+	r, err := l.client.extend(ctx, l.resource, l.token, ttl, attempt.Terms{NotAfter: until, Copies: copies})
 	if r == nil {
 		return nil, err
 	}
@@ -147,7 +149,7 @@ func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *Copies) (*
 	if u := r.machine.Until(); u.After(l.end()) {
 		l.until, l.slept = u, r.slept
 	}
-	l.ttl, l.results = r.machine.terms.TTL, r.results
+	l.ttl, l.results = r.machine.Terms().TTL, r.results
 	return r, nil
 }
 
@@ -296,7 +298,7 @@ func (l *Lock) known(node int) leftCopy {
 // [ErrInvalid] or [ErrClosed]. There is no retry. Nothing is released: the copies
 // belong to a grant that may be valid.
 func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*Lock, error) {
-	r, err := c.extend(ctx, resource, token, ttl, Terms{})
+	r, err := c.extend(ctx, resource, token, ttl, attempt.Terms{})
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +311,7 @@ func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Du
 	return l, nil
 }
 
-func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Duration, terms Terms) (*attemptRun, error) {
+func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Duration, terms attempt.Terms) (*attemptRun, error) {
 	const op = "extend"
 	ttl = ttl.Truncate(time.Millisecond)
 	if err := checkNames(op, resource, token); err != nil {
@@ -327,7 +329,7 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 	if err != nil {
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
-	if r.verdict() != VerdictGranted {
+	if r.verdict() != attempt.VerdictGranted {
 		return r, r.failure(ctx, op)
 	}
 	return r, nil
@@ -335,7 +337,7 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 
 func (r *attemptRun) lock() *Lock {
 	return &Lock{
-		client: r.client, resource: r.resource, token: r.token, ttl: r.machine.terms.TTL,
+		client: r.client, resource: r.resource, token: r.token, ttl: r.machine.Terms().TTL,
 		until: r.machine.Until(), slept: r.slept, results: r.results, runs: []*attemptRun{r},
 		copies: make([]leftCopy, len(r.copies)),
 	}
@@ -398,13 +400,13 @@ func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOp
 	var last *Error
 	for made := 1; loop.next(ctx, last); made++ {
 		run, err := c.try(ctx, false, func() *attemptRun {
-			return c.attempt(ctx, resource, c.token(loop.note()), ttl, Terms{}, fenced)
+			return c.attempt(ctx, resource, c.token(loop.note()), ttl, attempt.Terms{}, fenced)
 		})
 		if err != nil {
 			loop.err = err
 			break
 		}
-		if run.verdict() == VerdictGranted {
+		if run.verdict() == attempt.VerdictGranted {
 			lock := run.lock()
 			if !fenced {
 				loop.granted = true

@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"redlockctl/server/resp"
 )
 
 // Node is one of the N independent masters: a name, and how to reach it. A
@@ -19,9 +21,9 @@ import (
 type Node struct {
 	name   string
 	opt    redis.Options
-	budget *Budget // nil: the default
-	conn   string  // the name of its connections; "": none
-	user   string  // see FencedBy; "": none
+	budget *resp.Budget // nil: the default
+	conn   string       // the name of its connections; "": none
+	user   string       // see FencedBy; "": none
 }
 
 // NewNode describes a master. Of opt the address, network, dialer,
@@ -67,13 +69,20 @@ func (n *Node) FenceUser() string { return n.user }
 // DB is the number of the database that holds the locks.
 func (n *Node) DB() int { return n.opt.DB }
 
+// ErrNoCertificate is returned where a server that asks for a client certificate,
+// and was given none, ends the connection.
+var ErrNoCertificate = errors.New("the server asks for a client certificate, and none is configured")
+
+// defaultReply is the budget of clients that nobody has set one for, in bytes.
+const defaultReply = 1 << 20
+
 // Client opens a client of its own with at most conns connections, in which
 // nothing happens behind the caller's back: no retry (a second SET is a second
 // vote; NOREPLICAS is an answer, not a hiccup), no second dial, timeout bounds
 // dialling and every read and write, the context's deadline is obeyed, and a
 // connection is thrown away after a timeout, so that a late reply is never
 // read as the answer to something else. What comes in is checked before the client
-// library believes it, see [Budget].
+// library believes it, see [resp.Budget].
 func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
 	opt := n.opt
 	opt.MaxRetries = -1
@@ -92,7 +101,13 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	for _, f := range with {
 		f(&opt)
 	}
-	var uncertified atomic.Bool
+	var uncertified atomic.Bool // the server asked for a certificate, and there is none
+	explain := func(err error) error {
+		if err != nil && uncertified.Load() {
+			return fmt.Errorf("%w: %w", ErrNoCertificate, err)
+		}
+		return err
+	}
 	if opt.TLSConfig != nil && len(opt.TLSConfig.Certificates) == 0 && opt.TLSConfig.GetClientCertificate == nil {
 		opt.TLSConfig = opt.TLSConfig.Clone()
 		opt.TLSConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -105,14 +120,14 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 		dial = redis.NewDialer(&opt)
 	}
 	if budget == nil {
-		budget = NewBudget(defaultReply, 0)
+		budget = resp.NewBudget(defaultReply, 0)
 	}
 	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
-			return failedConn{wantsCertificate(err, &uncertified)}, nil
+			return failedConn{explain(err)}, nil
 		}
-		return check(c, budget, &uncertified), nil
+		return resp.Check(c, budget, explain), nil
 	}
 	client := redis.NewClient(&opt)
 	if n.conn != "" {
@@ -161,7 +176,7 @@ func (n *Node) OneConnection(timeout time.Duration, with ...func(*redis.Options)
 }
 
 // Within is the same node whose clients have a budget of their own.
-func (n *Node) Within(b *Budget) *Node {
+func (n *Node) Within(b *resp.Budget) *Node {
 	m := *n
 	m.budget = b
 	return &m

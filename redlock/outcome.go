@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/redlock/attempt"
 	"redlockctl/server/safetext"
 )
 
@@ -32,36 +33,31 @@ var (
 )
 
 // Quorum is ⌊n/2⌋ + 1 of the configured n, whatever is up.
-func Quorum(n int) int { return n/2 + 1 }
+func Quorum(n int) int { return attempt.Quorum(n) }
 
 // Blocking is on how many of n nodes copies of one token keep everybody else from a
 // quorum.
 func Blocking(n int) int { return n - Quorum(n) + 1 }
 
-// Status is what one node said or did in one operation.
-type Status uint8
+// Status is what one node said or did in one operation. String is the status in one
+// lower-case word, stable for machines to read.
+type Status = attempt.Status
 
 const (
-	StatusUnanswered Status = iota // sent, no answer by the time the operation was decided
-	StatusOK                       // done as asked
-	StatusHeld                     // refused: another value is there
-	StatusAbsent                   // the copy is not there (release, extend, inspect)
-	StatusDown                     // no connection
-	StatusSlow                     // no answer within the node timeout
-	StatusFenced                   // refused: NOREPLICAS
-	StatusSkipped                  // not asked: it failed repeatedly, or its queue is full
-	StatusProtocol                 // an answer that means none of these (wrong type, READONLY, LOADING)
+	StatusUnanswered Status = attempt.StatusUnanswered // sent, no answer by the time the operation was decided
+	StatusOK         Status = attempt.StatusOK         // done as asked
+	StatusHeld       Status = attempt.StatusHeld       // refused: another value is there
+	StatusAbsent     Status = attempt.StatusAbsent     // the copy is not there (release, extend, inspect)
+	StatusDown       Status = attempt.StatusDown       // no connection
+	StatusSlow       Status = attempt.StatusSlow       // no answer within the node timeout
+	StatusFenced     Status = attempt.StatusFenced     // refused: NOREPLICAS
+	StatusSkipped    Status = attempt.StatusSkipped    // not asked: it failed repeatedly, or its queue is full
+	StatusProtocol   Status = attempt.StatusProtocol   // an answer that means none of these (wrong type, READONLY, LOADING)
 	// StatusDenied is a node that refused for want of a right: the user must not run
 	// the command or touch the key (NOPERM), or must not log in. Err says which right.
-	// A node that its guard has closed by taking the rights of the user away looks
-	// the same.
-	StatusDenied
+	// A node whose guard has taken the user's right to write looks the same.
+	StatusDenied Status = attempt.StatusDenied
 )
-
-var statusNames = [...]string{"unanswered", "ok", "held", "absent", "down", "slow", "fenced", "skipped", "error", "denied"}
-
-// String is the status in one lower-case word, stable for machines to read.
-func (s Status) String() string { return statusNames[s] }
 
 // NodeResult is one node's part in an operation.
 type NodeResult struct {
@@ -284,13 +280,4 @@ func (e lostError) Error() string {
 		return fmt.Sprintf("%s: %s after %d extensions, the limit", ErrLost, e.kind, e.after)
 	}
 	return fmt.Sprintf("%s: %s", ErrLost, e.kind)
-}
-
-// answered reports whether a node was there.
-func answered(r NodeResult) bool {
-	switch r.Status {
-	case StatusUnanswered, StatusDown, StatusSlow, StatusSkipped:
-		return false
-	}
-	return true
 }

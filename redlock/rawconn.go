@@ -24,7 +24,7 @@ type rawConn struct {
 // each step of the greeting. The caller closes the client.
 func newRawConn(n *Node, timeout time.Duration, with ...func(*redis.Options)) *rawConn {
 	b := &rawConn{}
-	b.client = n.Within(NewBudget(resp.MostBytes, 0)).OneConnection(timeout, append(with[:len(with):len(with)], func(opt *redis.Options) {
+	b.client = n.Within(resp.NewBudget(resp.MostBytes, 0)).OneConnection(timeout, append(with[:len(with):len(with)], func(opt *redis.Options) {
 		dial := opt.Dialer
 		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dial == nil {

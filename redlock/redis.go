@@ -222,7 +222,7 @@ func (l *redisLink) receive(oldest func() *call) (c *call, a answer, err error) 
 	}
 	c = oldest()
 	if c == nil {
-		return nil, answer{}, fmt.Errorf("%w: nothing was asked", ErrBadReply)
+		return nil, answer{}, fmt.Errorf("%w: nothing was asked", resp.ErrBad)
 	}
 	if l.asksFence(c) {
 		v, err := resp.ReadValue(l.in)
@@ -276,7 +276,7 @@ func (l *redisLink) receiveNumbered(c *call) (*call, answer, error) {
 	case clock.Kind == '-':
 		a.numbers = c.refusal(clock.Text).NodeResult
 	case !ok:
-		a.numbers = NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: no number", ErrBadReply)}
+		a.numbers = NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: no number", resp.ErrBad)}
 	default:
 		a.number, a.numbers.Status = n, StatusOK
 	}
@@ -319,7 +319,7 @@ func (c *call) read(r resp.Value) answer {
 			return a
 		}
 	}
-	return answer{NodeResult: NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", ErrBadReply, r.Kind)}}
+	return answer{NodeResult: NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", resp.ErrBad, r.Kind)}}
 }
 
 // readCounter takes the greater of a counter, if there is one, and the time of
@@ -371,7 +371,7 @@ func (c *call) readInspect(r resp.Value) (NodeResult, bool) {
 
 // refusal makes an answer of an error that the server sent.
 func (c *call) refusal(text string) answer {
-	err := error(ServerError(text))
+	err := error(resp.ServerError(text))
 	status := StatusProtocol
 	switch {
 	case deniedInScript(text):

@@ -25,6 +25,7 @@ import (
 
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
+	"redlockctl/server/resp"
 )
 
 // A server that has as many clients as it may have is named as such: it says so in
@@ -53,7 +54,7 @@ func TestServerWithoutPlacesIsNamed(t *testing.T) {
 		c := node.Client(1, time.Second)
 		err = c.Ping(t.Context()).Err()
 		c.Close()
-		if !errors.Is(err, redlock.ErrFull) {
+		if !errors.Is(err, resp.ErrFull) {
 			t.Fatalf("error %v", err)
 		}
 	}

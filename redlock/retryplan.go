@@ -7,7 +7,7 @@ import (
 )
 
 // retryPlan decides when the one who waits for a resource should make the next
-// attempt. It is a pure step machine like [Attempt]: no clock, no goroutine, no
+// attempt. It is a pure step machine like [attempt.Attempt]: no clock, no goroutine, no
 // connection. It is told what is seen of the key on each node, and says which
 // nodes to read, when to look again, and when to make an attempt. It decides
 // nothing but the moment: whether the lock is granted is the attempt's business

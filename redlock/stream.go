@@ -517,7 +517,7 @@ func (s *stream) settle(c *call, a answer) {
 	if c.op == opRelease {
 		s.mu.Lock()
 		switch {
-		case !a.sent || !answered(a.NodeResult):
+		case !a.sent || !a.Status.Answered():
 			s.owe(c)
 		case !isClean(a.NodeResult):
 			s.refused++

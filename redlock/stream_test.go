@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/server/resp"
 )
 
 // inStream runs a test of one stream to one node in virtual time.
@@ -280,7 +282,7 @@ func TestMemLinkKeepsOrder(t *testing.T) {
 // does whose disk is stuck, or a proxy in front of a dead one.
 type greeter struct {
 	memDialer
-	refusal *atomic.Pointer[ServerError] // of the greeting; nil within: none
+	refusal *atomic.Pointer[resp.ServerError] // of the greeting; nil within: none
 	opened  *atomic.Int64
 }
 
@@ -293,7 +295,7 @@ func (w greeter) open(context.Context) (link, error) {
 }
 
 func newGreeter(n *memNode) greeter {
-	return greeter{memDialer{node: n}, new(atomic.Pointer[ServerError]), new(atomic.Int64)}
+	return greeter{memDialer{node: n}, new(atomic.Pointer[resp.ServerError]), new(atomic.Int64)}
 }
 
 // TestBreakerIsNotFooledByAGreeting: a node that lets itself be connected to, and
@@ -343,7 +345,7 @@ func TestRefusedLoginKeepsOwedReleases(t *testing.T) {
 		if a := <-answers; a.Status != StatusOK {
 			t.Fatal(a.Status)
 		}
-		refusal := ServerError("WRONGPASS invalid username-password pair or user is disabled.")
+		refusal := resp.ServerError("WRONGPASS invalid username-password pair or user is disabled.")
 		w.refusal.Store(&refusal)
 		s.conn.link.close() // as the server does with a user that is switched off
 		synctest.Wait()

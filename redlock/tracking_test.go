@@ -30,8 +30,8 @@ func TestTapReadsPushes(t *testing.T) {
 		{there: true, token: "token", ttl: 1500 * time.Millisecond},
 		{changed: true, all: true},
 		{there: true, ttl: -1},
-		{err: ServerError("NOPERM no")},
-		{err: ErrBadReply},
+		{err: resp.ServerError("NOPERM no")},
+		{err: resp.ErrBad},
 	} {
 		if got, err := conn.receive(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("message %d: %+v, %v", i, got, err)

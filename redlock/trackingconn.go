@@ -166,9 +166,9 @@ func (t *redisTracking) reply() (resp.Value, error) {
 func readCopy(left, value resp.Value) message {
 	switch {
 	case left.Kind == '-':
-		return message{err: ServerError(left.Text)}
+		return message{err: resp.ServerError(left.Text)}
 	case left.Kind != ':':
-		return message{err: ErrBadReply}
+		return message{err: resp.ErrBad}
 	case left.N == -2:
 		return message{}
 	}
@@ -191,7 +191,7 @@ func readPush(r *bufio.Reader) (message, bool, error) {
 	}
 	n, err := strconv.Atoi(string(bytes.TrimSpace(line[1:])))
 	if err != nil || n < 1 || n > resp.MostItems {
-		return message{}, false, fmt.Errorf("%w: %q", ErrBadReply, line)
+		return message{}, false, fmt.Errorf("%w: %q", resp.ErrBad, line)
 	}
 	items, left := make([]resp.Value, n), resp.MostBytes
 	for i := range items {

@@ -36,7 +36,7 @@ func appendFence(b []byte, user, key string) []byte {
 func readFence(v resp.Value) NodeResult {
 	switch {
 	case v.Kind == '-':
-		err := fmt.Errorf("whether it is fenced cannot be read; it needs acl|dryrun: %w", ServerError(v.Text))
+		err := fmt.Errorf("whether it is fenced cannot be read; it needs acl|dryrun: %w", resp.ServerError(v.Text))
 		return NodeResult{Status: StatusDenied, Err: err}
 	case strings.Contains(v.Text, "permissions to run"):
 		return NodeResult{Status: StatusFenced, Err: errUserFenced}

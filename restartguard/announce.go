@@ -51,11 +51,11 @@ func (a announcer) run(ctx context.Context) {
 			return
 		}
 		pause := announceAgain
-		switch bad := errors.Is(err, redlock.ErrBadReply); {
+		switch bad := errors.Is(err, resp.ErrBad); {
 		case bad:
 			pause = invalid
 			invalid = min(2*invalid, announceMost)
-		case answered(err), errors.Is(err, redlock.ErrFull):
+		case answered(err), errors.Is(err, resp.ErrFull):
 			pause = announceLater
 		}
 		// What keeps the guard from opening a connection the watch itself has told.
@@ -80,7 +80,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 	if what, err := s.next(); err != nil {
 		return false, fmt.Errorf("SUBSCRIBE: %w", err)
 	} else if what != "subscribe" {
-		return false, fmt.Errorf("SUBSCRIBE: %w: it says %.40q", redlock.ErrBadReply, what)
+		return false, fmt.Errorf("SUBSCRIBE: %w: it says %.40q", resp.ErrBad, what)
 	}
 	a.seen(nil)
 	ended := make(chan error, 1)
@@ -148,7 +148,7 @@ func (s subscription) send(b []byte) error {
 }
 
 // next waits for the next thing that the server says, and returns what it is: "subscribe", "message" or the like.
-// It fails with a [redlock.ErrBadReply] if a server with channels does not speak like that.
+// It fails with a [resp.ErrBad] if a server with channels does not speak like that.
 func (s subscription) next() (what string, err error) {
 	defer resp.Contain(&err, "a subscription")
 	if err := s.conn.SetReadDeadline(time.Now().Add(announcePing + s.timeout)); err != nil {
@@ -159,13 +159,13 @@ func (s subscription) next() (what string, err error) {
 	case err != nil:
 		return "", err
 	case kind == '-':
-		return "", redlock.ServerError(text)
+		return "", resp.ServerError(text)
 	case kind == '+':
 		return string(text), nil
 	case kind != '*' && kind != '>':
-		return "", fmt.Errorf("%w: it begins with %q", redlock.ErrBadReply, kind)
+		return "", fmt.Errorf("%w: it begins with %q", resp.ErrBad, kind)
 	case n < 2 || n > resp.MostItems:
-		return "", fmt.Errorf("%w: a list of %d", redlock.ErrBadReply, n)
+		return "", fmt.Errorf("%w: a list of %d", resp.ErrBad, n)
 	}
 	most := resp.ItemCost
 	name, err := resp.ReadItem(s.in, 1, &most)
@@ -173,7 +173,7 @@ func (s subscription) next() (what string, err error) {
 		return "", err
 	}
 	if name.Kind != '$' && name.Kind != '+' {
-		return "", fmt.Errorf("%w: a list that begins with %q", redlock.ErrBadReply, name.Kind)
+		return "", fmt.Errorf("%w: a list that begins with %q", resp.ErrBad, name.Kind)
 	}
 	for range n - 1 {
 		if err := resp.Skip(s.in); err != nil {

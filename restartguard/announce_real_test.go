@@ -13,6 +13,7 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/server/announce"
+	"redlockctl/server/resp"
 )
 
 // guardsOn are the guards that announce themselves on a server.
@@ -227,7 +228,7 @@ func TestAnInvalidAnswerToAnAnnouncementEndsNoGuard(t *testing.T) {
 			if !wait(func() bool { return g.Status()[2].Invalid != "" }) {
 				t.Errorf("nobody is told: %+v", g.Status()[2])
 			}
-			if text := g.told("announce"); !strings.Contains(text, "SUBSCRIBE: "+redlock.ErrBadReply.Error()) {
+			if text := g.told("announce"); !strings.Contains(text, "SUBSCRIBE: "+resp.ErrBad.Error()) {
 				t.Errorf("told: %q", text)
 			}
 			for i, s := range servers[:2] {

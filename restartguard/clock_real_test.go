@@ -10,8 +10,8 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
-	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/server/resp"
 )
 
 // TestClockOfARealServer sets the wall clock of a real server, or lets it run at
@@ -83,7 +83,7 @@ func TestClockOfARealServer(t *testing.T) {
 // its slow log has, and the closing.
 func readingsToClose(t *testing.T, s *lab.Server) int {
 	t.Helper()
-	c := s.Node().Within(redlock.NewBudget(64<<20, 0)).Client(1, 5*time.Second) // the log of all commands is long
+	c := s.Node().Within(resp.NewBudget(64<<20, 0)).Client(1, 5*time.Second) // the log of all commands is long
 	defer c.Close()
 	answer, err := c.Do(t.Context(), "SLOWLOG", "GET", "-1").Result()
 	if err != nil {

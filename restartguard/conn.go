@@ -43,7 +43,7 @@ type nodeConn struct {
 	peer *atomic.Pointer[netip.AddrPort]
 	// budget is what the node may send; crowded: its list of clients is more than
 	// that.
-	budget  *redlock.Budget
+	budget  *resp.Budget
 	crowded bool
 	// hear: the next look reads what guards announce: heard, or why it cannot.
 	hear  bool
@@ -51,7 +51,7 @@ type nodeConn struct {
 	deaf  error
 }
 
-// What a node may send to a guard, in bytes, see [redlock.Budget]: a section of
+// What a node may send to a guard, in bytes, see [resp.Budget]: a section of
 // INFO is the most that a look asks for, and commandstats is long where all
 // commands were used. The list of clients is asked for once, and a page of SCAN
 // for early rejoin.
@@ -70,7 +70,7 @@ func (l *nodeConn) roomFor(reply int) (putBack func()) {
 
 // dial makes a connection; it connects with the first command.
 func dial(node *redlock.Node, codec codec, timeout time.Duration) nodeConn {
-	budget := redlock.NewBudget(guardReply, guardExchange)
+	budget := resp.NewBudget(guardReply, guardExchange)
 	peer := new(atomic.Pointer[netip.AddrPort])
 	return nodeConn{codec: codec, name: guardName, budget: budget, peer: peer, client: node.Within(budget).OneConnection(timeout, func(opt *redis.Options) {
 		// A pool in which as many dials failed as it has places goes on trying in

@@ -8,17 +8,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/redlock"
+	"redlockctl/server/resp"
 )
 
 // LookAt reads the node at the end of a client.
 func LookAt(ctx context.Context, c *redis.Client) (Observation, error) {
-	l := nodeConn{client: c, codec: paramFence{}, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
+	l := nodeConn{client: c, codec: paramFence{}, name: guardName, budget: resp.NewBudget(guardReply, guardExchange)}
 	return l.look(ctx)
 }
 
 // Carry carries out an action through a client.
 func Carry(ctx context.Context, c *redis.Client, a Action) (Observation, error) {
-	l := nodeConn{client: c, codec: paramFence{}, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
+	l := nodeConn{client: c, codec: paramFence{}, name: guardName, budget: resp.NewBudget(guardReply, guardExchange)}
 	return l.perform(ctx, a)
 }
 

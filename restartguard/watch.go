@@ -11,8 +11,8 @@ import (
 
 	"redlockctl/base/crash"
 	"redlockctl/base/sleep"
-	"redlockctl/redlock"
 	"redlockctl/server/announce"
+	"redlockctl/server/resp"
 	"redlockctl/server/safetext"
 )
 
@@ -63,7 +63,7 @@ func (w *watcher) live(ctx context.Context) (pause time.Duration) {
 		l.hear = first || asked.Sub(w.heardAt) >= hearEvery || !w.state.Deadline.IsZero() || w.state.cordoned()
 		l.hear = l.hear && !asked.Before(w.loudUntil)
 		o, err := l.look(ctx)
-		if l.hear && errors.Is(err, redlock.ErrLongReply) {
+		if l.hear && errors.Is(err, resp.ErrLong) {
 			w.loudUntil = asked.Add(PeerKept)
 			w.say(&w.deaf, err, unheard)
 		}
@@ -87,7 +87,7 @@ func (w *watcher) live(ctx context.Context) (pause time.Duration) {
 			switch {
 			case !first:
 				return 0
-			case answered(err), errors.Is(err, redlock.ErrFull), errors.Is(err, redlock.ErrBadReply):
+			case answered(err), errors.Is(err, resp.ErrFull), errors.Is(err, resp.ErrBad):
 				return w.guard.cfg.Poll // it is there and does not let us in: no reason to hurry
 			default:
 				return min(reconnect, w.guard.cfg.Poll)
@@ -128,7 +128,7 @@ func (w *watcher) follow(ctx context.Context, l *nodeConn, o Observation) bool {
 		outcome, err := l.perform(actx, a)
 		cancel()
 		if err != nil {
-			w.crowded = w.crowded || a.Kind == Kill && errors.Is(err, redlock.ErrLongReply)
+			w.crowded = w.crowded || a.Kind == Kill && errors.Is(err, resp.ErrLong)
 			return false
 		}
 		todo = append(todo, w.step(outcome)...)
@@ -257,7 +257,7 @@ func (w *watcher) inquire(ctx context.Context, l *nodeConn, s *scan) bool {
 		}
 		began := time.Now()
 		if err := s.step(ctx, l, w.guard.cfg.Early.Patterns); err != nil {
-			if errors.Is(err, redlock.ErrLongReply) { // and would be again
+			if errors.Is(err, resp.ErrLong) { // and would be again
 				s.Doubt, s.Ended = "has names too long to be read", time.Now()
 				w.guard.answer(w.node.Name(), s.Answer)
 			}
@@ -376,7 +376,7 @@ func (w *watcher) keepAnnounced(ctx context.Context) {
 	last := ""
 	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, text: w.announcements, changed: w.changed, elsewhere: w.elsewhere, seen: func(err error) {
 		w.mu.Lock()
-		w.unseen, w.invalid = show(err), errors.Is(err, redlock.ErrBadReply)
+		w.unseen, w.invalid = show(err), errors.Is(err, resp.ErrBad)
 		w.mu.Unlock()
 		w.say(&last, err, unannounced)
 	}}

@@ -45,7 +45,7 @@ var (
 func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, timeout time.Duration) (_ *Answer, err error) {
 	defer resp.Contain(&err, node.Name())
 	// A separate budget for lists of connections; lines of the traffic are cut here.
-	node = node.Within(redlock.NewBudget(listReply, 0))
+	node = node.Within(resp.NewBudget(listReply, 0))
 	side := node.Client(1, timeout, func(o *redis.Options) { o.Protocol = 2 })
 	defer side.Close()
 	a := &Answer{At: time.Now(), Key: key, N: 1, Method: Unknown, MonitorOn: node.Name()}
@@ -131,7 +131,7 @@ func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, ti
 	for {
 		line, err := in.ReadSlice('\n')
 		if len(line) > 0 && line[0] == '-' {
-			return "", redlock.ServerError(string(bytes.TrimSpace(line[1:])))
+			return "", resp.ServerError(string(bytes.TrimSpace(line[1:])))
 		}
 		if addr := clientOf(line, words); addr != "" {
 			return addr, nil

@@ -143,7 +143,7 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node, end time.Time) 
 	if err := hears.RegisterHandler("invalidate", w, false); err != nil {
 		return err
 	}
-	client := node.Within(redlock.NewBudget(listReply, 0)).Client(1, w.opt.Timeout, func(o *redis.Options) {
+	client := node.Within(resp.NewBudget(listReply, 0)).Client(1, w.opt.Timeout, func(o *redis.Options) {
 		o.Protocol = 3
 		o.PushNotificationProcessor = hears
 	})

@@ -10,7 +10,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
-	"redlockctl/redlock"
+	"redlockctl/server/resp"
 	"redlockctl/server/safetext"
 )
 
@@ -138,7 +138,7 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 		{func() { s.fails[0] = wire.DialError{Err: errors.New("refused")} }, time.Second, []string{"down"}},
 		{func() { s.fails[0] = nil; s.lives[0] = "another" }, time.Second, []string{"up", "restart", "finding opened"}},
 		{func() { s.fails[1] = timeoutError{} }, time.Second, []string{"slow"}},
-		{func() { s.fails[1] = redlock.ServerError("NOAUTH Authentication required.") }, time.Second, []string{"denied"}},
+		{func() { s.fails[1] = resp.ServerError("NOAUTH Authentication required.") }, time.Second, []string{"denied"}},
 		{func() { s.fails[1] = nil; s.info[1] = []string{"loading", "1"} }, time.Second, []string{"loading"}},
 		{func() { s.info[1] = []string{"role", "slave"} }, time.Second, []string{"wrong role", "finding opened"}},
 		{func() { s.info[1] = nil; s.fences[1] = "2147483647" }, time.Second, []string{"fenced", "data wiped"}},

@@ -61,7 +61,7 @@ func (m *Monitor) probe(ctx context.Context, i int) {
 // everything: the run_id shows a restart before anything else is trusted. worked: the
 // node has answered.
 func (m *Monitor) probeSession(ctx context.Context, i int) (worked bool, err error) {
-	s, err := wire.Dial(ctx, m.nodes[i].Within(redlock.NewBudget(probeReply, probeExchange)), m.opt.Timeout)
+	s, err := wire.Dial(ctx, m.nodes[i].Within(resp.NewBudget(probeReply, probeExchange)), m.opt.Timeout)
 	if err != nil {
 		return false, err
 	}
@@ -102,7 +102,7 @@ const knockEvery = time.Minute
 // password for the default user.
 func knock(ctx context.Context, node *redlock.Node, timeout time.Duration) *bool {
 	// With RESP2 nothing is sent before the PING.
-	client := node.Anonymous().Within(redlock.NewBudget(probeReply, probeExchange)).OneConnection(timeout, func(opt *redis.Options) {
+	client := node.Anonymous().Within(resp.NewBudget(probeReply, probeExchange)).OneConnection(timeout, func(opt *redis.Options) {
 		opt.Protocol, opt.DB, opt.PoolSize = 2, 0, 2
 	})
 	defer client.Close()

@@ -9,6 +9,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/wire"
 	"redlockctl/redlock"
+	"redlockctl/server/resp"
 )
 
 // FuzzProbe: a probe ends, whatever a server sends from the first byte of the greeting
@@ -29,7 +30,7 @@ func playProbe(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := wire.Dial(ctx, node.Within(redlock.NewBudget(probeReply, probeExchange)), time.Second); err == nil {
+	if s, err := wire.Dial(ctx, node.Within(resp.NewBudget(probeReply, probeExchange)), time.Second); err == nil {
 		p := prober{Session: s}
 		for range 2 {
 			if _, err := p.look(ctx, true); err != nil {

@@ -13,7 +13,7 @@ import (
 	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
 	"redlockctl/monitor/words"
-	"redlockctl/redlock"
+	"redlockctl/server/resp"
 	"redlockctl/server/safetext"
 )
 
@@ -135,7 +135,7 @@ func (p *feedPlan) failed(err error, now time.Time) bool {
 	switch {
 	case errors.Is(err, errRetryFeed):
 		return true
-	case errors.Is(err, redlock.ErrLongReply):
+	case errors.Is(err, resp.ErrLong):
 		p.smaller = min(max(1, p.smaller)*8, 1<<20)
 		return false
 	case errors.Is(err, wire.ErrFlood):

@@ -1,8 +1,8 @@
 package wire
 
-import "redlockctl/redlock"
+import "redlockctl/server/resp"
 
-// Limits, in bytes, of a node's replies, see [redlock.Budget]. The feed does not store
+// Limits, in bytes, of a node's replies, see [resp.Budget]. The feed does not store
 // what it reads (readPush), so its budget covers only the greeting.
 const (
 	feedReply = 64 << 10
@@ -14,7 +14,7 @@ const (
 )
 
 // ReadBudget returns the budget of one node, of this many, for a page or a batch.
-func ReadBudget(nodes int) *redlock.Budget {
+func ReadBudget(nodes int) *resp.Budget {
 	most := min(max(readAll/max(nodes, 1), readLeast), readMost)
-	return redlock.NewBudget(most, 2*most)
+	return resp.NewBudget(most, 2*most)
 }

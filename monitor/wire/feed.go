@@ -51,7 +51,7 @@ const (
 // OpenFeed connects to a node and subscribes to changes of keys with these prefixes. The
 // error is an [ErrNoFeed] if the node answers but refuses.
 func OpenFeed(ctx context.Context, node *redlock.Node, prefixes []string, timeout time.Duration) (*Feed, error) {
-	s, err := Dial(ctx, node.Within(redlock.NewBudget(feedReply, 0)), timeout, func(opt *redis.Options) { opt.Protocol = 3 })
+	s, err := Dial(ctx, node.Within(resp.NewBudget(feedReply, 0)), timeout, func(opt *redis.Options) { opt.Protocol = 3 })
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (f *Feed) start(ctx context.Context, prefixes []string) (err error) {
 		case err != nil:
 			return err
 		case kind == '-':
-			if err := redlock.ServerError(line); StateOf(err) != monitor.NodeDenied {
+			if err := resp.ServerError(line); StateOf(err) != monitor.NodeDenied {
 				return err // it may be temporary
 			}
 			return noFeed(c.lack, line)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"redlockctl/monitor/table"
-	"redlockctl/redlock"
 	"redlockctl/server/resp"
 )
 
@@ -90,13 +89,13 @@ func (w *wire) next(most int) (value, error) {
 		case ':':
 			n, ok := resp.Number(rest)
 			if !ok {
-				return value{}, fmt.Errorf("%w: a number of %.40q", redlock.ErrBadReply, rest)
+				return value{}, fmt.Errorf("%w: a number of %.40q", resp.ErrBad, rest)
 			}
 			return value{kind: ':', n: n}, nil
 		case '$', '=': // a verbatim text keeps its format prefix
 			switch {
 			case n > 512<<20:
-				return value{}, fmt.Errorf("%w: a length of %.40q", redlock.ErrBadReply, rest)
+				return value{}, fmt.Errorf("%w: a length of %.40q", resp.ErrBad, rest)
 			case n == -1:
 				return value{kind: '_'}, nil
 			case n > int64(most):
@@ -107,14 +106,14 @@ func (w *wire) next(most int) (value, error) {
 		case '*', '~':
 			switch {
 			case n > wireItems:
-				return value{}, fmt.Errorf("%w: a length of %.40q", redlock.ErrBadReply, rest)
+				return value{}, fmt.Errorf("%w: a length of %.40q", resp.ErrBad, rest)
 			case n == -1:
 				return value{kind: '_'}, nil
 			}
 			return value{kind: '*', n: n}, nil
 		case '>': // a push, between replies
 			if n < 0 || n > 64 {
-				return value{}, fmt.Errorf("%w: a push of %.40q", redlock.ErrBadReply, rest)
+				return value{}, fmt.Errorf("%w: a push of %.40q", resp.ErrBad, rest)
 			}
 			for range n {
 				if err := discard(w.in); err != nil {
@@ -122,7 +121,7 @@ func (w *wire) next(most int) (value, error) {
 				}
 			}
 		default:
-			return value{}, fmt.Errorf("%w: it begins with %q", redlock.ErrBadReply, kind)
+			return value{}, fmt.Errorf("%w: it begins with %q", resp.ErrBad, kind)
 		}
 	}
 }
@@ -135,7 +134,7 @@ func (w *wire) bulk(n int) (string, error) {
 			return "", unexpected(err)
 		}
 		if b[n] != '\r' || b[n+1] != '\n' {
-			return "", fmt.Errorf("%w: a text longer than it says", redlock.ErrBadReply)
+			return "", fmt.Errorf("%w: a text longer than it says", resp.ErrBad)
 		}
 		text := w.text(b[:n])
 		_, err = w.in.Discard(n + 2)
@@ -149,7 +148,7 @@ func (w *wire) bulk(n int) (string, error) {
 	case len(b) < n+2:
 		return "", io.ErrUnexpectedEOF
 	case b[n] != '\r' || b[n+1] != '\n':
-		return "", fmt.Errorf("%w: a text longer than it says", redlock.ErrBadReply)
+		return "", fmt.Errorf("%w: a text longer than it says", resp.ErrBad)
 	}
 	return string(b[:n]), nil
 }
@@ -176,23 +175,23 @@ func (w *wire) page() (p Page, err error) {
 	case err != nil:
 		return p, err
 	case v.kind == '-':
-		return p, redlock.ServerError(v.text)
+		return p, resp.ServerError(v.text)
 	case v.kind != '*' || v.n != 2:
-		return p, fmt.Errorf("%w: no page of SCAN", redlock.ErrBadReply)
+		return p, fmt.Errorf("%w: no page of SCAN", resp.ErrBad)
 	}
 	cursor, err := w.next(longestLine)
 	if err != nil {
 		return p, err
 	}
 	if p.Next, err = strconv.ParseUint(cursor.text, 10, 64); err != nil {
-		return p, fmt.Errorf("%w: a cursor of %.40q", redlock.ErrBadReply, cursor.text)
+		return p, fmt.Errorf("%w: a cursor of %.40q", resp.ErrBad, cursor.text)
 	}
 	list, err := w.next(longestLine)
 	if err != nil {
 		return p, err
 	}
 	if list.kind != '*' {
-		return p, fmt.Errorf("%w: no keys in a page of SCAN", redlock.ErrBadReply)
+		return p, fmt.Errorf("%w: no keys in a page of SCAN", resp.ErrBad)
 	}
 	p.Keys = make([]string, 0, min(list.n, 4096))
 	left := wireText
@@ -202,13 +201,13 @@ func (w *wire) page() (p Page, err error) {
 		case err != nil:
 			return p, err
 		case v.kind != '$':
-			return p, fmt.Errorf("%w: a key that is none", redlock.ErrBadReply)
+			return p, fmt.Errorf("%w: a key that is none", resp.ErrBad)
 		case v.long():
 			p.Long++
 			continue
 		}
 		if left -= len(v.text); left < 0 {
-			return p, fmt.Errorf("%w: a page of more than %d MiB", redlock.ErrBadReply, wireText>>20)
+			return p, fmt.Errorf("%w: a page of more than %d MiB", resp.ErrBad, wireText>>20)
 		}
 		p.Keys = append(p.Keys, v.text)
 	}
@@ -229,9 +228,9 @@ func (w *wire) rows(rows []table.Row, keys []string) ([]table.Row, error) {
 	case err != nil:
 		return nil, err
 	case v.kind == '-':
-		return nil, redlock.ServerError(v.text)
+		return nil, resp.ServerError(v.text)
 	case v.kind != '*':
-		return nil, fmt.Errorf("%w: no list of rows", redlock.ErrBadReply)
+		return nil, fmt.Errorf("%w: no list of rows", resp.ErrBad)
 	}
 	left := v.n
 	next := func(kinds string) (value, error) {
@@ -286,4 +285,4 @@ const (
 )
 
 // errShape is returned for rows that do not have the script's format.
-var errShape = fmt.Errorf("%w: rows of another shape", redlock.ErrBadReply)
+var errShape = fmt.Errorf("%w: rows of another shape", resp.ErrBad)

@@ -16,6 +16,15 @@ var ErrBad = errors.New("not a reply of a Redis server")
 // ErrLong is returned when a server sends more than was asked for.
 var ErrLong = fmt.Errorf("%w: longer than any answer to what was asked", ErrBad)
 
+// ServerError is an error that a server sent: its text is untrusted.
+type ServerError string
+
+// Error is the text as the server sent it.
+func (e ServerError) Error() string { return string(e) }
+
+// RedisError marks it as a reply for go-redis.
+func (ServerError) RedisError() {}
+
 // ItemCost is the assumed memory of a list item, in bytes.
 const ItemCost = 64
 

@@ -48,7 +48,7 @@ type Attempt struct {
 	On      Trigger
 	Pause   time.Duration
 	TTL     time.Duration
-	Wait    time.Duration // for any node, see redlock.Terms
+	Wait    time.Duration // for any node, see attempt.Terms
 	Set     Trips
 	Release Trips
 	Deaf    uint8 // nodes that the client cannot reach

@@ -3,6 +3,7 @@ package small
 import (
 	"redlockctl/proof/sim/trace"
 	"redlockctl/redlock"
+	"redlockctl/redlock/attempt"
 )
 
 func (r *restartModel) beginAttempt(s *state, c int) {
@@ -19,8 +20,8 @@ func (r *restartModel) beginAttempt(s *state, c int) {
 
 // attempt is the product's machine of an attempt, with all answers so far but that
 // of one node.
-func (r *restartModel) attempt(s *state, c, but int) *redlock.Attempt {
-	a, _ := redlock.Begin(redlock.Terms{
+func (r *restartModel) attempt(s *state, c, but int) *attempt.Attempt {
+	a, _ := attempt.Begin(attempt.Terms{
 		N: nodeCount, Start: epoch.Add(s.client[c].start), TTL: lockTTL, Drift: drift, Wait: attemptBound,
 	})
 	for i := range s.node {
@@ -68,15 +69,15 @@ func (r *restartModel) decide(s *state, c, i int) {
 		return
 	}
 	a := r.attempt(s, c, i)
-	var v redlock.Verdict
+	var v attempt.Verdict
 	if i >= 0 {
 		_, v = a.Answer(i, s.node[i].answer(c), s.time())
 	} else {
 		_, v = a.Tick(s.time())
 	}
 	switch v {
-	case redlock.VerdictPending:
-	case redlock.VerdictGranted:
+	case attempt.VerdictPending:
+	case attempt.VerdictGranted:
 		cl.phase, cl.until = clientHolding, a.Until().Sub(epoch)
 		r.say(s.now, "c", uint8(c), "is granted the lock, valid until %s", trace.At(cl.until))
 		if i >= 0 {

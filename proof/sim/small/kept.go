@@ -7,6 +7,7 @@ import (
 
 	"redlockctl/proof/sim/trace"
 	"redlockctl/redlock"
+	"redlockctl/redlock/attempt"
 	"redlockctl/restartguard"
 )
 
@@ -27,7 +28,7 @@ type keptNode struct {
 	ext, extIncarnation uint8
 	// put is a copy that is put back; putHeard: its answer reaches the holder.
 	put, putIncarnation uint8
-	known               redlock.Known // what the holder knows of its copy
+	known               attempt.Known // what the holder knows of its copy
 	heardAt             time.Duration // when it heard of it last
 	clean               bool          // the operator found it without the lock, in time
 	deleted             bool          // by the operator, in this incarnation
@@ -72,7 +73,7 @@ func (x *keptModel) moment(s *keptState) time.Duration { return s.now }
 
 func (x *keptModel) begin() keptState {
 	s := keptState{extensions: x.Extensions, crashes: x.Crashes, until: validUntil(0)}
-	copies := new(redlock.Copies)
+	copies := new(attempt.Copies)
 	copies.Reset(nodeCount)
 	for i := range s.node {
 		copies.May(i, incarnationNames[1])
@@ -124,7 +125,7 @@ func (x *keptModel) moves(s *keptState, m []move) []move {
 func (n *keptNode) live(now time.Duration) bool { return n.token != 0 && n.ends > now }
 
 // inTime reports whether what the operator finds counts for a force-release.
-func (s *keptState) inTime() bool { return s.now-s.takeBegan <= redlock.SettleTime/2 }
+func (s *keptState) inTime() bool { return s.now-s.takeBegan <= attempt.SettleTime/2 }
 
 func (s *keptState) time() time.Time { return epoch.Add(s.now) }
 
@@ -182,7 +183,7 @@ func (x *keptModel) pass(s *keptState) bool {
 		stop(s.rival.start + attemptBound)
 	}
 	if s.taking {
-		stop(s.takeBegan + redlock.SettleTime/2 + 1)
+		stop(s.takeBegan + attempt.SettleTime/2 + 1)
 	}
 	copies := x.copies(s)
 	for i := range s.node {
@@ -194,7 +195,7 @@ func (x *keptModel) pass(s *keptState) bool {
 			stop(n.lostAt + x.delay)
 		}
 		if !copies.Counts(i) {
-			stop(n.heardAt + redlock.SettleTime)
+			stop(n.heardAt + attempt.SettleTime)
 		}
 	}
 	if next > keptHorizon {
@@ -213,8 +214,8 @@ func (x *keptModel) pass(s *keptState) bool {
 }
 
 // copies are what it knows, for the product's code to work on.
-func (x *keptModel) copies(s *keptState) *redlock.Copies {
-	c := new(redlock.Copies)
+func (x *keptModel) copies(s *keptState) *attempt.Copies {
+	c := new(attempt.Copies)
 	c.Reset(nodeCount)
 	for i := range s.node {
 		c.Set(i, s.node[i].known)
@@ -222,7 +223,7 @@ func (x *keptModel) copies(s *keptState) *redlock.Copies {
 	return c
 }
 
-func (s *keptState) keep(c *redlock.Copies) {
+func (s *keptState) keep(c *attempt.Copies) {
 	for i := range s.node {
 		s.node[i].known = c.Of(i)
 	}
@@ -282,7 +283,7 @@ func (x *keptModel) extended(s *keptState, i int) {
 
 // decide is what the product's machine makes of the answers.
 func (x *keptModel) decide(s *keptState, last int) {
-	a, _ := redlock.Begin(redlock.Terms{N: nodeCount, Extend: true, Start: epoch.Add(s.start), TTL: lockTTL,
+	a, _ := attempt.Begin(attempt.Terms{N: nodeCount, Extend: true, Start: epoch.Add(s.start), TTL: lockTTL,
 		Drift: drift, Wait: attemptBound, NotAfter: epoch.Add(s.until)})
 	status := map[uint8]redlock.Status{extCounts: redlock.StatusOK, extNo: redlock.StatusAbsent, extDown: redlock.StatusDown}
 	for i := range s.node {
@@ -292,8 +293,8 @@ func (x *keptModel) decide(s *keptState, last int) {
 	}
 	_, v := a.Answer(last, status[s.node[last].ext], s.time())
 	switch v {
-	case redlock.VerdictPending:
-	case redlock.VerdictGranted:
+	case attempt.VerdictPending:
+	case attempt.VerdictGranted:
 		s.asking, s.granted, s.until = false, true, max(s.until, a.Until().Sub(epoch))
 		x.say(s.now, "c", 0, "has extended the lock, valid until %s", trace.At(s.until))
 		if s.afterTold {
@@ -303,7 +304,7 @@ func (x *keptModel) decide(s *keptState, last int) {
 	default:
 		s.asking = false
 		x.say(s.now, "c", 0, "cannot extend the lock: %s", v)
-		if v == redlock.VerdictNotHeld {
+		if v == attempt.VerdictNotHeld {
 			s.until = s.now
 		}
 	}

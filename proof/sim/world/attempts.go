@@ -8,6 +8,7 @@ import (
 	"redlockctl/proof/sim/schedule"
 	"redlockctl/proof/sim/trace"
 	"redlockctl/redlock"
+	"redlockctl/redlock/attempt"
 )
 
 // nextAttempt waits for the next attempt.
@@ -59,7 +60,7 @@ func (w *World) begin(c *client) {
 	c.state, c.extends, c.repair, c.repairing = clientAsking, 0, 0, 0
 	c.copies.Reset(w.plan.N)
 	ttl := time.Duration(float64(a.TTL) * w.rules.TTL).Truncate(ms)
-	w.ask(c, redlock.Terms{TTL: ttl, Wait: a.Wait})
+	w.ask(c, attempt.Terms{TTL: ttl, Wait: a.Wait})
 	w.grants[c.token] = grant{began: w.now, until: w.now + c.terms.Wait}
 	if !c.pending {
 		w.abandon(c)
@@ -91,7 +92,7 @@ func (w *World) begin(c *client) {
 }
 
 // ask begins a run of the machine.
-func (w *World) ask(c *client, t redlock.Terms) {
+func (w *World) ask(c *client, t attempt.Terms) {
 	t.N = w.plan.N
 	if w.rules.EarlyRejoin && !w.rules.Breaks("early-long-attempts") {
 		t.Wait = min(t.Wait, schedule.AttemptBound)
@@ -104,9 +105,9 @@ func (w *World) ask(c *client, t redlock.Terms) {
 	c.run++
 	c.terms, c.extend, c.asked = t, t.Extend, w.now
 	c.yes, c.dead = 0, 0
-	var send redlock.Send
-	c.machine, send = redlock.Begin(t)
-	c.pending = send != redlock.SendNothing
+	var send attempt.Send
+	c.machine, send = attempt.Begin(t)
+	c.pending = send != attempt.SendNothing
 	if c.pending {
 		w.push(event{at: c.clock.whenTime(c.machine.Deadline()) + 1, kind: evTick, who: uint8(c.index), run: c.run})
 	}
@@ -147,14 +148,14 @@ func (w *World) answer(c *client, e *event) {
 	now := c.clock.time(w.now)
 	if w.rules.EarlyRejoin && !w.rules.Breaks("early-long-attempts") && c.pending {
 		// The bound of an attempt holds for a client that was suspended too.
-		if send, verdict := c.machine.Tick(now); verdict != redlock.VerdictPending {
+		if send, verdict := c.machine.Tick(now); verdict != attempt.VerdictPending {
 			w.decide(c, send, verdict)
 			return
 		}
 	}
 	send, verdict := c.machine.Answer(int(e.node), status, now)
 	if w.miscounts(c) && now.Before(c.machine.Until()) {
-		send, verdict = redlock.SendNothing, redlock.VerdictGranted
+		send, verdict = attempt.SendNothing, attempt.VerdictGranted
 		if !c.pending && c.state != clientHolding { // a late answer brings it back
 			c.pending = true
 			c.attempt--
@@ -180,12 +181,12 @@ func (w *World) tick(c *client, run uint16) {
 }
 
 // decide does what a verdict asks for.
-func (w *World) decide(c *client, send redlock.Send, verdict redlock.Verdict) {
-	if !c.pending || verdict == redlock.VerdictPending {
+func (w *World) decide(c *client, send attempt.Send, verdict attempt.Verdict) {
+	if !c.pending || verdict == attempt.VerdictPending {
 		return
 	}
 	c.pending = false
-	if verdict == redlock.VerdictGranted {
+	if verdict == attempt.VerdictGranted {
 		w.granted(c)
 		return
 	}
@@ -194,7 +195,7 @@ func (w *World) decide(c *client, send redlock.Send, verdict redlock.Verdict) {
 		return
 	}
 	w.say("c", c.index, "gives up attempt %d: %s", c.attempt+1, verdict)
-	if send == redlock.SendRelease {
+	if send == attempt.SendRelease {
 		w.release(c)
 	}
 	w.nextAttempt(c)
@@ -253,10 +254,10 @@ func (w *World) granted(c *client) {
 
 // notExtended: an extension failed. The validity is what it was, unless the
 // lock is known to be lost.
-func (w *World) notExtended(c *client, v redlock.Verdict) {
+func (w *World) notExtended(c *client, v attempt.Verdict) {
 	w.say("c", c.index, "cannot extend the lock: %s", v)
 	ends := c.clock.whenTime(c.until)
-	if v == redlock.VerdictNotHeld {
+	if v == attempt.VerdictNotHeld {
 		c.believes = w.now
 		ends = w.now
 	}
@@ -276,7 +277,7 @@ func (w *World) holdEnd(c *client) {
 		c.extends++
 		w.unheard(c)
 		ttl := time.Duration(float64(e.TTL) * w.rules.TTL).Truncate(ms)
-		terms := redlock.Terms{Extend: true, TTL: ttl, Wait: e.Wait, NotAfter: c.until, Copies: &c.copies}
+		terms := attempt.Terms{Extend: true, TTL: ttl, Wait: e.Wait, NotAfter: c.until, Copies: &c.copies}
 		if w.rules.Breaks("repair-counts-at-once") {
 			terms.Copies = nil
 		}
@@ -390,7 +391,7 @@ func (w *World) heard(c *client, e *event, s redlock.Status, cn *conn) {
 		case s == redlock.StatusOK, s == redlock.StatusDown && sent:
 			w.unanswered(c, int(e.node), incarnation)
 		default: // there is none, and never was
-			c.copies.Set(int(e.node), redlock.Known{})
+			c.copies.Set(int(e.node), attempt.Known{})
 		}
 	case opExtend:
 		c.copies.Extended(int(e.node), s, incarnation, now)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"redlockctl/proof/sim/schedule"
-	"redlockctl/redlock"
+	"redlockctl/redlock/attempt"
 )
 
 // operations that a client asks of a master.
@@ -30,7 +30,7 @@ const (
 	clientDone
 )
 
-// client is one user of the lock: it drives redlock.Attempt as the product's
+// client is one user of the lock: it drives attempt.Attempt as the product's
 // client does, over one connection to each master.
 type client struct {
 	index  int
@@ -44,14 +44,14 @@ type client struct {
 	extends   int // extensions begun
 	token     uint8
 	run       uint16 // of the machine; tells its answers from those to earlier ones
-	machine   *redlock.Attempt
-	terms     redlock.Terms
+	machine   *attempt.Attempt
+	terms     attempt.Terms
 	extend    bool
 	pending   bool
 	until     time.Time // end of validity, by its own clock
 	conns     [schedule.MaxNodes]conn
 	setGen    [schedule.MaxNodes]uint16 // of the connection that the last SET went by
-	copies    redlock.Copies
+	copies    attempt.Copies
 	repairing uint8         // nodes that were asked to take a copy back, and have not answered
 	asked     time.Duration // when the run began, in true time
 	repair    uint16        // the run whose answers may bring it to put copies back; 0: none

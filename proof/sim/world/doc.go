@@ -1,7 +1,7 @@
 // Package world plays one schedule: masters, the clients and guards that use them, and
 // a witness, on a queue of events, by one goroutine.
 //
-// What is the product's in it: [redlock.Attempt] decides every acquisition and
+// What is the product's in it: [attempt.Attempt] decides every acquisition and
 // every extension, [restartguard.Step] every fencing and every rejoin, and D and
 // the drift allowance come from their own functions. What is modelled around them
 // is what they run on: masters with wall clocks of their own, connections that

@@ -5,6 +5,7 @@ import (
 
 	"redlockctl/proof/sim/schedule"
 	"redlockctl/redlock"
+	"redlockctl/redlock/attempt"
 )
 
 // take takes the lock that was granted last away: compare and delete on each node,
@@ -39,7 +40,7 @@ func (w *World) takeFrom(e *event) {
 		w.say("n", int(e.node), "loses its copy of %s to the operator", tokenName(e.tok))
 		w.free()
 	}
-	if w.now-g.takeBegan <= redlock.SettleTime/2 {
+	if w.now-g.takeBegan <= attempt.SettleTime/2 {
 		g.clean |= 1 << e.node
 	}
 	quorum := redlock.Quorum(w.plan.N)

@@ -1,4 +1,4 @@
-package redlock
+package resp
 
 import (
 	"bytes"
@@ -7,24 +7,7 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
-
-	"redlockctl/server/resp"
 )
-
-var (
-	// ErrBadReply is returned when what a server sends is no reply, or none to what
-	// was asked.
-	ErrBadReply = resp.ErrBad
-	// ErrLongReply is returned when a server sends more than was asked for, see
-	// [Budget]. It wraps [ErrBadReply].
-	ErrLongReply = resp.ErrLong
-	// ErrReplyPanic is returned when reading what a server sends panicked: the panic is
-	// contained. It wraps [ErrBadReply].
-	ErrReplyPanic = resp.ErrPanic
-)
-
-// ItemCost is what an item of a list is reckoned at, in bytes.
-const ItemCost = resp.ItemCost
 
 // Budget is how much memory the replies of one server may take: a reply, and all
 // that comes between one request and the next, as a pipeline brings it. An item
@@ -32,9 +15,6 @@ const ItemCost = resp.ItemCost
 // length is known. It may be changed while the connections are in use, and then
 // holds from the next request on. Each connection has all of it.
 type Budget struct{ reply, exchange atomic.Int64 }
-
-// defaultReply is the budget of clients that nobody has set one for, in bytes.
-const defaultReply = 1 << 20
 
 // NewBudget is a budget in bytes; an exchange of 0 has no bound but that of
 // each of its replies.
@@ -62,27 +42,22 @@ type checkedConn struct {
 	frames frames
 	bad    error       // what came that must not; the client library reads again after it
 	heard  atomic.Bool // the peer has sent something
-	// uncertified is set when the server has asked for a client certificate, and there
-	// is none.
-	uncertified *atomic.Bool
+	cause  func(error) error
 }
 
-var (
-	// ErrFull is returned where a server has as many clients as it may have.
-	ErrFull = errors.New("shut out: other clients fill the server's maxclients")
-	// ErrNoCertificate is returned where a server that asks for a client certificate,
-	// and was given none, ends the connection.
-	ErrNoCertificate = errors.New("the server asks for a client certificate, and none is configured")
-)
+// ErrFull is returned where a server has as many clients as it may have.
+var ErrFull = errors.New("shut out: other clients fill the server's maxclients")
 
 // noPlaces is how the one line begins that a server without places sends before it
 // closes. The client library would take it for the answer to its greeting, go on,
 // and tell of a connection that was reset.
 var noPlaces = []byte("-ERR max number of clients")
 
-// check puts the check before a connection.
-func check(c net.Conn, b *Budget, uncertified *atomic.Bool) net.Conn {
-	checked := &checkedConn{Conn: c, budget: b, uncertified: uncertified}
+// Check returns a connection on which what comes in is checked: [ErrFull], [ErrBad] and
+// [ErrLong] are errors of its Read. explain names the cause of an error that came before
+// anything was heard.
+func Check(c net.Conn, b *Budget, explain func(error) error) net.Conn {
+	checked := &checkedConn{Conn: c, budget: b, cause: explain}
 	checked.frames.allow(b)
 	if raw, ok := c.(syscall.Conn); ok {
 		// The client library looks whether an idle connection was closed.
@@ -111,15 +86,7 @@ func (c *checkedConn) explain(err error) error {
 	if c.heard.Load() {
 		return err
 	}
-	return wantsCertificate(err, c.uncertified)
-}
-
-// wantsCertificate is err, or [ErrNoCertificate] where that may be the reason.
-func wantsCertificate(err error, uncertified *atomic.Bool) error {
-	if err != nil && uncertified.Load() {
-		return fmt.Errorf("%w: %w", ErrNoCertificate, err)
-	}
-	return err
+	return c.cause(err)
 }
 
 func (c *checkedConn) Read(b []byte) (int, error) {
@@ -145,8 +112,8 @@ func (c *checkedConn) Read(b []byte) (int, error) {
 }
 
 const (
-	mostDepth = 8        // of lists in lists
-	mostLine  = 64 << 10 // bytes of a line, an error mostly
+	mostNested = 8        // of lists in lists
+	mostLine   = 64 << 10 // bytes of a line, an error mostly
 )
 
 // frames follows a stream of replies (RESP2 and RESP3), byte by byte but for
@@ -179,12 +146,12 @@ func (f *frames) charge(n int64) error {
 		f.exchange -= n
 	}
 	if f.left < 0 || f.bounded && f.exchange < 0 {
-		return ErrLongReply
+		return ErrLong
 	}
 	return nil
 }
 
-// pass looks at the next bytes of the stream. Any error is an ErrBadReply.
+// pass looks at the next bytes of the stream. Any error is an ErrBad.
 func (f *frames) pass(b []byte) error {
 	for len(b) > 0 {
 		if f.skip > 0 {
@@ -201,7 +168,7 @@ func (f *frames) pass(b []byte) error {
 			f.left = f.reply
 		}
 		if n := len(f.line) + end; n > mostLine || int64(n) > f.left {
-			return fmt.Errorf("%w: a line without end", ErrLongReply)
+			return fmt.Errorf("%w: a line without end", ErrLong)
 		}
 		if end == len(b) {
 			f.line = append(f.line, b...)
@@ -222,7 +189,7 @@ func (f *frames) pass(b []byte) error {
 
 // readHead takes in the line that begins a value.
 func (f *frames) readHead(line []byte) error {
-	kind, n, text, err := resp.ParseHead(line)
+	kind, n, text, err := ParseHead(line)
 	if err != nil {
 		return err
 	}
@@ -241,7 +208,7 @@ func (f *frames) readHead(line []byte) error {
 	}
 	switch {
 	case n > f.left: // whatever it is: each byte, and each item, costs one at least
-		return fmt.Errorf("%w: a length of %.40q", ErrLongReply, text)
+		return fmt.Errorf("%w: a length of %.40q", ErrLong, text)
 	case each == 0 && n >= 0:
 		if err := f.charge(n + 2); err != nil {
 			return err
@@ -250,8 +217,8 @@ func (f *frames) readHead(line []byte) error {
 		f.whole()
 	case n <= 0:
 		f.whole()
-	case len(f.open) == mostDepth:
-		return fmt.Errorf("%w: too deep", ErrBadReply)
+	case len(f.open) == mostNested:
+		return fmt.Errorf("%w: too deep", ErrBad)
 	default:
 		if err := f.charge(n * each * ItemCost); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package redlock
+package attempt
 
 import "time"
 
@@ -43,7 +43,7 @@ type Terms struct {
 	Start time.Time
 	// TTL is what the nodes are asked for.
 	TTL time.Duration
-	// Drift is the drift allowance that shortens the validity, see [Options.Drift].
+	// Drift is the drift allowance that shortens the validity, see redlock.Options.Drift.
 	Drift time.Duration
 	// Wait is how long the attempt waits for any node.
 	Wait time.Duration
@@ -122,6 +122,9 @@ func (a *Attempt) Deadline() time.Time {
 
 // Verdict is how the attempt stands.
 func (a *Attempt) Verdict() Verdict { return a.verdict }
+
+// Terms are what the attempt is decided by.
+func (a *Attempt) Terms() Terms { return a.terms }
 
 // Status is what counts for a node: its first answer before the verdict.
 func (a *Attempt) Status(node int) Status { return a.statuses[node] }

@@ -1,4 +1,4 @@
-package redlock
+package resp
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 		"a map too long":     fmt.Sprintf("%%%d\r\n", testReply/ItemCost+1),
 		"a negative length":  "$-2\r\n",
 		"no length":          "*many\r\n",
-		"nested too deep":    strings.Repeat("*1\r\n", mostDepth+1),
+		"nested too deep":    strings.Repeat("*1\r\n", mostNested+1),
 		"a line without end": "+" + strings.Repeat("x", mostLine+1),
 		"an attribute":       "|1\r\n+a\r\n:1\r\n:2\r\n",
 		"an empty line":      "\r\n",
@@ -50,13 +50,13 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 		"behind a list":      "*2\r\n:1\r\n:2\r\nx\r\n",
 	} {
 		f := newFrames(testReply, 0)
-		if err := f.pass([]byte(text)); !errors.Is(err, ErrBadReply) {
+		if err := f.pass([]byte(text)); !errors.Is(err, ErrBad) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// As deep as that is allowed, and closes again.
 	f := newFrames(testReply, 0)
-	if err := f.pass([]byte(strings.Repeat("*1\r\n", mostDepth) + ":1\r\n" + strings.Repeat("*1\r\n", mostDepth) + ":1\r\n")); err != nil {
+	if err := f.pass([]byte(strings.Repeat("*1\r\n", mostNested) + ":1\r\n" + strings.Repeat("*1\r\n", mostNested) + ":1\r\n")); err != nil {
 		t.Error(err)
 	}
 }
@@ -79,7 +79,7 @@ func FuzzFrames(f *testing.F) {
 		if (got == nil) != (want == nil) {
 			t.Fatalf("whole: %v, in pieces: %v", want, got)
 		}
-		if len(pieces.line) > mostLine || len(pieces.open) > mostDepth || pieces.skip > testReply+2 {
+		if len(pieces.line) > mostLine || len(pieces.open) > mostNested || pieces.skip > testReply+2 {
 			t.Fatalf("%d %d %d", len(pieces.line), len(pieces.open), pieces.skip)
 		}
 	})

@@ -1,19 +1,17 @@
-package redlock
+package attempt
 
-import (
-	"time"
-)
+import "time"
 
 // SettleTime is how long a copy that was put back has to be known to be there
 // before a confirmed extension makes it count. Whoever takes a lock from its
-// holder (see [Client.ForceRelease]) counts only answers that come within half of
+// holder (see redlock.Client.ForceRelease) counts only answers that come within half of
 // that.
 const SettleTime = 2 * time.Second
 
 // Copies is what the holder of a lock knows of its copies: on which nodes one is
 // missing that may be put back, and which of those that were put back count. It is
-// a pure step machine: no clock, no goroutine, no connection. The package
-// documentation has the rules and the argument. One goroutine at a time.
+// a pure step machine: no clock, no goroutine, no connection. The documentation of
+// package redlock has the rules and the argument. One goroutine at a time.
 type Copies struct{ nodes []copyAt }
 
 // copyAt is the copy on one node.
@@ -120,7 +118,7 @@ func (c *Copies) Repaired(node int, s Status, sent bool, incarnation string, at 
 	case s == StatusOK:
 		c.May(node, incarnation)
 		m.fresh, m.known = true, at
-	case sent && !answered(NodeResult{Status: s}):
+	case sent && !s.Answered():
 		c.May(node, incarnation)
 		m.fresh, m.known = true, time.Time{}
 	}
