@@ -216,7 +216,7 @@ func (a *commandLine) addCommands(root *cobra.Command) {
 		node, guard,
 		flags.GroupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
 		flags.GroupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),
-		a.historyCommand(), a.reportCommand(), a.replayCommand(), a.whoCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.manCommand(), a.versionCommand(),
+		a.historyCommand(), a.reportCommand(), a.replayCommand(), a.whoCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.schemaCommand(), a.manCommand(), a.versionCommand(),
 	)
 }
 

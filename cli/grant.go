@@ -18,7 +18,6 @@ import (
 // grantJSON is the document of acquire and extend.
 type grantJSON struct {
 	Name         safetext.Text    `json:"name"`
-	NameBase64   string           `json:"name_base64,omitempty"`
 	Token        safetext.Text    `json:"token"`
 	FencingToken uint64           `json:"fencing_token,omitempty"`
 	TTLms        int64            `json:"ttl_ms"`
@@ -47,7 +46,7 @@ func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.O
 	valid := max(0, lock.Until().Sub(now))
 	n := len(results)
 	if printed, err := a.Document("grant", grantJSON{
-		Name: safetext.New(lock.Resource()), NameBase64: safetext.New(lock.Resource()).Base64(), Token: safetext.New(lock.Token()), FencingToken: lock.FencingToken(), TTLms: lock.TTL().Milliseconds(), ValidMs: valid.Milliseconds(),
+		Name: safetext.New(lock.Resource()), Token: safetext.New(lock.Token()), FencingToken: lock.FencingToken(), TTLms: lock.TTL().Milliseconds(), ValidMs: valid.Milliseconds(),
 		Copies: len(on), N: n, Quorum: redlock.Quorum(n), Nodes: view.DocsOfResults(results, now),
 	}); printed {
 		return err
@@ -72,14 +71,13 @@ func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.O
 
 // keptJSON is the document about the end of a kept lock, printed after its grantJSON.
 type keptJSON struct {
-	Name       safetext.Text  `json:"name"`
-	NameBase64 string         `json:"name_base64,omitempty"`
-	State      string         `json:"state"` // released, held (it will expire) or lost
-	KeptMs     int64          `json:"kept_ms"`
-	ValidMs    int64          `json:"valid_ms"` // what is left of it
-	By         safetext.Text  `json:"by"`
-	Reason     *safetext.Text `json:"reason,omitempty"`
-	Error      *safetext.Text `json:"error,omitempty"`
+	Name    safetext.Text  `json:"name"`
+	State   string         `json:"state"` // released, held (it will expire) or lost
+	KeptMs  int64          `json:"kept_ms"`
+	ValidMs int64          `json:"valid_ms"` // what is left of it
+	By      safetext.Text  `json:"by"`
+	Reason  *safetext.Text `json:"reason,omitempty"`
+	Error   *safetext.Text `json:"error,omitempty"`
 }
 
 // retryFor allows any number of attempts within the time wait.
@@ -138,7 +136,7 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 		left = 0
 	}
 	doc := keptJSON{
-		Name: safetext.New(name), NameBase64: safetext.New(name).Base64(), State: state.String(),
+		Name: safetext.New(name), State: state.String(),
 		KeptMs: time.Since(is.Since).Milliseconds(), ValidMs: left.Milliseconds(),
 		By: safetext.New(is.By), Reason: safetext.Optional(is.Reason), Error: safetext.OptionalError(err),
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"maps"
 	"os"
 	"os/exec"
@@ -16,24 +17,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"redlockctl/cli/printer"
-	"redlockctl/internal/view"
 )
 
 const jsonPage = "../docs/json.md"
-
-// documents are one of each kind of document that this package prints. Those of
-// the simulator are described elsewhere.
-var documents = []struct {
-	kind string
-	body any
-}{
-	{"status", statusJSON{}}, {"clusters", clustersJSON{}}, {"nodes", nodesJSON{}}, {"node", nodePageJSON{}}, {"locks", locksJSON{}}, {"lock line", lockLineJSON{}},
-	{"locks end", locksEndJSON{}}, {"lock", lockPageJSON{}}, {"who", whoJSON{}}, {"guard", guardPageJSON{}}, {"guard forget", guardForgetJSON{}}, {"doctor", doctorJSON{}},
-	{"audit", auditJSON{}}, {"audit line", view.AuditDoc{}}, {"audit verify", verifyJSON{}}, {"grant", grantJSON{}}, {"kept", keptJSON{}}, {"release", releaseJSON{}},
-	{"acts", actsJSON{}}, {"failure", failureJSON{}}, {"node act", nodeActJSON{}}, {"new cluster", newClusterJSON{}}, {"boot fence", bootFenceJSON{}}, {"boot fences", bootFencesJSON{}},
-	{"config", configJSON{}}, {"config", badConfigJSON{}}, {"acl", aclJSON{}}, {"info", infoJSON{}}, {"version", versionJSON{}}, {"lab", labJSON{}},
-	{"init", initJSON{}}, {"init check", initCheckJSON{}}, {"history", historyJSON{}}, {"recorded grant", view.GrantDoc{}}, {"recorded event", view.PastEventDoc{}}, {"replay", replayJSON{}},
-}
 
 // Each kind of document has its part of docs/json.md, which names its fields; so
 // has each field that is found in it.
@@ -50,16 +36,12 @@ func TestDocumentsAreDocumented(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		titles = append(titles, strings.Split(m[1], ", ")...)
 	}
-	described := []string{"simulation", "mutants", "exploration"}
-	for _, doc := range documents {
+	for _, doc := range documents() {
 		if !slices.Contains(titles, doc.kind) {
 			t.Errorf("docs/json.md has no part about %q", doc.kind)
 		}
-		if slices.Contains(described, doc.kind) {
-			continue
-		}
-		for _, name := range fieldsOf(reflect.TypeOf(doc.body)) {
-			if !quoted[name] && !strings.HasSuffix(name, "_base64") {
+		for _, name := range namesOf(formOf(reflect.TypeOf(doc.body)).fields) {
+			if !quoted[name] {
 				t.Errorf("docs/json.md does not name %q of %q", name, doc.kind)
 			}
 		}
@@ -81,7 +63,7 @@ func TestDocumentsAreDocumented(t *testing.T) {
 			printed[string(m[1])] = true
 		}
 	}
-	for _, doc := range documents {
+	for _, doc := range documents() {
 		seen[doc.kind] = true
 	}
 	if !maps.Equal(printed, seen) {
@@ -89,37 +71,48 @@ func TestDocumentsAreDocumented(t *testing.T) {
 	}
 }
 
-// fieldsOf are the names of the fields of a document and of what is in it.
-func fieldsOf(typ reflect.Type) (names []string) {
-	switch typ.Kind() {
-	case reflect.Pointer, reflect.Slice:
-		return fieldsOf(typ.Elem())
-	case reflect.Struct:
-	default:
-		return nil
-	}
-	if typ.Implements(reflect.TypeFor[json.Marshaler]()) {
-		return nil
-	}
-	for f := range typ.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" {
-			continue
+// namesOf returns the names of fields and of what is in them.
+func namesOf(fields []field) (names []string) {
+	for _, f := range fields {
+		in := f.form
+		for in.items != nil {
+			in = *in.items
 		}
-		if name != "" {
-			names = append(names, name)
-		}
-		if (name != "" || f.Anonymous) && f.Type != typ && f.Type != reflect.SliceOf(typ) {
-			names = append(names, fieldsOf(f.Type)...)
-		}
+		names = append(append(names, f.name), namesOf(in.fields)...)
 	}
 	return names
+}
+
+var update = flag.Bool("update", false, "write testdata/schema.txt anew")
+
+// The form of every document is in a file: a change of it is seen.
+func TestSchema(t *testing.T) {
+	var out bytes.Buffer
+	a := newCommandLine(&printer.Printer{Out: &out, Err: &out, Output: "table", Getenv: func(string) string { return "" }})
+	cmd := a.schemaCommand()
+	cmd.SetArgs([]string{})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	const file = "testdata/schema.txt"
+	if *update {
+		if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != string(want) {
+		t.Errorf("documents have other fields than %s: read the change, then go test ./cli -run TestSchema -update", file)
+	}
 }
 
 // Every document begins with schema and kind, each of them once, also where a
 // document says its schema itself.
 func TestEnvelope(t *testing.T) {
-	for _, doc := range documents {
+	for _, doc := range documents() {
 		var line, page bytes.Buffer
 		if err := printer.Line(&line, doc.kind, doc.body); err != nil {
 			t.Fatal(err)

@@ -170,19 +170,20 @@ func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) er
 	before, after, _ := strings.Cut(head.String(), `"locks": [`)
 	_, _ = w.WriteString(before + `"locks": [`)
 	var doc bytes.Buffer
-	enc := json.NewEncoder(&doc)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("    ", "  ")
 	for i, l := range locks {
+		line, err := safetext.Marshal(view.DocOfLock(l, s))
+		if err != nil {
+			return err
+		}
 		doc.Reset()
-		if err := enc.Encode(view.DocOfLock(l, s)); err != nil {
+		if err := json.Indent(&doc, line, "    ", "  "); err != nil {
 			return err
 		}
 		if i > 0 {
 			_ = w.WriteByte(',')
 		}
 		_, _ = w.WriteString("\n    ")
-		_, _ = w.Write(bytes.TrimSpace(doc.Bytes()))
+		_, _ = w.Write(doc.Bytes())
 	}
 	if len(locks) > 0 {
 		_, _ = w.WriteString("\n  ")

@@ -26,35 +26,32 @@ import (
 // releaseJSON is the document of release, revoke and force-release. Gone is true
 // when no node can hold a copy of the token any more.
 type releaseJSON struct {
-	Name       safetext.Text    `json:"name"`
-	NameBase64 string           `json:"name_base64,omitempty"`
-	Gone       bool             `json:"gone"`
-	Nodes      []view.ResultDoc `json:"nodes"`
-	Tokens     []tokenJSON      `json:"tokens,omitempty"` // if several were removed
-	Keys       []keyJSON        `json:"keys,omitempty"`   // further ones of the same lock
+	Name   safetext.Text    `json:"name"`
+	Gone   bool             `json:"gone"`
+	Nodes  []view.ResultDoc `json:"nodes"`
+	Tokens []tokenJSON      `json:"tokens,omitempty"` // if several were removed
+	Keys   []keyJSON        `json:"keys,omitempty"`   // further ones of the same lock
 }
 
 // tokenJSON is one of several tokens of a lock, and where its copies were.
 type tokenJSON struct {
-	Token       safetext.Text   `json:"token"`
-	TokenBase64 string          `json:"token_base64,omitempty"`
-	Nodes       []safetext.Text `json:"nodes"`
+	Token safetext.Text   `json:"token"`
+	Nodes []safetext.Text `json:"nodes"`
 }
 
 func tokenDocs(tokens []operator.TokenCopies) (docs []tokenJSON) {
 	for _, t := range tokens {
-		docs = append(docs, tokenJSON{Token: safetext.New(t.Token), TokenBase64: safetext.New(t.Token).Base64(), Nodes: safetext.Texts(t.Nodes)})
+		docs = append(docs, tokenJSON{Token: safetext.New(t.Token), Nodes: safetext.Texts(t.Nodes)})
 	}
 	return docs
 }
 
 // keyJSON is the result for a further key of a lock.
 type keyJSON struct {
-	Key       safetext.Text    `json:"key"`
-	KeyBase64 string           `json:"key_base64,omitempty"`
-	Gone      bool             `json:"gone"`
-	Error     *safetext.Text   `json:"error,omitempty"`
-	Nodes     []view.ResultDoc `json:"nodes,omitempty"`
+	Key   safetext.Text    `json:"key"`
+	Gone  bool             `json:"gone"`
+	Error *safetext.Text   `json:"error,omitempty"`
+	Nodes []view.ResultDoc `json:"nodes,omitempty"`
 }
 
 // actsJSON is the document of an action on several locks or nodes: a document for each, in
@@ -108,14 +105,14 @@ func docOf(o outcome) (kind string, doc any) {
 		return "node act", *o.node
 	}
 	return "release", releaseJSON{
-		Name: safetext.New(o.name), NameBase64: safetext.New(o.name).Base64(), Gone: allGone(o.results), Nodes: view.DocsOfResults(o.results, now), Tokens: tokenDocs(o.tokens), Keys: keyDocs(o.further, now),
+		Name: safetext.New(o.name), Gone: allGone(o.results), Nodes: view.DocsOfResults(o.results, now), Tokens: tokenDocs(o.tokens), Keys: keyDocs(o.further, now),
 	}
 }
 
 func keyDocs(further []operator.KeyOutcome, now time.Time) (docs []keyJSON) {
 	for _, f := range further {
 		docs = append(docs, keyJSON{
-			Key: safetext.New(f.Key), KeyBase64: safetext.New(f.Key).Base64(), Gone: f.Err == nil && allGone(f.Results),
+			Key: safetext.New(f.Key), Gone: f.Err == nil && allGone(f.Results),
 			Error: safetext.OptionalError(f.Err), Nodes: view.DocsOfResults(f.Results, now),
 		})
 	}
@@ -287,15 +284,14 @@ func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(
 // failureJSON is the document of a failed action on a lock. Error is contended, no quorum,
 // partly revoked, not held, expired, refused, denied, invalid or failed.
 type failureJSON struct {
-	Name       safetext.Text    `json:"name"`
-	NameBase64 string           `json:"name_base64,omitempty"`
-	Error      string           `json:"error"`
-	ExitCode   int              `json:"exit_code"`
-	Message    safetext.Text    `json:"message"`
-	Attempts   int              `json:"attempts,omitempty"`
-	Nodes      []view.ResultDoc `json:"nodes,omitempty"`
-	Tokens     []tokenJSON      `json:"tokens,omitempty"`
-	Keys       []keyJSON        `json:"keys,omitempty"` // further ones of the same lock
+	Name     safetext.Text    `json:"name"`
+	Error    string           `json:"error"`
+	ExitCode int              `json:"exit_code"`
+	Message  safetext.Text    `json:"message"`
+	Attempts int              `json:"attempts,omitempty"`
+	Nodes    []view.ResultDoc `json:"nodes,omitempty"`
+	Tokens   []tokenJSON      `json:"tokens,omitempty"`
+	Keys     []keyJSON        `json:"keys,omitempty"` // further ones of the same lock
 }
 
 // nodeActJSON is the document of node cordon, uncordon and rejoin.
@@ -326,7 +322,7 @@ func failureDoc(name string, results []redlock.NodeResult, err error) failureJSO
 		results = carried
 	}
 	doc := failureJSON{
-		Name: safetext.New(name), NameBase64: safetext.New(name).Base64(), Error: failureWord(err), ExitCode: int(exit.Of(err)),
+		Name: safetext.New(name), Error: failureWord(err), ExitCode: int(exit.Of(err)),
 		Message: safetext.New(err.Error()), Nodes: view.DocsOfResults(results, time.Now()),
 	}
 	if e != nil {

@@ -12,8 +12,7 @@ import (
 // Schema names the form of the JSON documents; docs/json.md describes them.
 // Within a version fields are added, never renamed, retyped or removed.
 // Durations are integer milliseconds with the suffix _ms, times of day RFC 3339;
-// a field that does not apply is left out. Text from a server is JSON-escaped; if its
-// bytes are not UTF-8, a second field with the suffix _base64 has them exactly.
+// a field that does not apply is left out. [safetext.Marshal] writes text from a server.
 const Schema = "redlockctl/v1"
 
 // Document prints a document in the format of --output; printed is false for a table.
@@ -61,13 +60,11 @@ func Line(w io.Writer, kind string, body any) error {
 // Encoded returns a document as one line with a line end, safe for a terminal. If kind is
 // empty, the body has the kind.
 func Encoded(kind string, body any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
+	line, err := safetext.Marshal(body)
+	if err != nil {
 		return nil, err
 	}
-	rest := safetext.EscapeJSON(b.Bytes()[1:])
+	rest := append(line[1:], '\n')
 	head := fmt.Appendf(nil, `{"schema":%q`, Schema)
 	if kind != "" {
 		head = fmt.Appendf(head, `,"kind":%q`, kind)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -64,14 +65,18 @@ func (m *Metrics) status(w http.ResponseWriter, r *http.Request) {
 		}
 		doc = map[string]any{"clusters": all}
 	}
-	raw, err := json.MarshalIndent(doc, "", "  ")
+	raw, err := safetext.Marshal(doc)
+	var page bytes.Buffer
+	if err == nil {
+		err = json.Indent(&page, raw, "", "  ")
+	}
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(safetext.EscapeJSON(raw), '\n'))
+	_, _ = page.WriteTo(w)
 }
 
 func statusOf(c Cluster) statusJSON {

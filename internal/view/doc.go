@@ -1,10 +1,7 @@
 package view
 
 import (
-	"encoding/base64"
-	"slices"
 	"time"
-	"unicode/utf8"
 
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
@@ -114,23 +111,21 @@ func DocsOfNodes(now time.Time, nodes []*monitor.Node) []NodeDoc {
 
 // LockDoc is one resource over all nodes.
 type LockDoc struct {
-	Key          safetext.Text  `json:"key"`
-	KeyBase64    string         `json:"key_base64,omitempty"`
-	State        string         `json:"state"`
-	Holder       *safetext.Text `json:"holder,omitempty"`
-	HolderBase64 string         `json:"holder_base64,omitempty"`
-	Held         int            `json:"copies"`
-	N            int            `json:"n"`
-	Quorum       int            `json:"quorum"`
-	Tokens       int            `json:"tokens"`
-	Nobody       bool           `json:"nobody,omitempty"` // none of the tokens can have a quorum
-	Lost         int            `json:"lost,omitempty"`   // lost votes of the holder that would not have expired yet
-	EndsMs       *int64         `json:"majority_ends_ms,omitempty"`
-	HeldUntil    *time.Time     `json:"held_until,omitempty"` // a client may rely on it until then
-	Margin       *int           `json:"margin,omitempty"`     // how many more copies may be lost while it can be extended
-	Access       *accessDoc     `json:"can_get_in,omitempty"` // other clients
-	Earlier      *earlierDoc    `json:"earlier,omitempty"`
-	SeenForMs    *int64         `json:"seen_for_ms,omitempty"` // this holder
+	Key       safetext.Text  `json:"key"`
+	State     string         `json:"state"`
+	Holder    *safetext.Text `json:"holder,omitempty"`
+	Held      int            `json:"copies"`
+	N         int            `json:"n"`
+	Quorum    int            `json:"quorum"`
+	Tokens    int            `json:"tokens"`
+	Nobody    bool           `json:"nobody,omitempty"` // none of the tokens can have a quorum
+	Lost      int            `json:"lost,omitempty"`   // lost votes of the holder that would not have expired yet
+	EndsMs    *int64         `json:"majority_ends_ms,omitempty"`
+	HeldUntil *time.Time     `json:"held_until,omitempty"` // a client may rely on it until then
+	Margin    *int           `json:"margin,omitempty"`     // how many more copies may be lost while it can be extended
+	Access    *accessDoc     `json:"can_get_in,omitempty"` // other clients
+	Earlier   *earlierDoc    `json:"earlier,omitempty"`
+	SeenForMs *int64         `json:"seen_for_ms,omitempty"` // this holder
 	formDoc
 	Nodes []CopyDoc `json:"nodes"`
 }
@@ -145,9 +140,8 @@ type accessDoc struct {
 
 // earlierDoc is another client that may also rely on the lock.
 type earlierDoc struct {
-	Token       safetext.Text `json:"token"`
-	TokenBase64 string        `json:"token_base64,omitempty"`
-	Until       *time.Time    `json:"until,omitempty"` // nil: no TTL
+	Token safetext.Text `json:"token"`
+	Until *time.Time    `json:"until,omitempty"` // nil: no TTL
 }
 
 // jsonTime rounds a time down to milliseconds; nil if JSON cannot represent it.
@@ -162,7 +156,7 @@ func jsonTime(t time.Time) *time.Time {
 // other clients may rely on it.
 func (d *LockDoc) docAccess(l *monitor.Lock, s *monitor.Snapshot) {
 	if e := l.Earlier; e != nil {
-		d.Earlier = &earlierDoc{e.Token, e.Token.Base64(), jsonTime(e.Until)}
+		d.Earlier = &earlierDoc{e.Token, jsonTime(e.Until)}
 	}
 	if !l.ReliedOn() {
 		return
@@ -192,25 +186,22 @@ func (d *LockDoc) docAccess(l *monitor.Lock, s *monitor.Snapshot) {
 type formDoc struct {
 	Library     string          `json:"library,omitempty"` // several names if they cannot be distinguished
 	Owner       *safetext.Text  `json:"owner,omitempty"`
-	OwnerBase64 string          `json:"owner_base64,omitempty"`
 	OwnerMethod who.Method      `json:"owner_method,omitempty"` // how the owner is known: "told" by the token
 	Created     time.Time       `json:"created,omitzero"`       // by the clock of its maker
 	Deadline    time.Time       `json:"deadline,omitzero"`      // of a lock that ends by its value
 	Group       *safetext.Text  `json:"group,omitempty"`        // the lock whose part or companion the key is
-	GroupBase64 string          `json:"group_base64,omitempty"`
 	Companion   bool            `json:"companion,omitempty"`
 	TakingAway  string          `json:"taking_away,omitempty"`
 	Refused     string          `json:"refused,omitempty"`
-	Keys        []safetext.Text `json:"keys,omitempty"`        // of a lock that is several keys
-	KeysBase64  []string        `json:"keys_base64,omitempty"` // all keys, if one is not UTF-8
+	Keys        []safetext.Text `json:"keys,omitempty"` // of a lock that is several keys
 }
 
 func docOfForm(l *monitor.Lock) formDoc {
 	var doc formDoc
 	if f := l.Form; f != nil {
 		doc = formDoc{
-			Library: f.Library, Owner: safetext.Optional(f.Owner.Raw()), OwnerBase64: f.Owner.Base64(),
-			Created: f.Created, Deadline: Deadline(l), Group: safetext.Optional(f.Group.Raw()), GroupBase64: f.Group.Base64(),
+			Library: f.Library, Owner: safetext.Optional(f.Owner.Raw()),
+			Created: f.Created, Deadline: Deadline(l), Group: safetext.Optional(f.Group.Raw()),
 			Companion: f.Companion, TakingAway: f.TakingAway, Refused: f.Refused,
 		}
 	}
@@ -218,38 +209,32 @@ func docOfForm(l *monitor.Lock) formDoc {
 		doc.OwnerMethod = who.Told
 	}
 	doc.Keys = l.Keys()
-	if slices.ContainsFunc(l.Keys(), func(k safetext.Text) bool { return !utf8.ValidString(k.Raw()) }) {
-		for _, k := range l.Keys() {
-			doc.KeysBase64 = append(doc.KeysBase64, base64.StdEncoding.EncodeToString([]byte(k.Raw())))
-		}
-	}
 	return doc
 }
 
 // CopyDoc is a key on one node.
 type CopyDoc struct {
-	Node        safetext.Text  `json:"node"`
-	State       string         `json:"state"` // present, lost, absent, unknown, unread
-	Type        *safetext.Text `json:"type,omitempty"`
-	Token       *safetext.Text `json:"token,omitempty"`
-	TokenBase64 string         `json:"token_base64,omitempty"`
-	Length      int64          `json:"length,omitempty"`
-	TTLms       *int64         `json:"ttl_ms,omitempty"` // nil: no TTL
-	NoTTL       bool           `json:"no_ttl,omitempty"`
-	LostAt      *time.Time     `json:"lost_at,omitempty"`
-	LostBy      string         `json:"lost_by,omitempty"` // restart, data wiped, deleted, clock step
+	Node   safetext.Text  `json:"node"`
+	State  string         `json:"state"` // present, lost, absent, unknown, unread
+	Type   *safetext.Text `json:"type,omitempty"`
+	Token  *safetext.Text `json:"token,omitempty"`
+	Length int64          `json:"length,omitempty"`
+	TTLms  *int64         `json:"ttl_ms,omitempty"` // nil: no TTL
+	NoTTL  bool           `json:"no_ttl,omitempty"`
+	LostAt *time.Time     `json:"lost_at,omitempty"`
+	LostBy string         `json:"lost_by,omitempty"` // restart, data wiped, deleted, clock step
 }
 
 // DocOfLock returns the document of a lock in a snapshot.
 func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 	doc := LockDoc{
-		Key: l.Key, KeyBase64: l.Key.Base64(), State: l.State.String(),
-		Holder: safetext.Optional(l.Holder.Raw()), HolderBase64: l.Holder.Base64(),
-		Held: l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Lost: l.Lost, Tokens: l.Tokens, EndsMs: MSUntil(l.MajorityEnd(), s.At),
+		Key: l.Key, State: l.State.String(),
+		Holder: safetext.Optional(l.Holder.Raw()),
+		Held:   l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Lost: l.Lost, Tokens: l.Tokens, EndsMs: MSUntil(l.MajorityEnd(), s.At),
 		formDoc: docOfForm(l),
 	}
 	if l.Nobody {
-		doc.Nobody, doc.Holder, doc.HolderBase64 = true, nil, ""
+		doc.Nobody, doc.Holder = true, nil
 	}
 	doc.docAccess(l, s)
 	if !l.Since().IsZero() {
@@ -262,7 +247,7 @@ func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 		}
 		if c.State != monitor.CopyAbsent && !(c.State != monitor.CopyPresent && c.Type == "") {
 			cp.Type, cp.Length = safetext.Optional(c.Type), c.Len
-			cp.Token, cp.TokenBase64 = safetext.Optional(c.Token.Raw()), c.Token.Base64()
+			cp.Token = safetext.Optional(c.Token.Raw())
 			cp.TTLms = MSUntil(c.Expires, s.At)
 			cp.NoTTL = (c.State == monitor.CopyPresent || c.State == monitor.CopyLost) && c.Expires.IsZero()
 			if c.State == monitor.CopyLost {
@@ -282,7 +267,6 @@ type FindingDoc struct {
 	Severity    string         `json:"severity"`
 	Node        *safetext.Text `json:"node,omitempty"`
 	Key         *safetext.Text `json:"key,omitempty"`
-	KeyBase64   string         `json:"key_base64,omitempty"`
 	Count       int            `json:"count,omitempty"`
 	SinceMs     int64          `json:"since_ms"` // time since it was first seen
 	Title       string         `json:"title"`
@@ -294,7 +278,7 @@ type FindingDoc struct {
 // DocOfFinding returns the document of a finding.
 func DocOfFinding(f monitor.Finding, now time.Time) FindingDoc {
 	return FindingDoc{
-		ID: f.ID, Severity: f.Severity.String(), Node: safetext.Optional(f.Node), Key: safetext.Optional(f.Key.Raw()), KeyBase64: f.Key.Base64(),
+		ID: f.ID, Severity: f.Severity.String(), Node: safetext.Optional(f.Node), Key: safetext.Optional(f.Key.Raw()),
 		Count: f.Count, SinceMs: max(0, now.Sub(f.Since).Milliseconds()),
 		Title: f.Title, Evidence: f.Evidence, Consequence: f.Consequence, Remedy: f.Remedy,
 	}
@@ -374,14 +358,13 @@ func Docs[T, D any](rows []T, doc func(T) D) []D {
 
 // ResultDoc is the result of an action on one node.
 type ResultDoc struct {
-	Node        safetext.Text  `json:"node"`
-	Status      string         `json:"status"`
-	Token       *safetext.Text `json:"token,omitempty"`
-	TokenBase64 string         `json:"token_base64,omitempty"`
-	Type        *safetext.Text `json:"type,omitempty"`
-	TTLms       *int64         `json:"ttl_ms,omitempty"`
-	MayLiveMs   *int64         `json:"may_live_ms,omitempty"`
-	Error       *safetext.Text `json:"error,omitempty"`
+	Node      safetext.Text  `json:"node"`
+	Status    string         `json:"status"`
+	Token     *safetext.Text `json:"token,omitempty"`
+	Type      *safetext.Text `json:"type,omitempty"`
+	TTLms     *int64         `json:"ttl_ms,omitempty"`
+	MayLiveMs *int64         `json:"may_live_ms,omitempty"`
+	Error     *safetext.Text `json:"error,omitempty"`
 }
 
 // DocsOfResults returns the result of an action on each node.
@@ -389,7 +372,7 @@ func DocsOfResults(results []redlock.NodeResult, now time.Time) []ResultDoc {
 	docs := make([]ResultDoc, 0, len(results))
 	for _, r := range results {
 		doc := ResultDoc{
-			Node: safetext.New(r.Node), Status: r.Status.String(), Token: safetext.Optional(r.Token), TokenBase64: safetext.New(r.Token).Base64(),
+			Node: safetext.New(r.Node), Status: r.Status.String(), Token: safetext.Optional(r.Token),
 			Type: safetext.Optional(r.Type), MayLiveMs: MSUntil(r.MayLiveUntil, now), Error: safetext.OptionalError(r.Err),
 		}
 		if r.TTL > 0 {

@@ -11,14 +11,13 @@ import (
 
 // EventDoc is an event.
 type EventDoc struct {
-	Kind      string         `json:"kind"`
-	At        time.Time      `json:"at"`
-	Seq       uint64         `json:"seq"`
-	Level     string         `json:"level"`
-	Node      *safetext.Text `json:"node,omitempty"`
-	Key       *safetext.Text `json:"key,omitempty"`
-	KeyBase64 string         `json:"key_base64,omitempty"`
-	Text      safetext.Text  `json:"text"`
+	Kind  string         `json:"kind"`
+	At    time.Time      `json:"at"`
+	Seq   uint64         `json:"seq"`
+	Level string         `json:"level"`
+	Node  *safetext.Text `json:"node,omitempty"`
+	Key   *safetext.Text `json:"key,omitempty"`
+	Text  safetext.Text  `json:"text"`
 	// Part: another event, such as the restart of a node, includes this one.
 	Part bool `json:"part,omitempty"`
 	// Of a restart, or a wipe of a node's data: how many locks lost a copy, how many of them
@@ -46,7 +45,7 @@ type loadedDoc struct {
 func DocOfEvent(e *monitor.Event) EventDoc {
 	doc := EventDoc{
 		Kind: e.Kind, At: e.At, Seq: e.Seq, Level: e.Level.String(), Node: safetext.Optional(e.Node),
-		Key: safetext.Optional(e.Key.Raw()), KeyBase64: e.Key.Base64(), Text: e.Text, Part: e.Part,
+		Key: safetext.Optional(e.Key.Raw()), Text: e.Text, Part: e.Part,
 	}
 	if c := e.Cost; c != nil {
 		doc.LostCopy, doc.Bare, doc.LostMajority, doc.Locks = &c.Lost, &c.Bare, &c.LostMajority, c.Locks

@@ -10,13 +10,9 @@
 package safetext
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -116,46 +112,7 @@ func (t Text) Word() string {
 // Clean reports whether rendering leaves the text as it is.
 func (t Text) Clean() bool { return plain(t.raw) }
 
-// MarshalJSON writes the text as a JSON string that a terminal may show too:
-// what [Text.String] would escape is written as a JSON escape, so a reader gets
-// the raw characters back. Bytes that are no UTF-8 have no JSON form and
-// become U+FFFD; print them with an extra base64 field where they matter.
-func (t Text) MarshalJSON() ([]byte, error) {
-	out, err := json.Marshal(t.raw)
-	if err != nil {
-		return nil, err
-	}
-	return EscapeJSON(out), nil
-}
-
-// EscapeJSON makes a JSON document safe for a terminal and a log: each
-// character that [Escape] would escape becomes a JSON escape. Such characters
-// can stand only in its strings, so the document stays the same one. Line ends
-// between its parts are kept.
-func EscapeJSON(doc []byte) []byte {
-	if !bytes.ContainsFunc(doc, func(r rune) bool { return r != '\n' && !visible(r) }) {
-		return doc
-	}
-	out := make([]byte, 0, len(doc))
-	for _, r := range string(doc) {
-		switch {
-		case r == '\n' || visible(r):
-			out = utf8.AppendRune(out, r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			out = appendU(appendU(out, high), low)
-		default:
-			out = appendU(out, r)
-		}
-	}
-	return out
-}
-
 const hex = "0123456789abcdef"
-
-func appendU(out []byte, r rune) []byte {
-	return append(out, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
-}
 
 // visible reports whether a terminal draws r as itself, in its place. Combining
 // marks are drawn over their neighbour, so they are not: a thousand of them
@@ -188,34 +145,10 @@ func plainRunes(s string) bool {
 	return true
 }
 
-// Optional is a text in a JSON document that is left out where it is empty.
-func Optional(raw string) *Text {
-	if raw == "" {
-		return nil
-	}
-	return &Text{raw}
-}
-
-// OptionalError is what an error says; left out where there is none.
-func OptionalError(err error) *Text {
-	if err == nil {
-		return nil
-	}
-	return Optional(err.Error())
-}
-
 // Texts marks each of them as untrusted.
 func Texts(raw []string) (texts []Text) {
 	for _, s := range raw {
 		texts = append(texts, New(s))
 	}
 	return texts
-}
-
-// Base64 is the exact bytes of a text that JSON cannot hold; else empty.
-func (t Text) Base64() string {
-	if utf8.ValidString(t.raw) {
-		return ""
-	}
-	return base64.StdEncoding.EncodeToString([]byte(t.raw))
 }
