@@ -12,7 +12,7 @@ import (
 	"redlockctl/tui/page"
 )
 
-// marking marks these locks on a screen, and leaves the cursor on orders:44.
+// marking marks these locks on a screen, and puts the cursor on orders:44.
 func marking(t *testing.T, keys ...string) *rig {
 	t.Helper()
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
@@ -24,7 +24,7 @@ func marking(t *testing.T, keys ...string) *rig {
 	return r
 }
 
-// step runs the act that was started, and takes note of the one that it starts.
+// step runs the action that was started, and keeps the one that it starts.
 func (r *rig) step() {
 	r.t.Helper()
 	if len(r.pending) != 1 {
@@ -42,8 +42,8 @@ func forced(key, token string) string {
 	return fmt.Sprintf("force-release %q %q because %q", key, token, "host gone")
 }
 
-// Marked locks are asked about once, and taken one by one, each with the token
-// that was shown.
+// Marked locks are confirmed once and removed one by one, each with the token that was
+// shown.
 func TestForceReleaseOfMarked(t *testing.T) {
 	r := marking(t, "orders:42", "job:003", "stuck")
 	r.press("X")
@@ -72,7 +72,7 @@ func TestForceReleaseOfMarked(t *testing.T) {
 	r.sent(forced("job:003", monitortest.TokenB))
 	r.sees("1 of 3", "◐ job:003 1 copy deleted; a copy may remain n4 until 12:03:19", "◌ orders:42 working…")
 	r.seesNot("stuck working")
-	r.press("q", "X", "enter") // none of them is for a dialog that works
+	r.press("q", "X", "enter") // a dialog that works accepts none of them
 	r.pending = r.pending[:1]
 	r.step()
 	r.step()
@@ -104,8 +104,8 @@ func TestMarkedStopsBetweenTwo(t *testing.T) {
 	}
 }
 
-// What has changed since the dialog opened is said, and compared when it is
-// sent; what cannot be taken is left out.
+// Changes since the dialog opened are shown, and compared when the action is sent; locks
+// that cannot be removed are skipped.
 func TestMarkedThatChanged(t *testing.T) {
 	r := marking(t, "orders:42", "job:003", "session:cache", "stuck")
 	r.press("X")
@@ -131,7 +131,7 @@ func TestNoneOfTheMarkedCanBe(t *testing.T) {
 	r.under("stuck")
 	r.press("m")
 	r.under("orders:44")
-	r.press("X") // one is marked: it is about that one, not about the cursor's
+	r.press("X") // one lock is marked: the action is about that one, not the one under the cursor
 	r.sees("none of the 1 lock marked: \"session:cache\" on n1 is a hash, not a string")
 	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
@@ -144,7 +144,7 @@ func TestOneMarkedIsAskedByItsName(t *testing.T) {
 	r.sees("Force-release stuck ?", "Type the name to confirm")
 }
 
-// A command that names a lock is about that one.
+// A command that names a lock acts on that lock.
 func TestACommandIsAboutOneLock(t *testing.T) {
 	r := marking(t, "orders:42", "job:003", "stuck")
 	r.press(":")
@@ -157,7 +157,7 @@ func TestACommandIsAboutOneLock(t *testing.T) {
 	r.sees("Revoke 3 marked locks ?")
 }
 
-// Many results can be read to their end.
+// Many results can be scrolled to the end.
 func TestResultsOfManyScroll(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)
 	r := newRig(t, s, 60, 15)
@@ -199,7 +199,7 @@ func TestResultsOfManyScroll(t *testing.T) {
 	r.sees("invoices:2026-11")
 }
 
-// On a lock's own page an act is about that lock, whatever is marked elsewhere.
+// On a lock's own page, an action is about that lock, whatever is marked elsewhere.
 func TestAnActOnALocksPageIsAboutThatLock(t *testing.T) {
 	for _, marked := range [][]string{{"job:003"}, {"job:003", "stuck"}} {
 		for key, verb := range map[string]string{"X": "Force-release", "R": "Revoke"} {
@@ -219,7 +219,7 @@ func TestAnActOnALocksPageIsAboutThatLock(t *testing.T) {
 	}
 }
 
-// What is marked and not in the list is said to be.
+// The screen says which marked locks are not in the list.
 func TestMarkedThatTheFilterHides(t *testing.T) {
 	r := marking(t, "job:003", "orders:42", "stuck")
 	r.press("/")

@@ -17,7 +17,7 @@ import (
 	"redlockctl/tui/page"
 )
 
-// owning is a screen that acquired orders:43 and has the cursor on it.
+// owning is a screen that acquired orders:43, with the cursor on it.
 func owning(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
@@ -62,7 +62,7 @@ func TestExtendRefuses(t *testing.T) {
 	r.under("orders:43")
 	r.press("e")
 	r.settle()
-	r.clock = r.clock.Add(10 * time.Second) // the validity ends while it is asked
+	r.clock = r.clock.Add(10 * time.Second) // the validity ends while the dialog is open
 	r.press("enter")
 	r.sees("! its validity has ended")
 	nothingSent(t, r)
@@ -86,7 +86,7 @@ func keeping(t *testing.T, with ...func(*Options)) (*rig, *fakeKept) {
 	r.sees("Keep > no")
 	r.press("space")
 	r.sees("Keep > yes", "extended until r releases it; when the console ends, it ends with its TTL")
-	r.press("n", "y") // or by its letter
+	r.press("n", "y") // or with its letter
 	r.press("enter")
 	r.run()
 	r.sent(`keep "orders:43" 20s`)
@@ -100,7 +100,7 @@ func keeping(t *testing.T, with ...func(*Options)) (*rig, *fakeKept) {
 	return r, k
 }
 
-// A lock that is kept is on the screen with its state, until it is given back.
+// A kept lock is shown with its state until it is released.
 func TestKeep(t *testing.T) {
 	r, k := keeping(t)
 	r.sees("KEPT HERE ● orders:43 held since 12:03:10")
@@ -112,7 +112,7 @@ func TestKeep(t *testing.T) {
 	k.is(redlock.Held, r.clock.Add(18*time.Second), nil)
 	r.wait(time.Second)
 	r.sees("● orders:43 held since 12:03:10", "held again")
-	r.wait(time.Minute) // its validity moves on: the grant is not forgotten
+	r.wait(time.Minute) // its validity is extended: the grant is not forgotten
 	r.press("r")
 	r.sees("Release orders:43 ?", "kept: extended until it is released")
 	r.settle()
@@ -129,8 +129,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A lock that is kept for a time shows for how long still, by whom and why; when the
-// time is over that is said.
+// A lock kept for a time shows how long it is still kept, by whom and why, and the screen
+// says when that time has ended.
 func TestKeepForATime(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("a")
@@ -142,7 +142,7 @@ func TestKeepForATime(t *testing.T) {
 	r.sees("! how long to keep it is a number with a unit, such as 10m")
 	r.press("ctrl+u")
 	r.typed("10m")
-	r.sees("Keep yes", "extended for 10m0s and released then, or by r") // who says for how long says that it is kept
+	r.sees("Keep yes", "extended for 10m0s and released then, or by r") // a duration implies keep
 	r.press("tab")
 	r.typed("rolling update")
 	r.press("enter")
@@ -165,7 +165,7 @@ func TestKeepForATime(t *testing.T) {
 	r.seesNot("KEPT HERE")
 }
 
-// A release that cannot be recorded leaves the lock kept.
+// A release that cannot be logged leaves the lock kept.
 func TestKeptStaysWhenItsReleaseFails(t *testing.T) {
 	r, _ := keeping(t)
 	r.press("r")
@@ -179,7 +179,7 @@ func TestKeptStaysWhenItsReleaseFails(t *testing.T) {
 	r.sees("KEPT HERE ● orders:43 held")
 }
 
-// That a lock is lost stays on the screen until somebody has seen it.
+// The loss of a lock stays on the screen until the user has seen it.
 func TestLostIsTold(t *testing.T) {
 	r, k := keeping(t)
 	k.is(redlock.Lost, r.clock, fmt.Errorf("keep %q: lost: %w", "orders:43", errFake))
@@ -193,7 +193,7 @@ func TestLostIsTold(t *testing.T) {
 	r.sees("LOST at 12:03:12")
 	r.press("esc")
 	r.seesNot("LOST at")
-	r.where(page.Events) // it was for the message alone
+	r.where(page.Events) // the key only cleared the message
 	r.press("q")
 	if !r.ended {
 		t.Error("q asks although nothing is kept")
@@ -237,7 +237,7 @@ func TestQuitAsksAboutWhatIsKept(t *testing.T) {
 	}
 }
 
-// Locks that outlive the screen are extended no more, and told of.
+// Locks that outlive the screen are no longer extended, and are reported.
 func TestWhatOutlivesTheScreen(t *testing.T) {
 	for _, how := range []string{"leave", "at once"} {
 		r, k := keeping(t)
@@ -267,14 +267,14 @@ func TestWhatOutlivesTheScreen(t *testing.T) {
 	}
 }
 
-// A lock whose keeping began when the program had ended is let go too.
+// A lock whose keeping started after the program had ended is stopped too.
 func TestKeptTooLateIsLetGo(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("a")
 	r.settle()
 	r.typed("late")
 	r.press("tab", "tab", "y", "enter")
-	_ = r.pending[0]() // its outcome reaches nobody
+	_ = r.pending[0]() // nobody receives its outcome
 	if left := r.m.LetGo().Left; len(left) != 1 || left[0].Key.Raw() != "late" || !r.acts.kept[0].stopped {
 		t.Errorf("%v is left", left)
 	}
@@ -301,7 +301,7 @@ func TestReleaseOfMarked(t *testing.T) {
 	}
 }
 
-// What is kept fits the smallest screen, however much it is.
+// The kept locks fit the smallest screen, however many there are.
 func TestManyKept(t *testing.T) {
 	for _, w := range []int{60, 80, 200} {
 		r, _ := keeping(t)
@@ -322,7 +322,8 @@ func TestManyKept(t *testing.T) {
 	}
 }
 
-// Who quits the only guard, while a node waits, is told that nobody lets it rejoin.
+// A user who quits the only guard while a node waits is told that no guard will let it
+// rejoin.
 func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
 	alone := func(o *Options) { o.Lab = nil }
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, alone)
@@ -345,7 +346,7 @@ func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
 		t.Error("it does not quit")
 	}
 
-	// Beside locks that are kept here, both are told.
+	// With kept locks, both are reported.
 	r, _ = keeping(t)
 	r.m.Lab = nil
 	r.press("q")

@@ -14,7 +14,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// only is a screen with this one lock.
+// only is a screen with this lock alone.
 func only(t *testing.T, l monitor.Lock) *rig {
 	t.Helper()
 	s := monitortest.Degraded(monitortest.Epoch)
@@ -22,7 +22,7 @@ func only(t *testing.T, l monitor.Lock) *rig {
 	return newRig(t, s, 120, 40)
 }
 
-// confirm fills in a dialog that wants a reason and something typed, and sends it.
+// confirm fills in a dialog that asks for a reason and a name, and sends it.
 func (r *rig) confirm(reason, typed string) {
 	r.t.Helper()
 	r.settle()
@@ -32,7 +32,7 @@ func (r *rig) confirm(reason, typed string) {
 	r.press("enter")
 }
 
-// sent fails unless exactly this was sent.
+// sent fails unless exactly these calls were sent.
 func (r *rig) sent(want ...string) {
 	r.t.Helper()
 	if got := r.acts.sent(); !slices.Equal(got, want) {
@@ -90,7 +90,7 @@ func TestRevokeRefusesAChangedHolder(t *testing.T) {
 
 const holder = "6f1c3a52-9d0e-4b7f-8a21-c4d5e6f70819:54"
 
-// redisson is a lock of Redisson on three nodes of five: a hash.
+// redisson makes a lock of Redisson, a hash, on three of five nodes.
 func redisson(form *lockform.Form) monitor.Lock {
 	token := holder
 	if form == nil {
@@ -106,8 +106,8 @@ func redisson(form *lockform.Form) monitor.Lock {
 	return l
 }
 
-// The plain lock of Redisson is taken by the field that names its holder, as the
-// command line takes it, and the dialog says what its form means.
+// The plain lock of Redisson is removed by the field that names its holder, as in the
+// CLI, and the dialog says what its form means.
 func TestForceReleaseOfAHash(t *testing.T) {
 	form := lockform.Recognize("job:redisson", "hash", holder, 1, monitortest.Epoch)
 	r := only(t, redisson(form))
@@ -120,7 +120,7 @@ func TestForceReleaseOfAHash(t *testing.T) {
 	r.sent(fmt.Sprintf("force-release %q %q because %q", "job:redisson", holder, "host burnt down"))
 }
 
-// What a form says is not to be revoked or force-released is not, by any key.
+// A form that must not be revoked or force-released is refused for each of its keys.
 func TestFormsThatAreRefused(t *testing.T) {
 	list := redisson(nil)
 	monitortest.Change(&list, func(c *monitor.Copy) { c.Type = "list" })
@@ -133,7 +133,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 		name   string
 		lock   monitor.Lock
 		revoke string
-		force  string // "": it may
+		force  string // "": allowed
 	}{
 		{"a read-write lock of Redisson", redisson(lockform.Recognize("job:redisson", "hash", "mode\n"+holder, 2, monitortest.Epoch)), "keeps its mode, its readers", "keeps its mode, its readers"},
 		{"a hash that nobody knows", redisson(nil), "a hash, not a string", "a hash, not a string"},
@@ -158,7 +158,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 	}
 }
 
-// threeKeys is one lock of node-redlock over three resources.
+// threeKeys is one node-redlock lock over three resources.
 func threeKeys(token string, keys ...string) monitor.Lock {
 	l := monitortest.LockOf(monitortest.Epoch, keys[0], monitor.LockHeld, token, "9 9 9 9 9")
 	for _, k := range keys {
@@ -168,7 +168,7 @@ func threeKeys(token string, keys ...string) monitor.Lock {
 	return l
 }
 
-// The keys of one lock go together, with one token.
+// The keys of one lock are removed together, with one token.
 func TestSeveralKeysOfOneLock(t *testing.T) {
 	for _, verb := range []string{"force-release", "revoke"} {
 		t.Run(verb, func(t *testing.T) {
@@ -189,8 +189,8 @@ func TestSeveralKeysOfOneLock(t *testing.T) {
 	}
 }
 
-// One key that fails is told, and the others go all the same; what is gone on
-// all keys is a failure.
+// A key that fails is reported, and the others are still removed; if all keys are gone,
+// that is a failure.
 func TestAKeyThatFails(t *testing.T) {
 	gone := &redlock.Error{Op: "force-release", Resource: "x", Kind: redlock.ErrNotHeld}
 	for _, c := range []struct {
@@ -224,7 +224,7 @@ func TestKeysThatChangedAreRefused(t *testing.T) {
 	nothingSent(t, r)
 }
 
-// A right that is missing is no fence, and the result says how to get it.
+// A missing right is not a fence, and the result says how to get the right.
 func TestDeniedIsNotFenced(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
@@ -236,8 +236,8 @@ func TestDeniedIsNotFenced(t *testing.T) {
 	r.sees("force-release orders:42: failed", "n1 ▲ denied", `NOPERM \x1b[31mthis user`, "redlockctl config acl operator prints the rights that its user needs", "n2 ◐ fenced")
 }
 
-// On the smallest screen the effect, the risk, the fields and the verb of each
-// dialog are in sight.
+// On the smallest screen, the effect, the risk, the fields and the verb of each dialog
+// are visible.
 func TestDialogsOnTheSmallestScreen(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -261,7 +261,7 @@ func TestDialogsOnTheSmallestScreen(t *testing.T) {
 	}
 }
 
-// What is revoked already is not told to be revoked.
+// A revoked lock can be force-released, but the dialog does not advise to revoke it.
 func TestForceReleaseOfWhatIsRevoked(t *testing.T) {
 	const tombstone = "redlockctl:revoked:a91f00"
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "ov:1", monitor.LockOverTTL, tombstone, "7200 7200 7200 7200 7200"))
@@ -275,7 +275,7 @@ func TestForceReleaseOfWhatIsRevoked(t *testing.T) {
 	}
 }
 
-// A lock without a name cannot be acted on, which is said before anything is asked.
+// A lock without a name cannot be acted on; the screen says so before it asks anything.
 func TestTheEmptyNameIsRefusedAtOnce(t *testing.T) {
 	for _, key := range []string{"R", "X"} {
 		for _, marked := range []bool{false, true} {
@@ -292,9 +292,9 @@ func TestTheEmptyNameIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// Of a split lock those copies go that are chosen: of one token, or of all, each
-// compared by its own token. Nothing is chosen beforehand, and the text never
-// promises a free name while copies stay.
+// Of a split lock, the chosen copies are removed: of one token, or of all, each compared
+// with its own token. There is no default choice, and the text never promises a free name
+// while copies stay.
 func TestForceReleaseOfASplitLock(t *testing.T) {
 	for _, c := range []struct {
 		spaces int
@@ -332,7 +332,7 @@ func TestForceReleaseOfASplitLock(t *testing.T) {
 	}
 }
 
-// The copies of a split lock that are no majority are not those of its holder, who stays.
+// The minority copies of a split lock are not those of its holder, which stays.
 func TestTheRiskWhereAnotherHolds(t *testing.T) {
 	l := monitortest.LockOf(monitortest.Epoch, "job", monitor.LockSplit, "aaaa", "9 9 9 - -")
 	monitortest.Change(&l, func(c *monitor.Copy) {
@@ -351,8 +351,8 @@ func TestTheRiskWhereAnotherHolds(t *testing.T) {
 	}
 }
 
-// An orphaned copy has no holder that works on, and a library that unlocks by a
-// bare DEL is a risk that is named.
+// An orphaned copy has no holder at work, and a library that unlocks with a plain DEL is
+// named as a risk.
 func TestTheRiskFitsTheState(t *testing.T) {
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "job", monitor.LockOrphaned, "aaaa", "9 - - - -"))
 	r.press("X")

@@ -14,8 +14,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// What w was told stands in the table, on the lock's page and in the dialog that takes the
-// lock away, as long as its token holds it; also where everything else is refused.
+// The answer of w is in the table, on the lock's page and in the dialog that removes the
+// lock, as long as its token holds it; even if everything else is refused.
 func TestWhoHoldsIt(t *testing.T) {
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
 	r.acts.answer = &who.Answer{
@@ -25,7 +25,7 @@ func TestWhoHoldsIt(t *testing.T) {
 	}
 	r.press("w")
 	r.sees("watching job:1 for up to a minute")
-	r.wait(15 * time.Second) // it is said for as long as it lasts
+	r.wait(15 * time.Second) // the message stays while the search runs
 	r.press("j")
 	r.sees("watching job:1 for up to a minute")
 	r.run()
@@ -38,7 +38,7 @@ func TestWhoHoldsIt(t *testing.T) {
 	r.sees("Held by", "its last connection was seen closed")
 }
 
-// That a holder was alive when it was asked does not say that it is.
+// A holder that was alive at an earlier answer may not be alive now.
 func TestAnAnswerAges(t *testing.T) {
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "90 90 90 90 90"))
 	r.acts.answer = &who.Answer{
@@ -56,8 +56,8 @@ func TestAnAnswerAges(t *testing.T) {
 	r.sees("when asked, 26s ago: alive; last extended 1s ago")
 }
 
-// The command that finds the holder's process is on one line of the lock's page and of the
-// dialog, on a small screen too: it can be copied.
+// The command that finds the holder's process is on one line of the lock's page and of
+// the dialog, on a small screen too, so that it can be copied.
 func TestHowToFindTheProcess(t *testing.T) {
 	const command = "ss -tnp 'sport = :51322'"
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
@@ -80,7 +80,7 @@ func TestHowToFindTheProcess(t *testing.T) {
 	}
 }
 
-// Where too few nodes can be watched nothing is said of the lock.
+// If too few nodes can be watched, the screen says nothing about the holder.
 func TestWhoCannotBeTold(t *testing.T) {
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
 	no := safetext.New("CLIENT TRACKING: ERR no\x1b[2J")
@@ -95,7 +95,7 @@ func TestWhoCannotBeTold(t *testing.T) {
 	r.sees("nobody holds it any more")
 }
 
-// A question that is refused says what to do, and nothing is remembered.
+// A refused search says what to do, and nothing is remembered.
 func TestWhoIsRefused(t *testing.T) {
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
 	r.acts.err = errors.Join(who.ErrTooMany)

@@ -13,7 +13,7 @@ import (
 	"redlockctl/tui/source"
 )
 
-// anAudit is a log of three acts, of which the last has no outcome.
+// anAudit is a log of three actions; the last one has no outcome.
 func anAudit() *view.AuditLog {
 	at := func(s int) time.Time { return monitortest.Epoch.Add(time.Duration(s) * time.Second) }
 	line := func(n int, id, phase, act, target, reason, detail string) audit.Entry {
@@ -32,8 +32,8 @@ func anAudit() *view.AuditLog {
 
 func withAudit(o *Options) { o.Audit = anAudit }
 
-// The page of the audit log has an act once, with its outcome; it grows under the cursor,
-// which stays on its act.
+// The page of the audit log shows an action once, with its outcome; it grows under the
+// cursor, which stays on its action.
 func TestAuditPage(t *testing.T) {
 	log := anAudit()
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Audit = func() *view.AuditLog { return log } })

@@ -31,7 +31,7 @@ func benchModel(locks int) (*model, *time.Time) {
 	return m, &now
 }
 
-// A frame of which nothing has changed but the cursor.
+// A frame in which only the cursor has changed.
 func BenchmarkKey(b *testing.B) {
 	m, _ := benchModel(100_000)
 	b.ReportAllocs()
@@ -62,7 +62,7 @@ func BenchmarkTick(b *testing.B) {
 	}
 }
 
-// A new picture of 100,000 locks of which 67 changed: 1,000 changes a second.
+// A new snapshot of 100,000 locks of which 67 changed: 1,000 changes per second.
 func BenchmarkSnapshot(b *testing.B) {
 	m, _ := benchModel(100_000)
 	var keys []string
@@ -82,7 +82,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// What is done aside when the order or the filter changes.
+// The background work when the order or the filter changes.
 func BenchmarkBuild(b *testing.B) {
 	m, _ := benchModel(100_000)
 	for b.Loop() {

@@ -37,7 +37,7 @@ func (c *fakeClusters) Watch(ctx context.Context) func() []view.ClusterRow {
 	}
 }
 
-// All clusters are looked at while their page is shown; enter changes to another one.
+// All clusters are watched while their page is shown; enter switches to another one.
 func TestClustersPage(t *testing.T) {
 	all := &fakeClusters{next: Cluster{Source: newFakeSource(monitortest.Safe(monitortest.Epoch)), Actions: &fakeActions{readOnly: true}}}
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Clusters, o.Guard = all, nil })
@@ -100,14 +100,14 @@ func TestAnotherCluster(t *testing.T) {
 	r.seesNot("stuck", "n2 fenced")
 	r.press("a")
 	r.sees("read-only")
-	// What the old cluster still brings is not shown.
+	// Late messages of the old cluster are not shown.
 	r.m.Update(source.SnapshotMsg{Turn: old.Turn, Snap: monitortest.Degraded(monitortest.Epoch)})
 	r.m.Update(source.TickMsg{Turn: old.Turn, Guard: source.GuardState{ID: "own", Status: fakeGuardStatus(monitortest.Epoch)}})
 	r.m.dirty = true
 	r.seesNot("stuck")
 }
 
-// To change to another cluster ends the guard in the console as well.
+// Switching to another cluster also ends the guard in the console.
 func TestAnotherClusterAsksWhereNobodyElseGuards(t *testing.T) {
 	all := &fakeClusters{next: Cluster{Source: newFakeSource(monitortest.Safe(monitortest.Epoch)), Actions: &fakeActions{}}}
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Clusters, o.Lab = all, nil })

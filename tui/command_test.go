@@ -129,7 +129,7 @@ func TestCompletion(t *testing.T) {
 	r.where(page.Lock)
 }
 
-// What is chosen is kept, and found again.
+// Choices are remembered and restored.
 func TestPreferences(t *testing.T) {
 	store := &fakeStore{}
 	with := func(o *Options) { o.Store = store }
@@ -159,14 +159,14 @@ func TestPreferences(t *testing.T) {
 		t.Errorf("the history ends with %q", got)
 	}
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with, func(o *Options) { o.Theme = styles.ThemeDark })
-	r.theme(styles.ThemeDark) // what is asked for counts more
+	r.theme(styles.ThemeDark) // an explicit option wins
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with, withNoColor)
 	r.theme(styles.ThemeNone)
 	do(r, "theme dark")
 	r.sees("no colours here")
 	r.theme(styles.ThemeNone)
 
-	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with) // by key, as by command
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with) // by key, as with the command
 	for _, k := range []string{"W", "s"} {
 		_, cmd := r.m.Update(keyPress(k))
 		runAll(r.m, cmd)
@@ -183,8 +183,7 @@ func TestPreferences(t *testing.T) {
 	r.sees("your choice is not remembered")
 }
 
-// runAll runs a command and those that it is made of, and gives the program what
-// they bring.
+// runAll runs a command and those inside it, and passes their messages to the program.
 func runAll(m *model, cmd tea.Cmd) {
 	if cmd == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"redlockctl/tui"
 )
 
-// subcommands are the commands of the command line, by their whole names.
+// subcommands returns the commands of the CLI, by full name.
 func subcommands(t *testing.T, of ...string) (names []string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -27,8 +27,8 @@ func subcommands(t *testing.T, of ...string) (names []string) {
 	return names
 }
 
-// The screen's commands are called as those of the command line. What only a screen
-// can do stands here.
+// The screen's commands have the same names as in the CLI. Those that only a screen has
+// are listed here.
 func TestCommandsAreThoseOfTheCLI(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range subcommands(t) {

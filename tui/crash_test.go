@@ -22,8 +22,8 @@ import (
 	"redlockctl/monitor/monitortest"
 )
 
-// Whatever panics in a console's process, the terminal is as it was before, and the text of the panic stands on its
-// normal screen.
+// Whatever panics in a console's process, the terminal is restored, and the text of the
+// panic is on its normal screen.
 func TestPanicGivesTheTerminalBack(t *testing.T) {
 	for _, where := range []string{"goroutine", "update", "view", "command", "batch", "sequence"} {
 		t.Run(where, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestConsoleThatPanics(t *testing.T) {
 	if where == "goroutine" {
 		drawn = func() { panicAsPlanted() }
 	}
-	// The terminal itself, which tells when the screen is there.
+	// The real terminal, so that the test sees when the screen is shown.
 	opt := Options{Cluster: Cluster{Source: newFakeSource(monitortest.Degraded(time.Now())), Guard: fakeGuardStatus(time.Now()), Actions: &fakeActions{}}}
 	opt.Out = &drawnOn{File: os.Stdout, told: func() { crash.Go(drawn) }}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -106,7 +106,7 @@ func TestConsoleThatPanics(t *testing.T) {
 
 func panicAsPlanted() tea.Msg { panic("planted") }
 
-// drawnOn is a terminal that tells when something was drawn on its other screen.
+// drawnOn is a terminal that reports when something was drawn on its alternate screen.
 type drawnOn struct {
 	*os.File
 	once sync.Once
@@ -124,7 +124,7 @@ func (d *drawnOn) Write(b []byte) (int, error) {
 // plant makes a planted model panic.
 type plant struct{}
 
-// planted is the model with a panic somewhere.
+// planted is a model with a panic.
 type planted struct {
 	tea.Model
 	where string

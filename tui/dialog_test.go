@@ -70,7 +70,7 @@ func TestForceRelease(t *testing.T) {
 	}
 	r.sees("force-release orders:42: done", "2 copies deleted", "n1 ● ok copy deleted", "n2 ○ absent held no copy",
 		"n4 ✗ down a copy may remain there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ○ held another token's copy, left alone")
-	r.press("enter") // came too early to have been read
+	r.press("enter") // too early to have been read
 	if r.m.Result == nil {
 		t.Error("the result was closed by a key that came before it was drawn")
 	}
@@ -129,7 +129,8 @@ func TestForceReleaseRefuses(t *testing.T) {
 	}
 }
 
-// A token that cannot be compared is not revoked or force-released, or anybody's would be.
+// A token that cannot be compared is not revoked or force-released: any holder's copy
+// could be removed.
 func TestForceReleaseNeedsAToken(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -158,9 +159,10 @@ func TestForceReleaseNeedsAToken(t *testing.T) {
 	}
 }
 
-// TestDialogTakesWhatIsTypedAtOnce: text, tab and pastes, also before it is drawn and in
-// a burst that does not end. Only enter is held back until there was a pause, and that
-// is said: it may have been meant for the screen before.
+// TestDialogTakesWhatIsTypedAtOnce: text, tab and pastes are accepted at once, even
+// before the dialog is drawn and in a burst that does not end. Only enter is ignored
+// until there was a pause, since it may have been meant for the previous screen, and the
+// dialog says so.
 func TestDialogTakesWhatIsTypedAtOnce(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
@@ -194,7 +196,7 @@ func TestDialogTakesWhatIsTypedAtOnce(t *testing.T) {
 
 func TestEscLeavesEverything(t *testing.T) {
 	r := asking(t)
-	r.press("esc") // at once: this one is always safe
+	r.press("esc") // esc works at once: it is always safe
 	if r.m.Dialog != nil {
 		t.Error("esc does not close the dialog")
 	}
@@ -400,7 +402,7 @@ func TestDialogIsAboutWhatItWasOpenedOn(t *testing.T) {
 	r.typed("dead")
 	r.press("tab")
 	r.typed("orders:42")
-	// Whatever happens to the cursor meanwhile.
+	// Wherever the cursor moves meanwhile.
 	r.m.Locks.Move(3)
 	r.press("enter")
 	r.run()
@@ -477,8 +479,7 @@ func TestErrFakeIsUntrusted(t *testing.T) {
 	}
 }
 
-// The result of an action takes no key from the page: any key closes it, and it goes
-// away by itself.
+// The result of an action blocks no key: any key closes it, and it closes by itself.
 func TestResultsNeverBlock(t *testing.T) {
 	acted := func() *rig {
 		r := asking(t)
@@ -488,7 +489,7 @@ func TestResultsNeverBlock(t *testing.T) {
 		return r
 	}
 	r := acted()
-	r.press("4") // too early to have been read: it stays, and the page changes
+	r.press("4") // too early to have been read: the result stays, and the page changes
 	r.where(page.Events)
 	r.sees("force-release orders:42: done")
 	r.settle()

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// columnsPage is docs/columns.md.
+// columnsPage returns docs/columns.md.
 func columnsPage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/columns.md")
@@ -18,7 +18,7 @@ func columnsPage(t *testing.T) string {
 	return string(text)
 }
 
-// The page on columns has the filter.
+// docs/columns.md describes the filter.
 func TestFilterIsDocumented(t *testing.T) {
 	doc := strings.ReplaceAll(columnsPage(t), `\|`, "|")
 	for _, f := range filterHelp() {
@@ -30,7 +30,7 @@ func TestFilterIsDocumented(t *testing.T) {
 	}
 }
 
-// A letter has one meaning, whatever page is shown.
+// A letter has one meaning on all pages.
 func TestLettersHaveOneMeaning(t *testing.T) {
 	means := map[string]string{}
 	for _, b := range newKeyMap(&model{}) {
@@ -49,7 +49,7 @@ func TestLettersHaveOneMeaning(t *testing.T) {
 	}
 }
 
-// The keys that the run book tells to press are there.
+// The keys in the run book exist.
 func TestKeysOfTheRunBookExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, b := range newKeyMap(&model{}) {

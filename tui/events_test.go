@@ -9,7 +9,7 @@ import (
 	"redlockctl/tui/page"
 )
 
-// A hundred acquisitions do not wash a restart away.
+// A hundred acquisitions do not push out a restart.
 func TestEventsOfWeightStay(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 60, 15)
 	r.sees("n2 started fenced")
@@ -39,7 +39,7 @@ func TestEventsFollow(t *testing.T) {
 	if got := r.m.Events.Selected().Seq; got != r.m.Events.Seq {
 		t.Errorf("the newest is not followed: %d of %d", got, r.m.Events.Seq)
 	}
-	r.press("space") // frozen: what comes is kept, and not shown
+	r.press("space") // frozen: new events are kept but not shown
 	before := r.m.Events.List().Len()
 	more(7)
 	if n := r.m.Events.List().Len(); n != before {
@@ -58,7 +58,7 @@ func TestEventsFollow(t *testing.T) {
 	r.where(page.Node)
 }
 
-// What weighs is kept however much else happens, and there is an end to it.
+// Important events are kept whatever else happens, up to a limit.
 func TestEventsAreBounded(t *testing.T) {
 	et := page.New(&page.Screen{}, monitortest.Epoch, nil, nil).Events
 	et.Add([]monitor.Event{{Seq: 1, Level: monitor.LevelAlarm, Text: safetext.New("the one that matters")}})
@@ -68,15 +68,15 @@ func TestEventsAreBounded(t *testing.T) {
 			batch = append(batch, monitor.Event{Seq: uint64(2 + i*1000 + k)})
 		}
 		et.Add(batch)
-		et.Add(batch) // what was seen is not taken twice
+		et.Add(batch) // events already seen are not added twice
 	}
 	if n := len(et.All); n > 3*page.MostEvents || et.All[0].Seq != 1 || et.Seq != 20001 {
 		t.Errorf("%d events, the first is %d, the last %d", n, et.All[0].Seq, et.Seq)
 	}
 }
 
-// A folded event unfolds on the overview as on the page of events: tab leads to the events,
-// enter tells what a restart cost.
+// A folded event unfolds on the overview as on the page of events: tab focuses the
+// events, enter shows the cost of a restart.
 func TestEventsUnfoldOnTheOverview(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)
 	for i := range s.Events {
@@ -96,6 +96,6 @@ func TestEventsUnfoldOnTheOverview(t *testing.T) {
 	r.sees("notice, restart, node n2", "locks orders:42, import and 1 more")
 	r.press("enter", "tab", "o")
 	r.where(page.Lock)
-	r.press("esc", "tab", "tab", "o") // what the event is about
+	r.press("esc", "tab", "tab", "o") // the subject of the event
 	r.where(page.Node)
 }

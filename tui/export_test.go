@@ -6,7 +6,7 @@ import (
 	"redlockctl/monitor/monitortest"
 )
 
-// CommandNames are all commands, also those that only some screens have.
+// CommandNames returns all commands, including those that only some screens have.
 func CommandNames(t *testing.T) (names []string) {
 	r := newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, severalClusters)
 	for _, c := range r.m.commands() {

@@ -20,7 +20,7 @@ import (
 	"redlockctl/tui/prefs"
 )
 
-// fakeSource is a Source whose pictures are pushed by hand.
+// fakeSource is a Source whose snapshots the test pushes.
 type fakeSource struct {
 	mu      sync.Mutex
 	snap    *monitor.Snapshot
@@ -76,10 +76,10 @@ type fakeActions struct {
 	err      error
 	results  []redlock.NodeResult
 	calls    []string
-	failing  map[string]error // of acts on single locks
+	failing  map[string]error // of actions on single locks
 	kept     []*fakeKept
 	answer   *who.Answer
-	block    chan struct{} // acts wait for it, if there is one
+	block    chan struct{} // actions wait for it, if set
 }
 
 func (a *fakeActions) ReadOnly() bool { return a.readOnly }
@@ -151,7 +151,7 @@ func (a *fakeActions) Keep(ctx context.Context, resource string, ttl time.Durati
 	return k, nil
 }
 
-// fakeKept is a lock that is kept as its test says.
+// fakeKept is a kept lock with preset states.
 type fakeKept struct {
 	acts       *fakeActions
 	key, token string

@@ -13,7 +13,7 @@ import (
 	"redlockctl/tui/source"
 )
 
-// Fields and values are completed where a filter is typed, while the hits are counted.
+// Fields and values are completed while a filter is typed, and the hits are counted.
 func TestFilterCompletion(t *testing.T) {
 	for _, w := range []int{60, 80, 120} {
 		r := newRig(t, monitortest.Degraded(monitortest.Epoch), w, 24)
@@ -29,13 +29,13 @@ func TestFilterCompletion(t *testing.T) {
 		r.typed("st")
 		r.press("tab")
 		line("state:")
-		r.sees("held expiring", "39 of 39") // half typed is no mistake
+		r.sees("held expiring", "39 of 39") // an incomplete term is no error
 		r.seesNot("what follows the colon?")
 		r.typed("or")
 		r.press("tab")
 		line("state:orphaned ")
 		r.sees("1 of 39")
-		r.typed("|") // the blank goes again
+		r.typed("|") // removes the blank again
 		line("state:orphaned|")
 		r.typed(`"no `)
 		r.press("tab")
@@ -72,7 +72,8 @@ func TestFilterCompletion(t *testing.T) {
 	}
 }
 
-// What locks have to offer is looked for aside where they are many, once a field is typed, and no key waits for it.
+// With many locks, the values to offer are collected in the background once a field is
+// typed, and no key waits for that.
 func TestFilterValuesOfManyLocks(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)
 	var locks []monitor.Lock
@@ -101,7 +102,7 @@ func TestFilterValuesOfManyLocks(t *testing.T) {
 	}
 }
 
-// Events and acts have the same language.
+// Events and audit entries have the same filter language.
 func TestFilterOfEventsAndActs(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24, withAudit)
 	r.press("4", "/")

@@ -19,14 +19,14 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// A frame is small here, and a console lives for some executions: what a whole
-// program makes of hostile text is TestNoRawByteLeaves, which is much slower.
+// A frame is small here, and a console is reused for some executions. TestNoRawByteLeaves
+// covers the output of the whole program, which is much slower.
 const (
 	frameWidth, frameHeight = 60, 15
 	frameLife               = 64
 )
 
-// frames is a console that is drawn, and not run; a new one now and then.
+// frames draws a console without running it, and makes a new one now and then.
 type frames struct {
 	*watchedFrames
 	pic   *monitor.Snapshot
@@ -35,7 +35,7 @@ type frames struct {
 	life  int
 }
 
-// console is the one that lives now.
+// console returns the present one.
 func (f *frames) console() *model {
 	if f.life--; f.life < 0 {
 		f.life = frameLife
@@ -47,7 +47,7 @@ func (f *frames) console() *model {
 	return f.model
 }
 
-// check wants a frame that fits, of what a terminal shows.
+// check requires a frame that fits and contains only what a terminal shows.
 func (f *frames) check(t *testing.T) {
 	t.Helper()
 	frame := f.View().Content
@@ -65,14 +65,15 @@ func (f *frames) check(t *testing.T) {
 	}
 }
 
-// small is a picture of one of each, in which [fill] puts what others can choose.
+// small is a snapshot with one of each kind, in which [fill] sets the texts that others
+// can choose.
 func small() *monitor.Snapshot {
 	pic := monitortest.Degraded(monitortest.Epoch)
 	pic.Nodes, pic.Findings, pic.Events = pic.Nodes[:1], pic.Findings[:1:1], pic.Events[:1:1]
 	return pic
 }
 
-// fill makes s all of that.
+// fill sets all those texts to s.
 func fill(pic *monitor.Snapshot, s string) source.SnapshotMsg {
 	next := *pic
 	l := monitortest.LockOf(monitortest.Epoch, s, monitor.LockSplit, s, "9.8")
@@ -84,8 +85,8 @@ func fill(pic *monitor.Snapshot, s string) source.SnapshotMsg {
 	return source.SnapshotMsg{Snap: &next, Guard: source.GuardState{ID: "g", Status: []restartguard.NodeStatus{{Node: s, Reason: s, Err: s, Until: monitortest.Epoch.Add(time.Minute)}}}, Events: next.Events}
 }
 
-// FuzzFrame: whatever stands in keys, tokens, names, errors and events, each page
-// fits, and has nothing that a terminal obeys.
+// FuzzFrame: whatever keys, tokens, names, errors and events contain, each page fits and
+// contains nothing that a terminal would obey.
 func FuzzFrame(f *testing.F) {
 	for i, s := range hostileTexts {
 		f.Add(s, uint8(i), i%2 == 0)
@@ -110,8 +111,8 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// FuzzKeys: whatever is typed and pasted, the console goes on, its frames fit, and
-// nothing is sent to a server by Update itself.
+// FuzzKeys: whatever is typed and pasted, the console continues, its frames fit, and
+// Update itself sends nothing to a server.
 func FuzzKeys(f *testing.F) {
 	f.Add("2j\nXabc\x1b", "")
 	f.Add("/state:held\n:acquire \x00\n?", "job:\x1b[2J\u202e\n")

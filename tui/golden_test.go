@@ -24,17 +24,17 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// way is a look of the screen, and how to get there.
+// way is a look of the screen, and the keys that lead to it.
 type way struct {
 	name string
 	keys []string
 	then func(*rig)
-	rest time.Duration // to let pass then
+	rest time.Duration // time to pass after the keys
 	with func(*Options)
 	of   func(time.Time) *monitor.Snapshot // default: picture
 }
 
-// ways are the looks of the screen: every page, every state of it.
+// ways lists the looks of the screen: every page in every state.
 var ways = []way{
 	{name: "overview"},
 	{name: "overview-nodes", keys: []string{"tab", "down"}},
@@ -97,7 +97,7 @@ var ways = []way{
 	{name: "audit", keys: []string{":", "a", "u", "d", "i", "t", "enter"}, with: withAudit, then: func(r *rig) { r.run(); r.press("down", "enter") }},
 }
 
-// at is a screen of this size on which a way was gone.
+// at returns a screen of this size after the keys of a way.
 func (way way) at(t *testing.T, w, h int, with ...func(*Options)) *rig {
 	t.Helper()
 	of := way.of
@@ -116,7 +116,7 @@ func (way way) at(t *testing.T, w, h int, with ...func(*Options)) *rig {
 	return r
 }
 
-// guardElsewhere is a cluster that a guard on another host watches.
+// guardElsewhere is a cluster watched by a guard on another host.
 func guardElsewhere(now time.Time) *monitor.Snapshot {
 	s := monitortest.Degraded(now)
 	for i, boot := range []announce.Boot{announce.BootFenced, announce.BootFenced, announce.BootUnfenced, 0, announce.BootUnknown} {
@@ -140,11 +140,11 @@ func withLight(o *Options)   { o.Theme, o.Profile = styles.ThemeLight, colorprof
 
 var updateScreens = flag.Bool("update", false, "write the golden screens anew")
 
-// looks are the sizes and kinds of screens that are kept of each way.
+// looks are the sizes and kinds of screens in the golden files of each way.
 var looks = []struct {
 	name    string
 	w, h    int
-	colours bool // its escape codes are kept too, with ␛ for the first character
+	colours bool // the golden file has the escape codes too, with ␛ for the first character
 	with    []func(*Options)
 }{
 	{name: "60x15", w: 60, h: 15},
@@ -157,10 +157,10 @@ var looks = []struct {
 	{name: "80x24 none", w: 80, h: 24, colours: true, with: []func(*Options){withNoColor}},
 }
 
-// coloured are the ways of which the colours are kept: the others have the same.
+// coloured are the ways whose golden files have colours: the others use the same.
 var coloured = map[string]bool{"overview": true, "findings": true, "guard": true, "lock": true}
 
-// The screens are as they were when somebody last looked at them.
+// The screens are as they were when they were last reviewed.
 func TestGolden(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
@@ -209,10 +209,10 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every look fits every size from the smallest up, in every theme and in ASCII:
-// no line is wider than the screen, and there are as many lines as it has, so that
-// nothing of the frame before stays. All looks and themes together sweep all
-// widths with all heights by sevens.
+// Every look fits every size from the smallest up, in every theme and in ASCII: no line
+// is wider than the screen, and there are exactly as many lines as it has, so that
+// nothing of the previous frame remains. All looks and themes together cover all widths,
+// and heights in steps of seven.
 func TestSweep(t *testing.T) {
 	themes := []struct {
 		name  string
@@ -236,7 +236,7 @@ func TestSweep(t *testing.T) {
 						t.Errorf("%s, %d×%d: %d lines", theme.name, w, h, n)
 					}
 					checkFrame(t, frame, w, h, theme.ascii)
-					for _, l := range r.m.body() { // before what is too long is cut
+					for _, l := range r.m.body() { // before lines that are too long are cut
 						if n := view.Width(l); n > w {
 							t.Errorf("%s, %d×%d: a part drew %d cells: %q", theme.name, w, h, n, l)
 						}

@@ -12,7 +12,7 @@ import (
 	"redlockctl/tui/source"
 )
 
-// listed are the keys in the table of locks.
+// listed returns the keys in the table of locks.
 func listed(r *rig) (keys []string) {
 	for i := range r.m.Locks.Len() {
 		keys = append(keys, r.m.Locks.Listing().At(i).Key.Raw())
@@ -20,7 +20,7 @@ func listed(r *rig) (keys []string) {
 	return keys
 }
 
-// A filter that depends on time chooses anew each second.
+// A filter that depends on time is applied again every second.
 func TestTimedFilterTicks(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)
 	s.Locks = monitor.NewLocks(
@@ -39,18 +39,18 @@ func TestTimedFilterTicks(t *testing.T) {
 	}
 }
 
-// With many locks no key, no picture and no second waits for all of them: the
-// whole program, sorting aside.
+// With many locks, no key, no snapshot and no tick waits for all of them: the whole
+// program, with sorting in the background.
 func TestManyLocksInTheProgram(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)
 	var locks []monitor.Lock
-	for i := range 4596 { // more than are sorted at once
+	for i := range 4596 { // more than are sorted in the foreground
 		locks = append(locks, monitortest.LockOf(monitortest.Epoch, fmt.Sprintf("k%05d", i), monitor.LockHeld, monitortest.TokenA, "60 60 60 60 60"))
 	}
 	monitortest.Put(s, locks...)
 	r := newRig(t, s, 120, 40)
 	r.sees("looking")
-	r.m.Locks.SetOrder(page.OrderName) // the build that the rig did not run is too late now
+	r.m.Locks.SetOrder(page.OrderName) // the build that the rig did not run is obsolete now
 	r.m.Locks.SetOrder(page.OrderNeeds)
 	r.m.Update(r.m.Locks.Build()())
 	r.m.dirty = true

@@ -69,7 +69,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// What a row shows takes no more cells than its column, whatever the lock.
+// The cells of a row are no wider than their columns, whatever the lock.
 func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
 	for i, name := range safetexttest.Hostile {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestRowsAreKeptUntilTheyChange(t *testing.T) {
 	s.Locks = r.m.Latest.Locks
 	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "job:03", monitor.LockBareMajority, monitortest.TokenA, "9.5 9.5 9.5 - -"))
 	r.m.Receive(s, nil, false, nil)
-	// This set has no lock in common with the one before, as those of a monitor have.
+	// This set shares no locks with the one before, as those of a monitor do.
 	same = func(a, b page.DrawnRow) bool { return a.Line == b.Line }
 	if n := drawn(); n != 1 {
 		t.Errorf("%d rows were drawn again when one changed", n)
@@ -189,7 +189,7 @@ func TestFreeze(t *testing.T) {
 		t.Error("collecting stopped")
 	}
 	r.press("X")
-	r.sees("the lock is gone") // nobody acts on an old picture
+	r.sees("the lock is gone") // no action uses an old snapshot
 	r.press("space")
 	r.seesNot("FROZEN", "orders:42")
 }
@@ -277,7 +277,7 @@ func TestMonitorAloneInventsNoDeadline(t *testing.T) {
 }
 
 // The header and the guard's page say which guard protects the cluster, and the D that
-// counts, which is the greatest; not that of this program's configuration.
+// applies: the greatest, not the one in this program's configuration.
 func TestWhichGuardWatches(t *testing.T) {
 	r := newRig(t, guardElsewhere(monitortest.Epoch), 160, 40, withoutGuard)
 	r.sees("guard@ops1, D 30.35s", "n2 fenced, rejoins not before 12:03:25 (15s)", "not before 12:03:25 (15s), guard@ops1", "boot fence verified")
@@ -285,7 +285,7 @@ func TestWhichGuardWatches(t *testing.T) {
 	r.press("6")
 	r.sees("D = 30.35s, guard@ops1 watches; this console runs no guard")
 	late := guardElsewhere(monitortest.Epoch)
-	late.Nodes[1].StartedAfter = monitortest.Epoch.Add(-time.Minute) // it waits for something else, or since later
+	late.Nodes[1].StartedAfter = monitortest.Epoch.Add(-time.Minute) // it waits for another reason, or has waited for less time
 	r = newRig(t, late, 160, 40, withoutGuard)
 	r.sees("seen fenced 12s, D = 30.35s, guard@ops1")
 	r.seesNot("not before", "over D")
@@ -303,7 +303,7 @@ func TestWhichGuardWatches(t *testing.T) {
 	r.press("6")
 	r.sees("D = 30.35s, a guard runs in this console, and guard@ops1 and guard@evil", "watches too")
 
-	// One that is gone is not relied on any longer.
+	// A guard that is gone no longer counts.
 	r = newRig(t, guardElsewhere(monitortest.Epoch), 160, 40, withoutGuard)
 	r.push(monitortest.Degraded(monitortest.Epoch))
 	r.seesNot("guard@ops1")
@@ -339,8 +339,8 @@ func TestRemainingTimesTick(t *testing.T) {
 func TestRunIsOverWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
-	// Not a file: a terminal that is closed while the library begins to wait for it
-	// is a race of its own.
+	// Not a file: a terminal that is closed while the library starts to read it is
+	// another race.
 	in, end := io.Pipe()
 	defer end.Close()
 	done := make(chan error, 1)
@@ -353,8 +353,7 @@ func TestRunIsOverWithItsContext(t *testing.T) {
 	}
 }
 
-// A verdict that is not made yet says what is still looked at, and one that is not
-// safe says why.
+// An incomplete verdict says what is still being read, and one that is not safe says why.
 func TestTheVerdictSaysWhy(t *testing.T) {
 	s := monitortest.Safe(monitortest.Epoch)
 	s.Cluster.Verdict, s.Cluster.Reason = monitor.VerdictUnknown, "the locks are being read for the first time"
@@ -379,7 +378,7 @@ func TestTheVerdictSaysWhy(t *testing.T) {
 	r.sees("● SAFE all 5 nodes serve · losing 3 nodes stops all locking")
 }
 
-// Two escapes in one burst are read by terminals as one with alt.
+// Terminals read two escapes in one burst as alt+escape.
 func TestTwoEscapesInABurst(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("2", "/")
@@ -394,7 +393,7 @@ func TestTwoEscapesInABurst(t *testing.T) {
 	}
 }
 
-// An order that is not the usual one is named on every screen.
+// Another order than the default is named on every screen.
 func TestTheOrderIsAlwaysNamed(t *testing.T) {
 	for _, w := range []int{60, 80, 120} {
 		for _, filter := range []string{"", "o state:held lib:unknown age>0s"} {

@@ -10,8 +10,8 @@ import (
 	"redlockctl/monitor/monitortest"
 )
 
-// anHour is what was measured in an hour that began well, had a slow minute and
-// one without answers.
+// anHour has measurements of an hour with a good start, a slow minute and a minute
+// without answers.
 func anHour(end time.Time) (minutes []monitor.Minute) {
 	ms := time.Millisecond
 	for i := range 60 {
@@ -28,7 +28,7 @@ func anHour(end time.Time) (minutes []monitor.Minute) {
 	return minutes
 }
 
-// The page of a node says what it was an hour ago, and when it was worst.
+// The page of a node says how it was an hour ago, and when it was worst.
 func TestNodePageTellsOfAnHourAgo(t *testing.T) {
 	for _, w := range []int{60, 80, 200} {
 		s := monitortest.Degraded(monitortest.Epoch)
@@ -41,12 +41,12 @@ func TestNodePageTellsOfAnHourAgo(t *testing.T) {
 			t.Errorf("a minute without an answer is no gap: %q", line)
 		}
 		checkFrame(t, r.m.View().Content, w, 60, false)
-		r.press("3", "down", "down", "o") // n3 has been watched for too short a time
+		r.press("3", "down", "down", "o") // n3 has not been watched for long enough
 		r.seesNot("probes unanswered", "Hour")
 	}
 }
 
-// At 80 columns a long reason of the guard loses whole clauses, and never takes the room of RTT.
+// At 80 columns, a long reason of the guard loses whole clauses, and never displaces RTT.
 func TestALongReasonLeavesRTTItsRoom(t *testing.T) {
 	long := func(o *Options) {
 		g := fakeGuardStatus(monitortest.Epoch)
@@ -65,7 +65,7 @@ func TestALongReasonLeavesRTTItsRoom(t *testing.T) {
 	}
 }
 
-// One time axis: a copy that outlives the majority shows where that ends.
+// One time axis: a copy that outlives the majority marks the majority's end.
 func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)
 	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "uneven", monitor.LockHeld, monitortest.TokenA, "30 20 10 5 -"))
@@ -91,8 +91,8 @@ func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 	}
 }
 
-// A lock without TTL never expires: there is no axis of time, also where there was one before, and there is
-// one where only some of its copies never expire.
+// A lock without TTL never expires: it has no time axis, even if there was one before.
+// There is one if only some of its copies have no TTL.
 func TestALockWithoutTTLHasNoAxis(t *testing.T) {
 	put := func(copies string) *monitor.Snapshot {
 		s := monitortest.Degraded(monitortest.Epoch)
@@ -111,8 +111,8 @@ func TestALockWithoutTTLHasNoAxis(t *testing.T) {
 	r.sees("3s", r.m.St.Full)
 }
 
-// What can be done in the lab is said of the node under the cursor, also while
-// the answer to the last act is on the screen.
+// The page of the lab says which actions are possible on the node under the cursor, even
+// while the result of the last action is shown.
 func TestLabPageUnderADialog(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("7", "c")

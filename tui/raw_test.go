@@ -28,13 +28,13 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// sequences are what the renderer itself sends: the cursor, erasing, scrolling
-// and its margins, repetition, colours, modes, what the keyboard tells, and text
-// for the clipboard. No title, no link, no question, no bell.
+// sequences are those of the renderer itself: cursor, erasing, scrolling and its margins,
+// repetition, colours, modes, keyboard reports, and text for the clipboard. No title,
+// link, query or bell.
 var sequences = regexp.MustCompile("\x1b(\\[[0-9;]*[ABCDEFGHdf`ae@JKXPLMSTbrm]|\\[\\?[0-9;]*([hlu]|\\$p)|\\[[>=<][0-9;]*[mu]|[78M]|\\]52;c;[A-Za-z0-9+/=]*\a)")
 
-// oddBytes is the first part of b, which the program wrote, that is neither text
-// nor a sequence of the renderer.
+// oddBytes returns the first part of b, the program's output, that is neither text nor a
+// sequence of the renderer.
 func oddBytes(b []byte) []byte {
 	rest := sequences.ReplaceAll(b, nil)
 	for i := 0; i < len(rest); {
@@ -47,18 +47,18 @@ func oddBytes(b []byte) []byte {
 	return nil
 }
 
-// shows reports whether a terminal shows r, and does not obey it.
+// shows reports whether a terminal shows r instead of obeying it.
 func shows(r rune) bool {
 	return r != utf8.RuneError && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs, unicode.Variation_Selector)
 }
 
-// watchedFrames is the program's model; it keeps what it finds in a frame that
-// no style of the program put there.
+// watchedFrames is the program's model; it records what no style of the program has put
+// into a frame.
 type watchedFrames struct {
 	*model
 	own    *strings.Replacer
 	odd    string
-	mutant func(frame string) string // a fault on purpose
+	mutant func(frame string) string // a deliberate fault
 }
 
 func watchFrames(m *model) *watchedFrames {
@@ -74,8 +74,8 @@ func watchFrames(m *model) *watchedFrames {
 	return &watchedFrames{model: m, own: strings.NewReplacer(own...)}
 }
 
-// mixed are colours and attributes of ours as a box over the page has them together:
-// what no text of a server can hold, since its first byte is escaped.
+// mixed matches our colours and attributes as a box over the page combines them: no text
+// of a server can contain that, since its first byte is escaped.
 var mixed = regexp.MustCompile("\x1b\\[(?:[0-9]|22|27|3[0-79]|9[0-7])?(?:;(?:[0-9]|22|27|3[0-79]|9[0-7]))*m")
 
 func (f *watchedFrames) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -106,8 +106,8 @@ func (f *watchedFrames) View() tea.View {
 
 var textType = reflect.TypeFor[safetext.Text]()
 
-// poison puts s into every text of v, however deep, also into those that some
-// later version of the monitor will have.
+// poison puts s into every text of v, however deep, including those that a later version
+// of the monitor adds.
 func poison(v reflect.Value, s string) {
 	switch {
 	case v.Type() == textType && v.CanSet():
@@ -127,8 +127,8 @@ func poison(v reflect.Value, s string) {
 	}
 }
 
-// poisoned is a picture in which all that a server, or who can write to it, can
-// choose is s.
+// poisoned is a snapshot in which s is everything that a server, or somebody who can
+// write to it, can choose.
 func poisoned(now time.Time, s string) *monitor.Snapshot {
 	pic := monitortest.Degraded(now)
 	for i := range pic.Nodes {
@@ -161,12 +161,12 @@ func poisoned(now time.Time, s string) *monitor.Snapshot {
 	return pic
 }
 
-// everywhere are the keys that lead over all pages, a filter, a command, dialogs
-// and the clipboard.
+// everywhere has keys that visit all pages, a filter, a command, dialogs and the
+// clipboard.
 var everywhere = []string{"enter", "tab", "enter", "2", "W", "o", "y", "3", "o", "4", "enter", "5", "y", "6", "7", "n", "esc", "1", "/", "esc", ":", "tab", "esc", "tab", "X", "esc", "space", "?"}
 
-// capture runs the real program on a screen full of s, and tells what it wrote
-// and what was odd about its frames.
+// capture runs the real program on a screen full of s, and returns its output and the odd
+// parts of its frames.
 func capture(t *testing.T, s string, theme styles.Theme, ascii bool, mutant func(string) string) (out []byte, odd string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,7 +203,7 @@ func capture(t *testing.T, s string, theme styles.Theme, ascii bool, mutant func
 			if k == "/" || k == ":" {
 				p.Send(tea.PasteMsg{Content: s})
 			}
-			time.Sleep(action.SettleTime) // of the fake clock: a dialog listens, a frame is drawn
+			time.Sleep(action.SettleTime) // on the fake clock: a dialog accepts input, a frame is drawn
 		}
 		p.Quit()
 		if err := <-done; err != nil {
@@ -216,16 +216,16 @@ func capture(t *testing.T, s string, theme styles.Theme, ascii bool, mutant func
 	return out, odd
 }
 
-// hostileTexts are what somebody may write into a key to take over a terminal.
+// hostileTexts are keys that somebody may write to take over a terminal.
 var hostileTexts = []string{
 	"\x1b[31mred\x1b[2J\x1b[H", "\x1b]0;title\a\x1b]8;;http://example.com\x1b\\link", "\x1bP+q544e\x1b\\\x1b[6n\x1b[21t",
 	"c1 \u009b31m \u0090 \x9b31m", "bidi \u202e\u2066drow\u2069\u200f", "zero\u200bwidth\u200d\u2060\ufeff\u00ad", "new\nline\r\ttab\b\x00\x7f\v\f\a",
 	"not utf8 \xff\xfe\xc3\xed\xa0\x80", "para\u2028graph\u2029 \U000e0041\ufe0f \ue000 \U0001f469\u200d\U0001f467",
 }
 
-// Whatever stands in keys, tokens, owners, names, errors and events, no byte of
-// it reaches the terminal that a terminal would obey: all that the program
-// writes is text and what its renderer sends.
+// Whatever keys, tokens, owners, names, errors and events contain, no byte of them
+// reaches the terminal that a terminal would obey: the whole output is text and the
+// renderer's sequences.
 func TestNoRawByteLeaves(t *testing.T) {
 	all := strings.Join(hostileTexts, " ")
 	for i, s := range []string{strings.Join(hostileTexts[:3], ""), strings.Join(hostileTexts[3:6], ""), strings.Join(hostileTexts[6:], ""), all, strings.Repeat(all, 1<<20/len(all))} {
@@ -240,8 +240,8 @@ func TestNoRawByteLeaves(t *testing.T) {
 			if !bytes.Contains(out, []byte("Locks")) {
 				t.Error("nothing was drawn")
 			}
-			// The name itself goes to the terminal's clipboard, as it is shown, or not at
-			// all when it is too long for one.
+			// The name itself goes to the terminal's clipboard as shown, or not at all if
+			// it is too long.
 			if len(s) > mostCopied {
 				if bytes.Contains(out, []byte("\x1b]52;")) {
 					t.Error("y sent a name that no clipboard takes")
@@ -255,8 +255,8 @@ func TestNoRawByteLeaves(t *testing.T) {
 	}
 }
 
-// A mutant that shows names as they came is caught, by its frames and, where the
-// renderer does not swallow it, by the bytes that leave.
+// A mutant that shows names unescaped is caught, by its frames and, unless the renderer
+// drops them, by its output.
 func TestRawTwinIsCaught(t *testing.T) {
 	for i, leaves := range map[int]bool{0: false, 3: true, 4: true} {
 		s := hostileTexts[i]
@@ -274,8 +274,7 @@ func TestRawTwinIsCaught(t *testing.T) {
 	}
 }
 
-// The rule by which bytes are judged lets pass what the renderer sends, and
-// nothing that a name could use.
+// The rule accepts the renderer's sequences, and nothing that a name could use.
 func TestOddBytes(t *testing.T) {
 	for _, s := range []string{"plain", "\x1b[2J\x1b[1;24r\x1b[m", "\x1b[?1049h\x1b[>4;2m\x1b[=1;1u\x1b[?2026$p", "\x1b]52;c;YQ==\a", "─ 日本 é\r\n\b"} {
 		if b := oddBytes([]byte(s)); b != nil {

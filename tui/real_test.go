@@ -13,7 +13,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// clientActions acts through the lock algorithm, without what an operator adds.
+// clientActions uses the lock algorithm directly, without an operator.
 type clientActions struct {
 	*fakeActions
 	c *redlock.Client
@@ -27,8 +27,8 @@ func (a clientActions) Release(ctx context.Context, resource, token string) ([]r
 	return a.c.Release(ctx, resource, token)
 }
 
-// A lock is acquired by hand on real servers, is known as acquired here, and is
-// released; a second acquisition in between tells who holds it.
+// A lock is acquired by hand on real servers, is marked as acquired here, and is
+// released; a second acquisition in between says who holds it.
 func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	client, err := redlock.New(labtest.Nodes(servers), redlock.Options{Retries: -1, NodeTimeout: 2 * time.Second})
@@ -58,7 +58,7 @@ func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 			copies++
 		}
 	}
-	if copies < 2 { // the third server may not have been waited for
+	if copies < 2 { // the acquisition may not have waited for the third server
 		t.Errorf("%d copies", copies)
 	}
 	r.settle()

@@ -12,8 +12,8 @@ import (
 	"redlockctl/monitor/monitortest"
 )
 
-// After a resize margins of the size before are taken back, and then the whole
-// screen is drawn; at the start they are left alone.
+// After a resize, the margins of the old size are reset, and then the whole screen is
+// drawn; at the start they are not touched.
 func TestResizeTakesMarginsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -29,7 +29,7 @@ func TestResizeTakesMarginsBack(t *testing.T) {
 		if strings.Contains(all.String(), back) {
 			t.Error("margins are taken back at the start")
 		}
-		for _, w := range []int{100, 100, 90} { // a terminal may tell the same size twice
+		for _, w := range []int{100, 100, 90} { // a terminal may report the same size twice
 			before := len(all.String())
 			p.Send(tea.WindowSizeMsg{Width: w, Height: 30})
 			time.Sleep(time.Second)

@@ -16,7 +16,7 @@ import (
 	"redlockctl/tui/source"
 )
 
-// fakeRecording is a record of an hour: in its last half all was not well.
+// fakeRecording is a record of an hour, with problems in its last half.
 type fakeRecording struct {
 	fakeSource
 	first, at time.Time
@@ -71,12 +71,12 @@ func (r *fakeRecording) Holders(lock string, from, to time.Time) ([]view.GrantDo
 	return []view.GrantDoc{{Lock: safetext.New(lock), TokenSHA: "0123456789abcdef", Owner: safetext.Optional("web-7"), Began: to.Add(-4 * time.Minute), Ended: to.Add(-2 * time.Minute), How: "released"}}, nil
 }
 
-// past presses keys, and lets what they move arrive on the screen.
+// past presses keys and waits for their effect on the screen.
 func (r *rig) past(keys ...string) {
 	r.t.Helper()
 	for _, k := range keys {
 		_, cmd := r.m.Update(keyPress(k))
-		if k == "." { // its commands wait for the present to change
+		if k == "." { // its commands wait for the live view to change
 			cmd = func() tea.Msg { return nil }
 		}
 		r.arrives(cmd)
@@ -102,8 +102,8 @@ func (r *rig) arrives(cmd tea.Cmd) {
 	r.m.View()
 }
 
-// The past is shown on the same pages under a banner that says so without colour, and in
-// ASCII too; the cursor stays, and . is back in the present.
+// The past is shown on the same pages under a banner that does not depend on colour, and
+// in ASCII too; the cursor stays, and . returns to the live view.
 func TestReplay(t *testing.T) {
 	var rec *fakeRecording
 	opened := 0
@@ -144,8 +144,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// No action is possible in the past, and each says why in a line; those of the present are
-// back with it.
+// No action is possible in the past, and each says why; in the live view they work again.
 func TestNoActionInThePast(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 140, 40, func(o *Options) {
 		o.Record = func() (source.Recording, error) { return newFakeRecording(), nil }
@@ -181,7 +180,7 @@ func TestNoActionInThePast(t *testing.T) {
 	}
 }
 
-// It plays at a speed, pauses, and stops at the end of what is recorded.
+// A replay has a speed, pauses, and stops at the end of the record.
 func TestPlay(t *testing.T) {
 	rec := newFakeRecording()
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 30, func(o *Options) { o.Replay, o.Source = rec, nil })
@@ -212,7 +211,7 @@ func TestPlay(t *testing.T) {
 	r.sees("12:03:10", "the end of the record")
 }
 
-// What cannot be read is said, and the present stays.
+// An unreadable record is reported, and the live view stays.
 func TestNoRecord(t *testing.T) {
 	broken := errors.New("nothing has been recorded")
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 30, func(o *Options) { o.Record = func() (source.Recording, error) { return nil, broken } })
@@ -225,8 +224,7 @@ func TestNoRecord(t *testing.T) {
 	r.sees("write how long ago")
 }
 
-// Who left an orphaned lock behind is told by the record, on its page and before it is
-// force-released.
+// The record says who left an orphaned lock, on its page and before it is force-released.
 func TestMakerOfAnOrphan(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (source.Recording, error) { return newFakeRecording(), nil } })
 	r.press("/")
@@ -240,7 +238,7 @@ func TestMakerOfAnOrphan(t *testing.T) {
 	r.sees("Maker", "web-9 held it for 8m00s")
 }
 
-// The page of a lock has a band of its holders, where something is recorded.
+// The page of a lock has a band of its holders, if there is a record.
 func TestBandOnALocksPage(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (source.Recording, error) { return newFakeRecording(), nil } })
 	r.press(":")
@@ -255,7 +253,8 @@ func TestBandOnALocksPage(t *testing.T) {
 	}
 }
 
-// A moment at which nobody recorded locks says so with the command that records them, also on a narrow screen.
+// A time when locks were not recorded says so, with the command that records them, on a
+// narrow screen too.
 func TestLocksThatNobodyRecorded(t *testing.T) {
 	s := monitortest.Safe(monitortest.Epoch)
 	s.Locks, s.Counts = monitor.Locks{}, monitor.Counts{}

@@ -16,7 +16,7 @@ import (
 	"redlockctl/tui/source"
 )
 
-// rig is a model on a screen, with a clock that stands until it is moved.
+// rig is a model on a screen, with a clock that the test moves.
 type rig struct {
 	t     *testing.T
 	m     *model
@@ -25,7 +25,7 @@ type rig struct {
 	lab   fakeLab
 	clock time.Time
 	ended bool
-	// pending are acts that were started; settle runs them.
+	// pending are actions that were started; settle runs them.
 	pending []tea.Cmd
 }
 
@@ -36,7 +36,7 @@ func newRig(t *testing.T, s *monitor.Snapshot, w, h int, with ...func(*Options))
 	for _, f := range with {
 		f(&opt)
 	}
-	if g, ok := opt.Guard.(fakeGuard); ok { // as a monitor beside it has it
+	if g, ok := opt.Guard.(fakeGuard); ok { // as a monitor beside it would
 		s.Guard = &monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}, Delay: opt.Delay}
 		for _, n := range g {
 			s.Guard.Nodes[n.Node] = monitor.GuardedNode{Known: n.Known, Verified: n.Verified}
@@ -69,7 +69,7 @@ func keyPress(k string) tea.KeyPressMsg {
 	}
 }
 
-// press presses keys one by one; each is drawn before the next.
+// press presses keys one by one; a frame is drawn after each.
 func (r *rig) press(keys ...string) {
 	r.t.Helper()
 	for _, k := range keys {
@@ -96,7 +96,7 @@ func (r *rig) typed(s string) {
 	}
 }
 
-// wait lets time pass, with a tick each second.
+// wait lets time pass, with a tick every second.
 func (r *rig) wait(d time.Duration) {
 	for d > 0 {
 		step := min(d, time.Second)
@@ -109,10 +109,10 @@ func (r *rig) wait(d time.Duration) {
 	}
 }
 
-// settle lets a dialog stand until it listens.
+// settle waits until a dialog accepts input.
 func (r *rig) settle() { r.wait(action.SettleTime) }
 
-// run runs the acts that were started.
+// run runs the actions that were started.
 func (r *rig) run() {
 	for _, cmd := range r.pending {
 		r.m.Update(cmd())
@@ -129,7 +129,7 @@ func (r *rig) push(s *monitor.Snapshot) {
 
 func (r *rig) screen() string { return ansi.Strip(r.m.View().Content) }
 
-// sees fails unless all of texts are on the screen.
+// sees fails unless all texts are on the screen.
 func (r *rig) sees(texts ...string) {
 	r.t.Helper()
 	s := flat(r.screen()) + " " + r.box()
@@ -150,7 +150,7 @@ func (r *rig) seesNot(texts ...string) {
 	}
 }
 
-// box is what stands in the box over the page, without what is beside it.
+// box returns the text in the box over the page, without what is beside it.
 func (r *rig) box() string {
 	for _, d := range []*action.Dialog{r.m.Dialog, r.m.Result} {
 		if d != nil {
@@ -160,7 +160,7 @@ func (r *rig) box() string {
 	return ""
 }
 
-// flat makes a text independent of where it was wrapped, and of the panes.
+// flat makes a text independent of line breaks and panes.
 func flat(s string) string {
 	return strings.Join(strings.Fields(borders.ReplaceAllString(s, " ")), " ")
 }
@@ -182,8 +182,8 @@ func (r *rig) cursor() string {
 	return "none"
 }
 
-// withoutSGR is a line of a frame without colours and attributes, the only
-// escape sequences that it may hold.
+// withoutSGR returns a line of a frame without colours and attributes, the only escape
+// sequences that it may contain.
 func withoutSGR(s string) string {
 	var b strings.Builder
 	for {
@@ -194,14 +194,14 @@ func withoutSGR(s string) string {
 			return b.String()
 		}
 		if end < 0 || rest[end] != 'm' {
-			b.WriteByte(0x1b) // to be found
+			b.WriteByte(0x1b) // so that the test finds it
 			end = -1
 		}
 		s = rest[end+1:]
 	}
 }
 
-// checkFrame asserts what holds for every frame.
+// checkFrame checks what is true for every frame.
 func checkFrame(t *testing.T, frame string, w, h int, ascii bool) {
 	t.Helper()
 	lines := strings.Split(frame, "\n")
@@ -215,7 +215,7 @@ func checkFrame(t *testing.T, frame string, w, h int, ascii bool) {
 			n++
 			ours = ours && (c >= ' ' && c < 0x7f || view.OneCell(c))
 		}
-		if !ours { // of our own characters each takes a cell
+		if !ours { // each of our own characters takes one cell
 			if n = ansi.StringWidth(l); ansi.StringWidthWc(l) != n {
 				t.Errorf("line %d is %d cells wide by wcwidth, and %d by its clusters: %q", i, ansi.StringWidthWc(l), n, l)
 			}

@@ -12,8 +12,9 @@ import (
 	"redlockctl/tui/prefs"
 )
 
-// Columns and order are kept for each cluster; a filter never is. What another console left of
-// other clusters stays, what is not known is left out and said, and what hides the states is too.
+// Columns and order are remembered for each cluster, filters never. What another console
+// saved for other clusters is kept; unknown columns are skipped and reported, and so is a
+// choice that hides the states.
 func TestTablesOfClusters(t *testing.T) {
 	store := &fakeStore{}
 	open := func(cluster string, with ...func(*Options)) *rig {
@@ -73,7 +74,7 @@ func TestTablesOfClusters(t *testing.T) {
 	}
 }
 
-// A replay lists the locks as the console was left, and keeps nothing of what is chosen in it.
+// A replay lists the locks as the console did, and its choices are not remembered.
 func TestAReplayKeepsNoTable(t *testing.T) {
 	rec := newFakeRecording()
 	store := &fakeStore{p: prefs.Preferences{Clusters: map[string]prefs.Tables{rec.Snapshot().Cluster.Name: {Table: prefs.Table{Sort: "ends"}}}}}
@@ -87,7 +88,7 @@ func TestAReplayKeepsNoTable(t *testing.T) {
 	}
 }
 
-// Each order of the locks is offered, behind a whole word the other way round too.
+// Each order of the locks is offered, and after a complete word its reverse too.
 func TestSortCompletion(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
 	r.press(":")
@@ -111,8 +112,9 @@ func TestSortCompletion(t *testing.T) {
 	}
 }
 
-// Each table is sorted and its columns are chosen, and both are kept for the cluster; what is no
-// cluster's is kept for all. Its rows stay the same, and so does the row under the cursor.
+// Each table can be sorted and its columns chosen. Both are remembered for the cluster,
+// or for all if the resource belongs to none. The rows stay the same, and so does the row
+// under the cursor.
 func TestEachTableIsChosen(t *testing.T) {
 	store := &fakeStore{}
 	open := func(place page.Kind) *rig {
@@ -194,8 +196,8 @@ func TestEachTableIsChosen(t *testing.T) {
 	}
 }
 
-// The column that is always there may be named among others, as in the commands' --columns; it
-// cannot go, nor be alone.
+// The column that is always shown may be named among others, as in the CLI's --columns;
+// it cannot be removed, nor be the only one.
 func TestTheColumnThatIsAlwaysThere(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.m.Open(page.Place{Kind: page.Nodes})
@@ -215,7 +217,7 @@ func TestTheColumnThatIsAlwaysThere(t *testing.T) {
 	}
 }
 
-// A column that somebody chose and that has no room is named.
+// A chosen column without room is named.
 func TestAColumnWithoutRoomIsNamed(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
 	r.press("3", ":")
@@ -232,8 +234,8 @@ func TestAColumnWithoutRoomIsNamed(t *testing.T) {
 	r.sees("the latest events stand as they came: 4 has all")
 }
 
-// The newest event is followed only where it is the first, and the row under the cursor stays when
-// the order changes.
+// The cursor follows the newest event only if that is first, and its row stays when the
+// order changes.
 func TestSortedEventsDoNotFollow(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
 	r.press("4", "down", "down")
@@ -248,7 +250,7 @@ func TestSortedEventsDoNotFollow(t *testing.T) {
 	r.sees("f follow the newest: the newest is not the first: :sort default")
 }
 
-// lineWith is the first line of a screen with a text.
+// lineWith returns the first line of a screen with a text.
 func lineWith(screen, text string) string {
 	for line := range strings.Lines(screen) {
 		if strings.Contains(line, text) {

@@ -8,7 +8,7 @@ import (
 	"redlockctl/tui/prefs"
 )
 
-// The tour goes on when its step was done, or by a key, and ends by another.
+// The tour advances when its step is done, or by a key; another key ends it.
 func TestTour(t *testing.T) {
 	r := newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, func(o *Options) { o.Tour = true })
 	r.sees("TOUR 1/4", "Crash a node")
@@ -29,7 +29,7 @@ func TestTour(t *testing.T) {
 	r.where(page.Guard)
 }
 
-// A question whose reason has gone says so.
+// A question whose reason no longer applies says so.
 func TestQuitSaysThatItsReasonWent(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30, func(o *Options) { o.Lab = nil })
 	r.press("q")
@@ -47,7 +47,7 @@ func TestHints(t *testing.T) {
 	r.sees("what works on this page", "esc: close")
 	r.press("o")
 	r.seesNot("esc: close")
-	r.press("esc") // leads back: it is not for the hints, which are on the first page alone
+	r.press("esc") // goes back: it does not close the hints, which are only on the first page
 	r.where(page.Overview)
 	r.sees("esc: close")
 	runAll(r.m, r.m.prefs.Keep(func(p *prefs.Preferences) { p.Hinted = true }))

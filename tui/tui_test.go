@@ -21,7 +21,7 @@ import (
 	"redlockctl/tui/prefs"
 )
 
-// terminal takes what the program writes.
+// terminal receives the program's output.
 type terminal struct {
 	mu   sync.Mutex
 	last bytes.Buffer
@@ -43,8 +43,8 @@ func (w *terminal) written() int {
 	return w.n
 }
 
-// The real program runs for an hour on a cluster that never rests, with keys
-// pressed: nothing of it grows, and it ends when it is told to.
+// The real program runs for an hour on a cluster that never rests, with keys pressed: it
+// does not grow, and it exits when asked to.
 func TestAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -75,7 +75,7 @@ func TestAnHour(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			s := monitortest.Degraded(time.Now())
 			monitortest.Put(s, monitortest.LockOf(time.Now(), fmt.Sprintf("z-%d", i), monitor.LockState(i%9), monitortest.TokenA, "9 9 9 9 9"))
-			for j := range s.Nodes { // nodes that come and go, and restart
+			for j := range s.Nodes { // nodes that go down, come back and restart
 				s.Nodes[j].State, s.Nodes[j].Since, s.Nodes[j].RunID = monitor.NodeState(1+(i+j)%8), time.Now(), fmt.Sprint(i/3)
 			}
 			for range 30 {
@@ -119,11 +119,11 @@ func TestAnHour(t *testing.T) {
 		if n := len(m.LockView.Cached); n > 15 {
 			t.Errorf("%d rows are kept", n)
 		}
-		// The bubble ends only when every goroutine of it has.
+		// The bubble ends only when all its goroutines have ended.
 	})
 }
 
-// At rest the program writes whole seconds and nothing else.
+// An idle program writes only whole seconds.
 func TestBytesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -160,7 +160,7 @@ func TestBytesAtRest(t *testing.T) {
 	})
 }
 
-// An act that is running when the program ends is given its end, and a moment.
+// An action that runs when the program ends gets a moment to finish.
 func TestRunWaitsForActs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &action.Running{}
@@ -182,7 +182,7 @@ func TestRunWaitsForActs(t *testing.T) {
 		r = &action.Running{}
 		r.Begin()
 		start = time.Now()
-		r.Close(3 * time.Second) // one that never ends
+		r.Close(3 * time.Second) // an action that never ends
 		if d := time.Since(start); d != 3*time.Second {
 			t.Errorf("waited %s", d)
 		}
@@ -190,7 +190,8 @@ func TestRunWaitsForActs(t *testing.T) {
 	})
 }
 
-// The terminal is left as it was found, also when the context ends; after a panic: [TestPanicGivesTheTerminalBack].
+// The terminal is restored, also when the context ends; after a panic:
+// [TestPanicGivesTheTerminalBack].
 func TestTerminalIsRestored(t *testing.T) {
 	for _, how := range []string{"context", "quit"} {
 		t.Run(how, func(t *testing.T) {

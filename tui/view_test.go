@@ -20,7 +20,7 @@ import (
 	"redlockctl/tui/source"
 )
 
-// where is the page that is shown.
+// where checks which page is shown.
 func (r *rig) where(want page.Kind) {
 	r.t.Helper()
 	if r.m.Viewed() != want {
@@ -55,7 +55,7 @@ func TestPages(t *testing.T) {
 	r.where(page.Guard)
 }
 
-// esc leads back step by step, and never in a circle.
+// esc goes back step by step, and never in a circle.
 func TestEscGoesBack(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("2")
@@ -66,7 +66,7 @@ func TestEscGoesBack(t *testing.T) {
 	r.press("3", "down", "enter")
 	r.where(page.Node)
 	r.sees("n2 ◐ fenced", "restarted, 1,180 copies lost")
-	r.press("2", "esc") // the locks are one step back from the lock, however one came
+	r.press("2", "esc") // the list of locks is one step back from a lock, whichever way led there
 	r.where(page.Overview)
 	r.press("2")
 	r.under("orders:42")
@@ -77,14 +77,14 @@ func TestEscGoesBack(t *testing.T) {
 	if r.cursor() != "orders:42" {
 		t.Errorf("the cursor is on %s", r.cursor())
 	}
-	r.press("left") // from a list to the page before it
+	r.press("left") // from a list to the previous page
 	r.where(page.Overview)
-	r.press("7", "1", "X") // the overview's focus is its own
+	r.press("7", "1", "X") // the overview has its own focus
 	r.settle()
 	r.sees("Force-release orders:42 ?")
 }
 
-// The page of a lock is about that lock, also when it is gone.
+// The page of a lock stays on that lock, even after it is gone.
 func TestLockPageStaysOnItsLock(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
@@ -106,7 +106,7 @@ func TestLockPageStaysOnItsLock(t *testing.T) {
 	r.where(page.Lock)
 }
 
-// A node can be acted on from each page that shows one.
+// Actions on a node work on each page that shows one.
 func TestActsOnPages(t *testing.T) {
 	for _, keys := range [][]string{{"3"}, {"6"}, {"7"}, {"3", "enter"}} {
 		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
@@ -156,8 +156,7 @@ func (justCrash) Cannot(action string) string {
 	return map[string]string{"stop": "start it with --redis-server", "skew": "its masters have no clock of their own"}[action]
 }
 
-// A lock's page shows what happened before it was looked at, where somebody
-// knows.
+// A lock's page shows earlier events, if they are known.
 func TestHistoryOfALock(t *testing.T) {
 	src := &knowingSource{fakeSource: newFakeSource(monitortest.Degraded(monitortest.Epoch))}
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Source = src })
@@ -217,7 +216,7 @@ func TestGuardTimeline(t *testing.T) {
 	}
 }
 
-// Whatever is pressed, clicked and sent, at whatever size: a frame fits.
+// Whatever is pressed, clicked and sent, at any size: a frame fits.
 func TestRandomUse(t *testing.T) {
 	keys := []string{"1", "2", "3", "4", "5", "6", "7", "8", "?", "esc", "esc", "enter", "o", "tab", "j", "k", "down", "up", "pgdown", "pgup", "g", "G", "home",
 		"end", "left", "right", "s", "W", "m", "M", "space", "f", "y", "/", ":", "a", "r", "X", "C", "U", "J", "c", "z", "t", "n", "F", "ctrl+u", "x", "日", "q"}
@@ -263,8 +262,8 @@ func TestRandomUse(t *testing.T) {
 	}
 }
 
-// first is what a single command brings; the others of a batch wait for what
-// does not come.
+// first returns the message of a single command; others of a batch wait for messages that
+// do not arrive.
 func first(cmd tea.Cmd) tea.Msg {
 	if cmd == nil {
 		return nil
@@ -272,7 +271,7 @@ func first(cmd tea.Cmd) tea.Msg {
 	return cmd()
 }
 
-// On a wide screen panes stand side by side, and a click is on the one that it is in.
+// On a wide screen, panes are side by side, and a click goes to the one under it.
 func TestPanesSideBySide(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 200, 50, func(o *Options) { o.Mouse = true })
 	click := func(before, text string) {

@@ -1,5 +1,5 @@
-// Package command is the language of the command line: which command a line begins, what
-// follows its name, and what the line may become.
+// Package command parses the command line of the screen: which command a line starts
+// with, its argument, and its completions.
 package command
 
 import (
@@ -11,23 +11,23 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Command is one of the command line.
+// Command is a command of the command line.
 type Command struct {
 	Name  string
-	Takes string // what may follow, for help; "": nothing
+	Takes string // its argument, for help; "": none
 	Help  string
-	Next  func(string) []string // what may follow, for the word that is being typed
-	Do    func(string) tea.Cmd  // with what follows
+	Next  func(string) []string // completions of the argument, for the word being typed
+	Do    func(string) tea.Cmd  // runs it with its argument
 }
 
-// What a command takes, where more than its last word is completed.
+// Values of Takes if more than the last word is completed.
 const (
-	Names = "NAMES" // several: the last is completed
-	Terms = "TERMS" // a filter, which completes itself
+	Names = "NAMES" // several: the last one is completed
+	Terms = "TERMS" // a filter, which has its own completion
 )
 
-// begins is how many of a line's words stand for the command's name: the words of the
-// name or the start of each; 0: it is another command. rest is what follows them.
+// begins returns how many words of a line are the command's name, in full or abbreviated;
+// 0: it is another command. rest is what follows.
 func (c *Command) begins(line string) (n int, whole bool, rest string) {
 	rest, whole = strings.TrimLeft(line, " "), true
 	for i, part := range strings.Fields(c.Name) {
@@ -44,8 +44,8 @@ func (c *Command) begins(line string) (n int, whole bool, rest string) {
 	return n, whole, rest
 }
 
-// Find is the command that a line begins with, or the only one of which the line has the
-// start; rest is what follows its name.
+// Find returns the command that a line starts with, or the only one that it abbreviates;
+// rest is what follows its name.
 func Find(all []Command, line string) (found Command, rest, why string) {
 	var names, near []string
 	best, wholly := 0, false
@@ -77,7 +77,7 @@ func Find(all []Command, line string) (found Command, rest, why string) {
 	return Command{}, "", "there is no command " + word
 }
 
-// Offers are whole lines that the line may become.
+// Offers returns the completed lines.
 func Offers(all []Command, line string) []string {
 	line = strings.TrimLeft(line, " ")
 	var out []string
@@ -90,7 +90,7 @@ func Offers(all []Command, line string) []string {
 	if len(out) > 0 || why != "" || c.Next == nil {
 		return out
 	}
-	// What takes a name takes all of the rest.
+	// A name is the whole rest of the line.
 	head := c.Name + " "
 	if i := strings.LastIndexByte(word, ' '); i >= 0 && c.Takes == Names {
 		head, word = head+word[:i+1], word[i+1:]

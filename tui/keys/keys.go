@@ -1,5 +1,5 @@
-// Package keys is the keys of the program as data. What they do, the help, the key line and
-// many commands are all made from one [Map].
+// Package keys has the keys of the program as data. A [Map] defines what they do, the
+// help, the key line and many commands.
 package keys
 
 import (
@@ -14,21 +14,21 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Binding is one key and all that is known of it.
+// Binding is one key and all that is known about it.
 type Binding struct {
 	key.Binding
 	In     page.Mode
 	Group  string
-	Brief  page.Mode      // where it is in the key line
+	Brief  page.Mode      // where it is shown in the key line
 	Danger bool           // changes something on a server
-	Name   string         // as a command; "": it is none
-	Takes  page.Mode      // what its command may be told to be about: a lock or a node
-	Why    func() string  // why it is disabled now; nil or "": it is not
+	Name   string         // as a command; "": not a command
+	Takes  page.Mode      // what its command may name: a lock or a node
+	Why    func() string  // says why it is disabled now; nil or "": it is enabled
 	Says   func() string  // help that depends on what is open; nil: Binding.Help
-	Do     func() tea.Cmd // nil: it is a key of the line that is typed
+	Do     func() tea.Cmd // nil: handled by the text field
 }
 
-// Groups of keys, by what they are for.
+// Groups of keys, by purpose.
 const (
 	Moving   = "Moving"
 	Looking  = "Looking"
@@ -40,7 +40,7 @@ const (
 	Typing   = "Typing"
 )
 
-// Disabled is why the binding does nothing now, or "".
+// Disabled says why the binding does nothing now, or "".
 func (b *Binding) Disabled() string {
 	if b.Why == nil {
 		return ""
@@ -48,7 +48,7 @@ func (b *Binding) Disabled() string {
 	return b.Why()
 }
 
-// Text is the key, and what it does now.
+// Text returns the key and what it does now.
 func (b *Binding) Text(ascii bool) (keys, text string) {
 	h := b.Help()
 	text = h.Desc
@@ -62,10 +62,10 @@ func (b *Binding) Text(ascii bool) (keys, text string) {
 	return keys, text
 }
 
-// Map is every key of the program.
+// Map has all keys of the program.
 type Map []Binding
 
-// Find is the binding of a key in a mode; nil: it has none.
+// Find returns the binding of a key in a mode, or nil.
 func (m Map) Find(msg tea.KeyPressMsg, mode page.Mode) *Binding {
 	for i := range m {
 		if b := &m[i]; b.In&mode != 0 && b.Do != nil && key.Matches(msg, b.Binding) {
@@ -75,8 +75,8 @@ func (m Map) Find(msg tea.KeyPressMsg, mode page.Mode) *Binding {
 	return nil
 }
 
-// Line is the keys of a mode in one line: as many as fit. The first, and the
-// last that is offered (the way out), are always there.
+// Line returns the keys of a mode in one line, as many as fit. The first, and the last
+// one offered (the way out), are always included.
 func (m Map) Line(st *styles.Styles, mode page.Mode, w int) string {
 	var items []string
 	for i := range m {
@@ -87,7 +87,7 @@ func (m Map) Line(st *styles.Styles, mode page.Mode, w int) string {
 		keys, text := b.Text(st.ASCII)
 		if b.Disabled() != "" {
 			if b.Danger || b.In&page.ModeDialog != 0 || b.In&page.ModeMain != 0 && b.Name != "" {
-				continue // its reason is in the help, and is shown when it is pressed
+				continue // the reason is in the help, and is shown when the key is pressed
 			}
 			items = append(items, st.Dim.Of(keys+" "+text))
 			continue
@@ -114,9 +114,9 @@ func (m Map) Line(st *styles.Styles, mode page.Mode, w int) string {
 	return st.Cut(line, w)
 }
 
-// Help is the keys of a page in a mode as lines of w cells: those that work there, those that
-// are off with the reason, and those of other pages. has reports whether keys of a group may
-// work at all.
+// Help returns the keys of a page in a mode as lines of w cells: those that work there,
+// the disabled ones with the reason, and those of other pages. has reports whether keys
+// of a group can work at all.
 func (m Map) Help(st *styles.Styles, mode page.Mode, w int, has func(group string) bool) (works, off, away []string) {
 	for i := range m {
 		b := &m[i]
@@ -140,7 +140,7 @@ func (m Map) Help(st *styles.Styles, mode page.Mode, w int, has func(group strin
 	return works, off, away
 }
 
-// offWidth is for what a key would do that is off, in lines of w cells.
+// offWidth returns the width for the label of a disabled key, in lines of w cells.
 func offWidth(w int) int {
 	if w < 90 {
 		return 18
@@ -148,7 +148,7 @@ func offWidth(w int) int {
 	return 25 // no label is cut
 }
 
-// places is where a key is known that is not known everywhere.
+// places names the pages of a key that is not available everywhere.
 func places(in page.Mode) string {
 	switch in {
 	case page.ModeLab:

@@ -13,8 +13,8 @@ import (
 	"redlockctl/monitor/monitortest"
 )
 
-// A small cluster's listing that is brought on change by change is the one that
-// is made anew, in each order and under a filter.
+// An index that is updated change by change equals a new one, in each order and with a
+// filter.
 func TestIndexFollowsEachChange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, o := range view.SortWords(view.LockColumns(nil)) {
@@ -35,7 +35,7 @@ func TestIndexFollowsEachChange(t *testing.T) {
 						locks = append(locks, monitortest.LockOf(monitortest.Epoch, key, monitor.LockState(rng.IntN(10)), monitortest.TokenA, left))
 					}
 				}
-				// Keys that did not change, and such that are in neither set, do no harm.
+				// Keys that did not change, or that are in neither set, do no harm.
 				set = monitor.NewLocks(locks...)
 				x.update(set, append(keys, "k000", "nowhere"))
 				if step%4 != 0 {
@@ -55,8 +55,9 @@ func TestIndexFollowsEachChange(t *testing.T) {
 	}
 }
 
-// While many locks are read for the first time, the first of them stand, as they are now; all are
-// sorted when they are there, or when a person asks for them in another way, or once in a while.
+// While many locks are read for the first time, the first of them are shown in their
+// present state; all are sorted when they have been read, when the user changes the
+// order, or at intervals.
 func TestManyLocksAreSortedWhenTheyAreRead(t *testing.T) {
 	locks := many(t)
 	few, all := monitor.NewLocks(locks[:100]...), monitor.NewLocks(locks...)
@@ -92,7 +93,7 @@ func TestManyLocksAreSortedWhenTheyAreRead(t *testing.T) {
 	}
 }
 
-// Many locks that come in any order are sorted in portions, and yet as one.
+// Many locks in random order are sorted in portions, with the same result.
 func TestManyLocksAreSorted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, n := range []int{0, 1, portion - 1, portion, portion + 1, 3*portion + 17, 8 * portion} {
@@ -101,7 +102,7 @@ func TestManyLocksAreSorted(t *testing.T) {
 			rows = append(rows, keyedLock{int64(rng.IntN(50)), &monitor.Lock{Held: i}})
 		}
 		work := portions{ctx: t.Context()}
-		// Those that are equal stay in their order.
+		// Equal ones keep their order.
 		compare := func(a, b keyedLock) int { return cmp.Or(cmp.Compare(a.key, b.key), a.lock.Held-b.lock.Held) }
 		if !work.sort(rows, func(a, b keyedLock) int { return cmp.Compare(a.key, b.key) }) || len(rows) != n || !slices.IsSortedFunc(rows, compare) {
 			t.Errorf("%d are not sorted", n)
@@ -116,7 +117,7 @@ func TestManyLocksAreSorted(t *testing.T) {
 	}
 }
 
-// many is more locks than are sorted at once.
+// many makes more locks than are sorted in the foreground.
 func many(t *testing.T) []monitor.Lock {
 	t.Helper()
 	var locks []monitor.Lock
@@ -126,7 +127,7 @@ func many(t *testing.T) []monitor.Lock {
 	return locks
 }
 
-// builds runs the builds that the table asks for, as the program does.
+// builds runs the builds that the table requests, as the program does.
 func (t *lockTable) builds() (n int) {
 	for b := t.Build(); b != nil; b = t.Build() {
 		t.Take(b())
@@ -135,8 +136,8 @@ func (t *lockTable) builds() (n int) {
 	return n
 }
 
-// Whatever is changed, filtered and sorted, and whenever what is made aside comes: what is listed in the
-// end is what one made anew lists.
+// Whatever is changed, filtered and sorted, and whenever background builds finish, the
+// final listing equals a new one.
 func TestManyLocksAreListedAsMadeAnew(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	tb := newLockTable()
@@ -214,8 +215,8 @@ func TestManyLocksAreListedAsMadeAnew(t *testing.T) {
 	}
 }
 
-// Without a filter all locks are listed at once as they were before there was one: what changed
-// meanwhile is in it.
+// Without a filter, all locks are listed at once as before the filter, including the
+// changes since.
 func TestAllLocksAreListedAtOnceBehindAFilter(t *testing.T) {
 	tb, locks := newLockTable(), many(t)
 	tb.put(monitor.NewLocks(locks...), nil)
@@ -240,7 +241,7 @@ func TestAllLocksAreListedAtOnceBehindAFilter(t *testing.T) {
 		}
 	}
 
-	// Where the nodes are others, the same filter may choose other locks.
+	// With other nodes, the same filter may select other locks.
 	nodes := monitortest.Nodes(monitortest.Epoch)
 	tb.show(tb.set, nodes, nil, true, false)
 	tb.builds()
@@ -256,8 +257,8 @@ func TestAllLocksAreListedAtOnceBehindAFilter(t *testing.T) {
 	}
 }
 
-// Many locks are sorted aside: meanwhile the old listing stands, and what changes
-// is not lost.
+// Many locks are sorted in the background: the old listing is shown meanwhile, and no
+// change is lost.
 func TestManyLocksAreSortedAside(t *testing.T) {
 	tb := newLockTable()
 	locks := many(t)
@@ -270,7 +271,7 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 	}
 	tb.Jump("k02000")
 
-	// A new order: while it is made, one lock changes and one goes.
+	// A new order: during the build, one lock changes and one is removed.
 	tb.SetOrder(Order("copies"))
 	build := tb.Build()
 	if build == nil || tb.Build() != nil {
@@ -287,7 +288,7 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 		t.Errorf("first is %s, %d are listed, the cursor is on %s", tb.Listing().At(0).Key, tb.Len(), tb.key)
 	}
 
-	// A build that is too late is not taken.
+	// An obsolete build is ignored.
 	tb.setFilter(monitor.ParseFilter("k0450"), "k0450")
 	late := tb.Build()
 	tb.setFilter(monitor.ParseFilter("k00001"), "k00001")
@@ -300,7 +301,7 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 
-	// What is typed next ends the build before.
+	// Further typing cancels the previous build.
 	tb.setFilter(monitor.ParseFilter("k01"), "k01")
 	before := tb.Build()
 	tb.setFilter(monitor.ParseFilter("k012"), "k012")
@@ -313,7 +314,7 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 		t.Errorf("%d are listed", tb.Len())
 	}
 
-	// So much changes during a build that it is not kept: it is looked for.
+	// Too many changes during a build to keep: it is repeated.
 	tb.SetOrder(OrderName)
 	build = tb.Build()
 	for i := range locks {

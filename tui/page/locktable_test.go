@@ -33,7 +33,7 @@ func (t *lockTable) Listed() (keys []string) {
 	return keys
 }
 
-// put lists a set of which it is not known what changed.
+// put lists a set without known changes.
 func (t *lockTable) put(set monitor.Locks, nodes []monitor.Node) {
 	t.show(set, nodes, nil, false, false)
 }
@@ -48,17 +48,17 @@ func TestCursorStaysOnItsLock(t *testing.T) {
 		}
 	}
 	on("c")
-	tb.put(heldSet("0", "1", "a", "b", "c", "d"), nil) // others come before it
+	tb.put(heldSet("0", "1", "a", "b", "c", "d"), nil) // other locks are listed before it
 	on("c")
 	locks := held("a", "b", "c", "d")
-	locks[3].State = monitor.LockNoTTL // another one rises above it
+	locks[3].State = monitor.LockNoTTL // another lock moves above it
 	tb.put(monitor.NewLocks(locks...), nil)
 	on("c")
 	tb.SetOrder(OrderName)
 	on("c")
-	tb.put(heldSet("a", "b", "d"), nil) // it is gone: the next one
+	tb.put(heldSet("a", "b", "d"), nil) // gone: the next one
 	on("d")
-	tb.put(heldSet("a", "b"), nil) // there is no next one: the one before
+	tb.put(heldSet("a", "b"), nil) // no next one: the previous one
 	on("b")
 	tb.put(monitor.Locks{}, nil)
 	if tb.Selected() != nil {
@@ -68,8 +68,8 @@ func TestCursorStaysOnItsLock(t *testing.T) {
 	on("x")
 }
 
-// While a large cluster is read for the first time, locks come in any order: who
-// has chosen none sees the top of the list, and what rises to it.
+// While a large cluster is read for the first time, locks appear in any order: until the
+// user moves the cursor, it stays at the top, with the most urgent locks.
 func TestCursorIsAtTheTopUntilItIsMoved(t *testing.T) {
 	tb := tableOf(held("m")...)
 	on := func(want string) {
@@ -99,8 +99,8 @@ func TestCursorIsAtTheTopUntilItIsMoved(t *testing.T) {
 	}
 }
 
-// Many things change at once: the cursor stays if its lock does, and else moves
-// to the nearest of its neighbours that does.
+// Many changes at once: the cursor stays on its lock, or moves to the nearest neighbour
+// that is left.
 func TestCursorOverRandomChanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	tb := tableOf()
@@ -172,8 +172,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// Locks that are acquired, run out and are acquired again many times a second
-// do not make the rows dance.
+// Locks that are acquired and expire many times a second do not make the rows jump.
 func TestCalmStatesDoNotDance(t *testing.T) {
 	locks := held("a", "b", "c")
 	tb := tableOf(locks...)

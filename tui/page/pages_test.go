@@ -9,8 +9,8 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// A page draws what it is given with no shell around it: no more lines than it may,
-// none wider than the screen, and its selection is what the cursor is on.
+// A page draws its input without the rest of the screen: at most as many lines as
+// allowed, none wider than the screen, and its selection is what is under the cursor.
 func TestEachPageStandsAlone(t *testing.T) {
 	st := styles.New(styles.Look{Theme: styles.ThemeNone})
 	text := func(int) []string { return []string{"a text"} }

@@ -1,4 +1,4 @@
-// Package prefs is what a person has chosen and finds again the next time.
+// Package prefs remembers a user's choices from one run to the next.
 package prefs
 
 import (
@@ -12,35 +12,36 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Store keeps what a person has chosen until the next time. Several consoles share one.
+// Store keeps a user's choices. Several consoles may share one.
 type Store interface {
 	Load() (Preferences, error)
-	// Change changes what is kept by now, as one step: what another console keeps meanwhile stays.
+	// Change reads, changes and writes the choices in one step, so that changes of
+	// another console are not lost.
 	Change(change func(*Preferences)) error
 }
 
-// Preferences are what a person has chosen and finds again the next time. The
-// zero value is the defaults.
+// Preferences are a user's choices. The zero value is the defaults.
 type Preferences struct {
-	// Tables are for clusters that have none of their own, and of what is no cluster's.
+	// Tables are for clusters without their own, and for resources that do not belong to
+	// a cluster.
 	Tables
-	Clusters map[string]Tables `json:"clusters,omitempty"` // by their names
+	Clusters map[string]Tables `json:"clusters,omitempty"` // by name
 	Theme    styles.Theme      `json:"theme,omitempty"`
 	Mouse    bool              `json:"mouse,omitempty"`
-	Hinted   bool              `json:"hinted,omitempty"`  // the hints of the first start were shown
+	Hinted   bool              `json:"hinted,omitempty"`  // the hints of the first start have been shown
 	History  []string          `json:"history,omitempty"` // of the command line, the latest last
 }
 
-// Tables are how the rows of resources are listed.
+// Tables say how the rows of resources are listed.
 type Tables struct {
 	Table                   // of the locks
-	Others map[string]Table `json:"tables,omitempty"` // by what the rows are: "nodes"
+	Others map[string]Table `json:"tables,omitempty"` // by resource: "nodes"
 }
 
-// locks is the resource that stands apart from the others in what is kept.
+// locks is the resource whose table is stored separately.
 const locks = "locks"
 
-// Of is how the rows of a resource are listed.
+// Of returns how the rows of a resource are listed.
 func (t *Tables) Of(resource string) Table {
 	if resource == locks {
 		return t.Table
@@ -48,7 +49,7 @@ func (t *Tables) Of(resource string) Table {
 	return t.Others[resource]
 }
 
-// with are the tables with another one of a resource.
+// with returns the tables with the one of a resource replaced.
 func (t Tables) with(resource string, of Table) Tables {
 	if resource == locks {
 		t.Table = of
@@ -61,17 +62,17 @@ func (t Tables) with(resource string, of Table) Tables {
 	return t
 }
 
-// Table is how the rows of a resource are listed.
+// Table says how the rows of a resource are listed.
 type Table = page.Table
 
-// mostTables bounds how many clusters are remembered.
+// mostTables limits the remembered clusters.
 const mostTables = 200
 
-// MostHistory bounds what is kept of the command line.
+// MostHistory limits the history of the command line.
 const MostHistory = 100
 
-// Keeper has the preferences as they are now, and makes changes of them in the order in which they
-// were chosen: two commands may run in any order.
+// Keeper has the present preferences, and saves changes in the order in which they were
+// made: two commands may run in any order.
 type Keeper struct {
 	Preferences
 	store Store
@@ -83,13 +84,13 @@ type Keeper struct {
 	writing sync.Mutex
 }
 
-// Running counts what the program waits for before it ends.
+// Running counts what the program waits for before it exits.
 type Running interface {
-	Begin() bool // whether something may still begin
+	Begin() bool // reports whether something may still start
 	End()
 }
 
-// Load has what a store keeps; without a store nothing is kept.
+// Load reads the preferences of a store; without a store nothing is saved.
 func Load(store Store, run Running) (*Keeper, error) {
 	k := &Keeper{store: store, run: run}
 	if store == nil {
@@ -109,10 +110,11 @@ func Load(store Store, run Running) (*Keeper, error) {
 	return k, err
 }
 
-// Failed tells that preferences could not be kept.
+// Failed says that preferences could not be saved.
 type Failed struct{ Err error }
 
-// Keep makes a change now, and keeps it, with those that were chosen before it, in what it returns.
+// Keep makes a change now. The command that it returns saves it, together with earlier
+// changes.
 func (k *Keeper) Keep(change func(*Preferences)) tea.Cmd {
 	change(&k.Preferences)
 	if k.store == nil {
@@ -133,7 +135,7 @@ func (k *Keeper) Keep(change func(*Preferences)) tea.Cmd {
 		k.pending = nil
 		k.mu.Unlock()
 		if len(changes) == 0 {
-			return nil // an earlier command kept it
+			return nil // an earlier command saved it
 		}
 		err := k.store.Change(func(p *Preferences) {
 			for _, change := range changes {
@@ -147,14 +149,15 @@ func (k *Keeper) Keep(change func(*Preferences)) tea.Cmd {
 	}
 }
 
-// Remember puts a line of the command line behind the others.
+// Remember appends a line to the history.
 func (p *Preferences) Remember(line string) {
 	history := slices.DeleteFunc(slices.Clone(p.History), func(s string) bool { return s == line })
 	history = append(history, line)
 	p.History = history[max(0, len(history)-MostHistory):]
 }
 
-// List has the rows of a resource listed so the next time that the cluster is shown; "": whichever is.
+// List remembers how the rows of a resource are listed for a cluster; "": for all without
+// their own.
 func (p *Preferences) List(cluster, resource string, t Table) {
 	if cluster == "" {
 		p.Tables = p.Tables.with(resource, t)

@@ -1,5 +1,5 @@
-// Package source is where the snapshots come from: a cluster as it is now, or a record that
-// stands at a moment. What they bring reaches the program as messages.
+// Package source provides the snapshots: of the live cluster, or of a record at some
+// time. They reach the program as messages.
 package source
 
 import (
@@ -13,79 +13,78 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Source is where the snapshots come from; *observe.Monitor is one.
+// Source provides snapshots; *observe.Monitor implements it.
 type Source interface {
 	Snapshot() *monitor.Snapshot
 	Changed(version uint64) <-chan struct{}
-	// ChangedSince is the keys of the locks that may have changed since the snapshot
-	// of this version; false: it is too long ago to know.
+	// ChangedSince returns the keys of the locks that may have changed since the snapshot
+	// with this version; false: that is too long ago.
 	ChangedSince(version uint64) (keys []string, ok bool)
-	// EventsSince is the events after the one with this Seq, oldest first, and how
-	// many more there were that are not kept any longer.
+	// EventsSince returns the events after the one with this Seq, oldest first, and how
+	// many more are no longer kept.
 	EventsSince(seq uint64) (events []monitor.Event, missed uint64)
-	// History is the latest events of one lock, oldest first.
+	// History returns the latest events of one lock, oldest first.
 	History(key string) []monitor.Event
 }
 
-// Guard tells what the guard in this process thinks; nil where there is none.
+// Guard is the guard in this process; nil if none runs.
 type Guard interface {
-	// ID is that of its announcements; empty: none runs, for the moment or at all.
+	// ID is the id in its announcements; empty: no guard runs now.
 	ID() string
 	Status() []restartguard.NodeStatus
 }
 
 // SnapshotMsg is a new snapshot.
 type SnapshotMsg struct {
-	Turn  int // of the feed, when it was asked
+	Turn  int // of the feed, when it was requested
 	Snap  *monitor.Snapshot
 	Guard GuardState
-	// Changed are the keys of the locks in which it differs from the snapshot before,
-	// if Known.
+	// Changed are the keys of the locks that differ from the previous snapshot, if Known.
 	Changed []string
 	Known   bool
-	// Events are those after the last one that was shown.
+	// Events are those after the last one shown.
 	Events []monitor.Event
 }
 
-// HistoryMsg is what happened to a lock before it was looked at.
+// HistoryMsg has the events of a lock from before its page was opened.
 type HistoryMsg struct {
 	Key    string
 	Events []monitor.Event
 }
 
-// TickMsg comes once a second: times that run down are whole seconds.
+// TickMsg arrives once a second, because countdowns show whole seconds.
 type TickMsg struct {
 	Turn  int
 	Guard GuardState
 }
 
-// GuardState is what the guard in this process says.
+// GuardState is the state of the guard in this process.
 type GuardState struct {
-	ID     string // empty: none runs
+	ID     string // empty: no guard runs
 	Status []restartguard.NodeStatus
 }
 
-// Feed brings what is outside into the program as messages.
+// Feed sends snapshots and ticks to the program as messages.
 type Feed struct {
 	Source Source
-	Guard  Guard         // nil: none runs in this process
-	Pace   time.Duration // least time between two snapshots
-	Turn   int           // grows when something else is shown: what was asked before is not shown
+	Guard  Guard         // nil: no guard in this process
+	Pace   time.Duration // minimum time between two snapshots
+	Turn   int           // grows when another source is shown: replies to earlier requests are ignored
 	ctx    context.Context
 }
 
-// NewFeed is the feed of a source until ctx ends.
+// NewFeed makes the feed of a source, until ctx ends.
 func NewFeed(ctx context.Context, s Source, g Guard, pace time.Duration) Feed {
 	return Feed{Source: s, Guard: g, Pace: pace, ctx: ctx}
 }
 
-// Show shows another source from now on.
+// Show switches to another source.
 func (f *Feed) Show(s Source, g Guard) {
 	f.Source, f.Guard = s, g
 	f.Turn++
 }
 
-// Status is what the guard says now.
+// Status returns the present state of the guard.
 func (f Feed) Status() GuardState {
 	if f.Guard == nil {
 		return GuardState{}
@@ -93,14 +92,14 @@ func (f Feed) Status() GuardState {
 	return GuardState{f.Guard.ID(), f.Guard.Status()}
 }
 
-// Begin waits for what is newer than last, and for the next second; seq is of the last
+// Begin waits for a snapshot newer than last, and for the next second; seq is the last
 // event.
 func (f Feed) Begin(last *monitor.Snapshot, seq uint64) tea.Cmd {
 	return tea.Batch(f.Next(last, seq, 0), f.Tick())
 }
 
-// Next waits for a snapshot newer than last; seq is of the last event. The pause
-// before it lets the snapshots of a busy cluster be skipped rather than queued.
+// Next waits for a snapshot newer than last; seq is the last event. The pause before it
+// skips snapshots of a busy cluster instead of queueing them.
 func (f Feed) Next(last *monitor.Snapshot, seq uint64, pause time.Duration) tea.Cmd {
 	return func() tea.Msg {
 		if sleep.For(f.ctx, pause) != nil {
@@ -118,12 +117,12 @@ func (f Feed) Next(last *monitor.Snapshot, seq uint64, pause time.Duration) tea.
 	}
 }
 
-// History brings what happened to a lock.
+// History reads the events of a lock.
 func (f Feed) History(key string) tea.Cmd {
 	return func() tea.Msg { return HistoryMsg{key, f.Source.History(key)} }
 }
 
-// Tick brings the next second.
+// Tick waits for the next second.
 func (f Feed) Tick() tea.Cmd {
 	return func() tea.Msg {
 		if sleep.For(f.ctx, time.Second) != nil {

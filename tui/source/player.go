@@ -9,53 +9,52 @@ import (
 	"redlockctl/internal/view"
 )
 
-// Recording is what was seen in the past, as a [Source] that stands at a moment. Its guard
-// is what one said then.
+// Recording is a record as a [Source] at one time. Its guard is the recorded one.
 type Recording interface {
 	Source
 	Guard
-	// MoveTo goes to a moment and Shift by a time, within what is recorded.
+	// MoveTo goes to a time and Shift moves by a duration, within the record.
 	MoveTo(t time.Time) error
 	Shift(d time.Duration) error
-	// Step goes to the next moment at which something happened, or back to the one
-	// before; of a lock alone if it is not "". False: there is none.
+	// Step goes to the time of the next entry, or back to the previous one; only of one
+	// lock if lock is not "". False: there is none.
 	Step(back bool, lock string) (ok bool, err error)
 	Span() (first, last time.Time)
-	Refresh() error // looks how far it goes by now
-	By() string     // who recorded this moment; "": nobody did
-	// Holders are the holders of a lock in a time, oldest first.
+	Refresh() error // reads how far the record goes now
+	By() string     // who recorded this time; "": nobody
+	// Holders returns the holders of a lock in a period, oldest first.
 	Holders(lock string, from, to time.Time) ([]view.GrantDoc, error)
 	Close() error
 }
 
-// Player is a recording that is shown in place of the present.
+// Player shows a recording instead of the live view.
 type Player struct {
 	Recording
-	Only    bool // there is no present: all that is shown is the record
+	Only    bool // there is no live view, only the record
 	Playing bool
-	Speed   int       // seconds in a second
-	Beat    BeatMsg   // grows with each start of playing: what an old one still brings is not obeyed
-	since   time.Time // when it was last moved on while playing
+	Speed   int       // seconds per second
+	Beat    BeatMsg   // grows with each start of playing: beats of an earlier start are ignored
+	since   time.Time // last move while playing
 }
 
-// NewPlayer plays a recording, when it is told to.
+// NewPlayer makes a paused player.
 func NewPlayer(rec Recording, only bool) *Player {
 	return &Player{Recording: rec, Only: only, Speed: 1}
 }
 
-// playEvery is how often the moment moves on while playing.
+// playEvery is how often playing moves on.
 const playEvery = 200 * time.Millisecond
 
 var speeds = []int{1, 2, 5, 10, 30, 60}
 
-// MovedMsg is a recording that was opened, or moved.
+// MovedMsg has a recording that was opened or moved.
 type MovedMsg struct {
 	Rec  Recording
-	None bool // nothing happened there
+	None bool // there is no such entry
 	Err  error
 }
 
-// BeatMsg is the time to move on.
+// BeatMsg says that it is time to move on.
 type BeatMsg int
 
 // Move moves a recording, which may have grown.
@@ -86,8 +85,8 @@ func (p *Player) next() tea.Cmd {
 	return tea.Tick(playEvery, func(time.Time) tea.Msg { return beat })
 }
 
-// PlayOn moves on by the time that has passed; at is the moment that is shown. It reports
-// whether the record has ended.
+// PlayOn moves on by the time that has passed; at is the shown time. It reports whether
+// the end of the record was reached.
 func (p *Player) PlayOn(msg BeatMsg, now, at time.Time) (cmd tea.Cmd, ended bool) {
 	if !p.Playing || msg != p.Beat {
 		return nil, false
@@ -107,23 +106,23 @@ func (p *Player) PlayOn(msg BeatMsg, now, at time.Time) (cmd tea.Cmd, ended bool
 	}, p.next()), false
 }
 
-// Faster plays faster, or slower where by is negative.
+// Faster increases the speed, or decreases it if by is negative.
 func (p *Player) Faster(by int) {
 	p.Speed = speeds[max(0, min(len(speeds)-1, slices.Index(speeds, p.Speed)+by))]
 }
 
-// HoldersMsg is who held a lock, as far as that is recorded.
+// HoldersMsg has the recorded holders of a lock.
 type HoldersMsg struct {
 	Key    string
 	Grants []view.GrantDoc
-	From   time.Time // since when something is
+	From   time.Time // start of the record
 }
 
-// bandTime is how long the band of a lock's holders is at most.
+// bandTime is the maximum length of a lock's band of holders.
 const bandTime = time.Hour
 
-// AskHolders reads who held a lock in the hour before a moment, from what is played or else
-// from a recording that is opened for it.
+// AskHolders reads the holders of a lock in the hour before a time, from the recording
+// that is played, or from one that it opens.
 func (p *Player) AskHolders(open func() (Recording, error), key string, to time.Time) tea.Cmd {
 	return func() tea.Msg {
 		var rec Recording
@@ -132,7 +131,7 @@ func (p *Player) AskHolders(open func() (Recording, error), key string, to time.
 		} else {
 			var err error
 			if rec, err = open(); err != nil {
-				return nil // who goes back in time is told
+				return nil // an error is shown when the user goes back in time
 			}
 			defer rec.Close()
 		}

@@ -9,24 +9,24 @@ import (
 	"redlockctl/base/sleep"
 )
 
-// watchDuty is how many times longer than a look the pause after it is, at least.
+// watchDuty is the minimum ratio of the pause after a read to the time of the read.
 const watchDuty = 10
 
-// Watch looks at something again and again while its page is shown.
+// Watch reads something repeatedly while its page is shown.
 type Watch[T any] struct {
-	stop context.CancelFunc // nil: it does not
-	turn int                // grows with each beginning: what an old one still brings is not shown
+	stop context.CancelFunc // nil: not running
+	turn int                // grows with each start: results of earlier starts are ignored
 }
 
-// SeenMsg is what a look saw, and the next one.
+// SeenMsg has the result of a read, and the command for the next one.
 type SeenMsg[T any] struct {
 	It   T
 	Next tea.Cmd
 	turn int
 }
 
-// While looks from when it is on until it is not, or ctx ends; begin makes the look, and pace
-// is the time between two, at least.
+// While reads while on is true, until ctx ends; begin makes the read function, and pace
+// is the minimum time between two reads.
 func (w *Watch[T]) While(ctx context.Context, on bool, pace time.Duration, begin func(context.Context) func() T) tea.Cmd {
 	switch {
 	case on == (w.stop != nil):
@@ -55,5 +55,5 @@ func (w *Watch[T]) While(ctx context.Context, on bool, pace time.Duration, begin
 	}
 }
 
-// Shows reports whether what was seen is of now.
+// Shows reports whether a result belongs to the present run.
 func (w *Watch[T]) Shows(s SeenMsg[T]) bool { return w.stop != nil && s.turn == w.turn }

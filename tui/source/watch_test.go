@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A look ends with its page, and what it still brings is not shown.
+// A watch ends with its page, and its late results are not shown.
 func TestWatch(t *testing.T) {
 	var w Watch[int]
 	var ends []context.Context

@@ -10,7 +10,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Pad makes s exactly w cells wide, its text on the left.
+// Pad makes s exactly w cells wide, left-aligned.
 func (g *glyphs) Pad(s string, w int) string {
 	n := view.Width(s)
 	if n > w {
@@ -20,7 +20,7 @@ func (g *glyphs) Pad(s string, w int) string {
 	return s + Blanks(w-n)
 }
 
-// PadLeft makes s exactly w cells wide, its text on the right.
+// PadLeft makes s exactly w cells wide, right-aligned.
 func (g *glyphs) PadLeft(s string, w int) string {
 	n := view.Width(s)
 	if n > w {
@@ -30,13 +30,13 @@ func (g *glyphs) PadLeft(s string, w int) string {
 	return Blanks(w-n) + s
 }
 
-// Bare is s without its colours: for a row that is a block of one.
+// Bare returns s without its colours, for a row drawn as one block.
 func Bare(s string) string { return ansi.Strip(s) }
 
-// Typed paints a line that is typed: what stands before its cursor, at it and after it.
+// Typed paints a line being typed: the text before, at and after its cursor.
 func (st *Styles) Typed(before, at, after string) string { return before + st.Cursor.Of(at) + after }
 
-// Blanks is n blank cells.
+// Blanks returns n blank cells.
 func Blanks(n int) string {
 	if n <= 0 {
 		return ""
@@ -47,8 +47,8 @@ func Blanks(n int) string {
 // Text renders untrusted text in at most w cells.
 func (g *glyphs) Text(t safetext.Text, w int) string { return g.Escape(t.Raw(), w) }
 
-// Token renders a token in at most w cells; its beginning and end tell it
-// apart from others well enough for a person.
+// Token renders a token in at most w cells. Its start and end are enough for a person to
+// recognize it.
 func (g *glyphs) Token(t safetext.Text, w int) string {
 	if t.Empty() {
 		return g.None
@@ -59,9 +59,10 @@ func (g *glyphs) Token(t safetext.Text, w int) string {
 	return g.Text(t, w)
 }
 
-// Wrap breaks a line into lines of at most w cells, each in the colours of its part; the
-// later ones begin with indent cells. It breaks at blanks, and within a word that is longer
-// than a line: a flag or a name with hyphens stays whole, so that it can be copied.
+// Wrap breaks a line into lines of at most w cells, each in the colours of its part; all
+// but the first are indented by indent cells. It breaks at blanks, and within words
+// longer than a line: a flag or a name with hyphens stays whole, so that it can be
+// copied.
 func Wrap(s string, w, indent int) []string {
 	if view.Width(s) <= w {
 		return []string{s}
@@ -80,7 +81,7 @@ func Wrap(s string, w, indent int) []string {
 	return lines
 }
 
-// hyphen stands for one while words are wrapped, which else break there.
+// hyphen replaces hyphens while words are wrapped, which would otherwise break there.
 const hyphen = "\ue02d"
 
 func wrapWords(s string, w int) []string {

@@ -12,15 +12,15 @@ const (
 	StateWidth = 12 // "○ bare maj.", "◌ wrong role"
 )
 
-// FactIndent is where the text of a fact begins: after a label of one word.
+// FactIndent is where the text of a fact starts: after a label of one word.
 const FactIndent = 11
 
-// Fact is a line of facts: a label and its text.
+// Fact formats a label and its text.
 func (st *Styles) Fact(label, text string) string {
 	return st.Label.Of(st.Pad(label, FactIndent)) + text
 }
 
-// DropBlank leaves out the lines in which nothing stands.
+// DropBlank removes blank lines.
 func DropBlank(lines []string) []string {
 	var out []string
 	for _, l := range lines {
@@ -31,13 +31,13 @@ func DropBlank(lines []string) []string {
 	return out
 }
 
-// Fill makes lines exactly h lines.
+// Fill cuts or extends lines to exactly h lines.
 func Fill(lines []string, h int) []string {
 	h = max(h, 0)
 	return append(lines[:min(len(lines), h)], make([]string, max(0, h-len(lines)))...)
 }
 
-// Since is a moment and how long ago it was.
+// Since formats a time and how long ago it was.
 func Since(t, now time.Time) string {
 	if t.IsZero() {
 		return ""

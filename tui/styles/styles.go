@@ -1,6 +1,6 @@
-// Package styles is how the screen paints, cuts and escapes text: one palette, one set
-// of glyphs, and the width of each in cells. Text from servers reaches the screen
-// through [Styles.Escape] and its kin (cell.go), and in no other way.
+// Package styles paints, cuts and escapes text for the screen: one palette, one set of
+// glyphs, and the width of each in cells. Text from servers reaches the screen only
+// through [Styles.Escape] and similar functions in cell.go.
 package styles
 
 import (
@@ -11,8 +11,8 @@ import (
 	"redlockctl/internal/view"
 )
 
-// Paint is a style as the escape sequences around a text. Lip Gloss makes it
-// once; a frame then only joins strings.
+// Paint is a style as the escape sequences around a text. Lip Gloss makes it once; a
+// frame then only joins strings.
 type Paint struct{ Open, Close string }
 
 func newPaint(s lipgloss.Style) Paint {
@@ -28,7 +28,7 @@ func (p Paint) Of(s string) string {
 	return p.Open + s + p.Close
 }
 
-// Styles is all that a part of the screen needs to draw: colours and glyphs.
+// Styles has all that a part of the screen needs to draw: colours and glyphs.
 type Styles struct {
 	glyphs
 	Look               Look
@@ -38,21 +38,21 @@ type Styles struct {
 	Cursor, Banner     Paint
 }
 
-// Border is the characters around a pane.
+// Border has the characters around a pane.
 type Border struct{ TopLeft, TopRight, BottomLeft, BottomRight, Rule, Side string }
 
-// glyphs is every character beyond letters and digits that the screen draws.
+// glyphs has all characters on the screen except letters and digits.
 type glyphs struct {
 	view.Glyphs
 	Pointer string
 	Rule    string
 	Thin    Border
-	Heavy   Border // of what has the focus
+	Heavy   Border // of the pane with the focus
 	Times   string
-	Marked  string // a row that was marked
-	Closed  string // a time in which a node had no vote
-	Gone    string // a time in which a node was down
-	Open    string // a time in which a node served
+	Marked  string // a marked row
+	Closed  string // a time when a node had no vote
+	Gone    string // a time when a node was down
+	Open    string // a time when a node served
 }
 
 var unicodeGlyphs = glyphs{
@@ -67,7 +67,7 @@ var asciiGlyphs = glyphs{
 	Pointer: ">", Rule: "-", Times: "x", Marked: "*", Closed: "%", Gone: "x", Open: "-",
 }
 
-// Paint is the style of a tone.
+// Paint returns the style of a tone.
 func (st *Styles) Paint(t view.Tone) Paint {
 	return [...]Paint{view.None: {}, view.Good: st.Good, view.Info: st.Info, view.Warn: st.Warn, view.Bad: st.Bad, view.Dim: st.Dim, view.Strong: st.Strong}[t]
 }

@@ -9,33 +9,33 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// Theme is which colours the screen uses.
+// Theme names the colours of the screen.
 type Theme string
 
-// Themes. A theme says for which background its colours are; the background itself is
-// the terminal's.
+// Themes. Each has colours for a dark or a light background; the background itself is the
+// terminal's.
 const (
-	ThemeANSI              Theme = "ansi"       // the terminal's own sixteen, for a dark background; the default
-	ThemeANSILight         Theme = "ansi-light" // the same without yellow and cyan, which nobody can read on a light one
+	ThemeANSI              Theme = "ansi"       // the terminal's own sixteen colours, for a dark background; the default
+	ThemeANSILight         Theme = "ansi-light" // the same without yellow and cyan, which are unreadable on a light background
 	ThemeDark              Theme = "dark"
 	ThemeLight             Theme = "light"
-	ThemeHighContrast      Theme = "high-contrast" // nothing is faint, and all is bold
+	ThemeHighContrast      Theme = "high-contrast" // no faint text; all is bold
 	ThemeHighContrastLight Theme = "high-contrast-light"
-	ThemeColorBlind        Theme = "color-blind" // without red and green beside each other, for deuteranopia and protanopia
+	ThemeColorBlind        Theme = "color-blind" // does not use red and green together; for deuteranopia and protanopia
 	ThemeColorBlindLight   Theme = "color-blind-light"
 	ThemeNone              Theme = "none" // no colour; bold, faint and reverse stay
 )
 
-// Palette is the colours of a screen by what they say; nil is the theme's own, and in a
+// Palette has the colours of a screen by meaning; nil means the theme's colour, and in a
 // theme the terminal's.
 type Palette struct{ Good, Info, Warn, Bad color.Color }
 
-// theme is what is known of a theme.
+// theme is the definition of a theme.
 type theme struct {
 	name    Theme
-	colors  Palette // out of the 256 that no terminal redefines
-	sixteen Palette // where the terminal has no more
-	strong  bool    // of high contrast
+	colors  Palette // from the 256 colours that no terminal redefines
+	sixteen Palette // if the terminal has only sixteen
+	strong  bool    // high contrast
 }
 
 var (
@@ -44,7 +44,7 @@ var (
 	bright  = Palette{Good: lipgloss.BrightGreen, Info: lipgloss.BrightCyan, Warn: lipgloss.BrightYellow, Bad: lipgloss.BrightRed}
 )
 
-// themes are all themes, in the order in which they are offered.
+// themes lists all themes, in the order in which they are offered.
 var themes = []theme{
 	{name: ThemeANSI, colors: onDark, sixteen: onDark},
 	{name: ThemeANSILight, colors: onLight, sixteen: onLight},
@@ -59,14 +59,14 @@ var themes = []theme{
 	{name: ThemeNone},
 }
 
-// indexed is a palette out of the 256 colours.
+// indexed makes a palette from the 256 colours.
 func indexed(good, info, warn, bad uint8) Palette {
 	return Palette{Good: of256(good), Info: of256(info), Warn: of256(warn), Bad: of256(bad)}
 }
 
 func of256(i uint8) color.Color { return lipgloss.ANSIColor(i) }
 
-// Themes are the names of all themes.
+// Themes returns the names of all themes.
 func Themes() (names []Theme) {
 	for _, t := range themes {
 		names = append(names, t.name)
@@ -74,7 +74,7 @@ func Themes() (names []Theme) {
 	return names
 }
 
-// find is the theme of a name; the default for one that is unknown.
+// find returns the theme with this name; the default for an unknown name.
 func (t Theme) find() theme {
 	for _, known := range themes {
 		if known.name == t {
@@ -84,8 +84,7 @@ func (t Theme) find() theme {
 	return themes[0]
 }
 
-// Color is a colour as a person writes it: #rrggbb, or the number of one of a terminal's
-// 256. "" is nil.
+// Color parses a colour: #rrggbb, or the number of one of the terminal's 256. "" is nil.
 func Color(word string) (color.Color, error) {
 	if word == "" {
 		return nil, nil
@@ -99,21 +98,21 @@ func Color(word string) (color.Color, error) {
 	return nil, fmt.Errorf("%q is not a colour: write #rrggbb, or a number from 0 to 255", word)
 }
 
-// over is p with the colours of q where p has none.
+// over returns p with the colours of q where p has none.
 func (p Palette) over(q Palette) Palette {
 	return Palette{Good: cmp.Or(p.Good, q.Good), Info: cmp.Or(p.Info, q.Info), Warn: cmp.Or(p.Warn, q.Warn), Bad: cmp.Or(p.Bad, q.Bad)}
 }
 
-// Look is how a person wants the screen to look.
+// Look is the look of the screen that the user wants.
 type Look struct {
 	Theme   Theme
-	Own     Palette // single colours in place of the theme's, but of ThemeNone
+	Own     Palette // replaces single colours of the theme, except of ThemeNone
 	ASCII   bool    // ASCII characters only
-	Sixteen bool    // the terminal has no more colours
+	Sixteen bool    // the terminal has only sixteen colours
 }
 
-// New makes all styles of a look. No state is told by its colour alone: each has a
-// glyph and a word.
+// New makes all styles of a look. No state is shown by colour alone: each has a glyph and
+// a word.
 func New(look Look) Styles {
 	t, s := look.Theme.find(), lipgloss.NewStyle
 	p := t.colors

@@ -24,7 +24,8 @@ func lightOf(c color.Color) (l light) {
 	return l
 }
 
-// sight is how an eye sees: what Viénot, Brettel and Mollon (1999) make of linear light.
+// sight is a kind of colour vision: the model of Viénot, Brettel and Mollon (1999) on
+// linear light.
 type sight struct {
 	name string
 	is   [3]light
@@ -53,7 +54,7 @@ func contrast(a, b light) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// lab is CIE L*a*b* under D65, in which a distance of 2 is just seen.
+// lab returns CIE L*a*b* under D65, in which a distance of 2 is just visible.
 func (l light) lab() [3]float64 {
 	f := func(t float64) float64 {
 		if t > 0.008856 {
@@ -72,7 +73,8 @@ func distance(a, b light) float64 {
 	return math.Hypot(math.Hypot(p[0]-q[0], p[1]-q[1]), p[2]-q[2])
 }
 
-// problems is what is wrong with a palette for some eyes on some backgrounds.
+// problems lists what is wrong with a palette for some kinds of vision on some
+// backgrounds.
 func problems(p Palette, eyes []sight, backgrounds []string, leastContrast, leastDistance float64) (wrong []string) {
 	names := []string{"good", "info", "warn", "bad"}
 	colors := []color.Color{p.Good, p.Info, p.Warn, p.Bad}
@@ -94,8 +96,8 @@ func problems(p Palette, eyes []sight, backgrounds []string, leastContrast, leas
 	return wrong
 }
 
-// The colours of each theme are read on its backgrounds and told apart, those for the
-// colour-blind also by eyes without one kind of cones.
+// The colours of each theme are readable on its backgrounds and distinct; those for the
+// colour-blind are so also without one kind of cones.
 func TestColorsAreTold(t *testing.T) {
 	dark, bright := []string{"#000000", "#1e1e2e", "#282c34"}, []string{"#ffffff", "#fdf6e3"}
 	for _, c := range []struct {
@@ -115,14 +117,14 @@ func TestColorsAreTold(t *testing.T) {
 			t.Errorf("%s: %s", c.theme, wrong)
 		}
 	}
-	// What this test is for: green and red that only some tell apart.
+	// The test can fail: this green and red are not distinct for everybody.
 	if len(problems(ThemeDark.find().colors, anybody, dark, 4.5, 35)) == 0 {
 		t.Error("the simulation finds nothing wrong with green beside red")
 	}
 }
 
-// Who is colour-blind before a terminal of sixteen colours tells them apart as well, if
-// they are those of xterm.
+// Colour-blind users of a terminal with sixteen colours can distinguish them too, if they
+// are xterm's.
 func TestSixteenForTheColorBlind(t *testing.T) {
 	for _, theme := range []Theme{ThemeColorBlind, ThemeColorBlindLight} {
 		for _, wrong := range problems(theme.find().sixteen, anybody, nil, 0, 25) {
@@ -169,7 +171,7 @@ func TestColor(t *testing.T) {
 	}
 }
 
-// A flag and a name with hyphens stay whole where a line is broken, and each line has its
+// A flag and a name with hyphens are not broken across lines, and each line has its
 // colour.
 func TestWrap(t *testing.T) {
 	st := New(Look{Theme: ThemeDark})

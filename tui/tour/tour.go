@@ -1,4 +1,4 @@
-// Package tour leads through the demo, and tells a person at the first start what helps.
+// Package tour has the tour of the demo, and the hints at a first start.
 package tour
 
 import (
@@ -10,30 +10,30 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Scene is what a step looks at.
+// Scene is what a step checks.
 type Scene struct {
 	St     *styles.Styles
 	Latest *monitor.Snapshot
-	On     page.Kind // that is shown
+	On     page.Kind // the shown page
 	Asking bool      // a dialog is open
 	Forced bool      // a lock was force-released since the step began
-	Past   bool      // the past is shown
+	Past   bool      // a replay is shown
 }
 
-// Tour leads through the demo: each step says what to do, and ends when it was done.
+// Tour is the tour of the demo: each step says what to do, and ends when it is done.
 type Tour struct {
 	at   int
-	node string // that was crashed
-	back bool   // the past was shown
+	node string // the crashed node
+	back bool   // a replay was shown
 }
 
-// step is passed when done reports true.
+// step ends when done returns true.
 type step struct {
 	says func(*Tour, Scene) string
 	done func(*Tour, Scene) bool
 }
 
-// steps are those of the demo: about a minute.
+// steps are the steps of the demo: about a minute.
 var steps = []step{
 	{
 		says: func(*Tour, Scene) string {
@@ -81,7 +81,7 @@ var steps = []step{
 	},
 }
 
-// away is a node that is down or fenced; empty: none is.
+// away returns a node that is down or fenced; empty: none.
 func away(s *monitor.Snapshot) string {
 	for i := range s.Nodes {
 		switch n := &s.Nodes[i]; n.State {
@@ -92,16 +92,16 @@ func away(s *monitor.Snapshot) string {
 	return ""
 }
 
-// Done reports whether the step that is shown was done.
+// Done reports whether the present step is done.
 func (t *Tour) Done(s Scene) bool { return steps[t.at].done(t, s) }
 
-// Next goes to the next step, and reports whether there was none.
+// Next goes to the next step, and reports whether there is none.
 func (t *Tour) Next() (over bool) {
 	t.at++
 	return t.at == len(steps)
 }
 
-// Lines is the step in lines of w cells.
+// Lines returns the step in lines of w cells.
 func (t *Tour) Lines(s Scene, w int) (lines []string) {
 	st := s.St
 	head := fmt.Sprintf(" TOUR %d/%d ", t.at+1, len(steps))
@@ -118,14 +118,14 @@ func (t *Tour) Lines(s Scene, w int) (lines []string) {
 	return lines
 }
 
-// hints are for the first start.
+// hints are shown at the first start.
 var hints = [...]string{
 	"?      what works on this page, and why other keys are disabled",
 	"enter  a look at what the cursor is on; o opens it on a page of its own",
 	":      commands, named as those of redlockctl; tab completes them",
 }
 
-// Hints are those of a first start in lines of w cells.
+// Hints returns the hints in lines of w cells.
 func Hints(st *styles.Styles, w int) (lines []string) {
 	for i, h := range hints {
 		l := " " + st.Info.Of(h)
