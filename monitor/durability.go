@@ -1,6 +1,6 @@
 package monitor
 
-// Data is what a server says of its append-only file, besides the settings.
+// Data describes the append-only file of a server, besides the settings.
 type Data struct {
 	NoFsyncOnRewrite string // as CONFIG says; empty: unknown
 	WriteFails       bool   // its last write to the file failed

@@ -193,8 +193,8 @@ type Node struct {
 	ScriptsPass bool
 
 	// Guards are the restart guards that announce themselves on this node, the one with
-	// the greatest D first. If GuardsKnown is false, they could not be read, which does
-	// not mean that there are none.
+	// the greatest D first. If GuardsKnown is false, they could not be read, so
+	// there may be some.
 	Guards      []announce.Guard
 	GuardsKnown bool
 	// GuardsDenied: this user may not read them. If both are false, they were not read

@@ -209,7 +209,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every look fits every size from the smallest up, in every theme and in ASCII: no line
+// Every way fits every size from the smallest up, in every theme and in ASCII: no line
 // is wider than the screen, and there are exactly as many lines as it has, so that
 // nothing of the previous frame remains. All looks and themes together cover all widths,
 // and heights in steps of seven.

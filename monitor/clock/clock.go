@@ -20,7 +20,7 @@ const (
 	slewChange   = 1000.0                  // ppm by which the relative rate of two clocks may change unobserved: both may slew
 	leastGap     = 5 * time.Second         // without a sample, before slewChange applies
 	ownStep      = 20 * time.Millisecond   // of our own wall clock against the monotonic one
-	LateGap      = 750 * time.Millisecond  // without a heartbeat of this process: what time alone says of a lock must be confirmed
+	LateGap      = 750 * time.Millisecond  // without a heartbeat: lock states that follow from time alone must be confirmed
 	OwnGap       = 1500 * time.Millisecond // without a heartbeat of this process, beyond the time between two probes: it was stopped
 )
 

@@ -86,10 +86,10 @@ type openFinding struct {
 	gone  time.Time // when it was cleared; zero: it was not
 }
 
-// Guarded sets the source of what the guard in this process knows. It is called by each Look.
+// Guarded sets the source of what the guard in this process knows. [Findings.Look] calls it.
 func (f *Findings) Guarded(sight func() monitor.GuardView) { f.guard = sight }
 
-// Guard returns what the guard in this process said at the last Look; nil if there is none.
+// Guard returns what the guard in this process said when Look last ran; nil without a guard.
 func (f *Findings) Guard() *monitor.GuardView { return f.sight }
 
 // Booted sets how nodes start, by node name.
@@ -265,7 +265,7 @@ type check struct {
 	find func(k known, f monitor.Finding, tell func(monitor.Finding))
 }
 
-// How long checks wait. What a server says of its settings is certain at once; what is
+// How long checks wait. A setting that a server reports is certain at once; what is
 // measured, or may pass by itself, is not.
 const (
 	certain  = 0

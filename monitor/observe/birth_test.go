@@ -6,7 +6,7 @@ import (
 )
 
 // A node that accepts writes right after its restart has no boot fence; one that was not
-// seen meanwhile may have waited behind its fence.
+// seen meanwhile may have been fenced.
 func TestARestartThatStartsUnfenced(t *testing.T) {
 	for name, c := range map[string]struct {
 		fence  string

@@ -157,7 +157,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 			t.endGrant(r, now, monitor.LevelNotice, "force-released", "force-released"+by)
 			return
 		}
-		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // on all nodes where that is possible and visible
+		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // on all nodes that could release it and can be seen
 	case s.deleted && now < r.changed+packed.Moment(t.Attempt):
 		return // a release may be in progress
 	case !g.fell:

@@ -19,8 +19,8 @@ type Changes struct {
 	taken  uint64    // number of keys taken so far
 	all    bool      // any key may have changed
 	wiped  bool      // the server says that all keys may be gone
-	until  time.Time // all changes before until have been queued, and read once
-	mark   uint64    // mark keys have been taken; zero until: unknown
+	until  time.Time // all earlier changes have been queued; zero: unknown
+	mark   uint64    // and they have been read when this many keys have been taken
 	rate   flood
 }
 
