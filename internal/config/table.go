@@ -412,7 +412,7 @@ type span struct {
 // refer names the duration in a message about another one.
 func (s span) refer() string { return s.setting.refer(show(s.Duration)) }
 
-// duration returns a duration such as "30s", at least least.
+// duration returns a duration such as "30s"; least is the minimum.
 func (t *table) duration(key string, def, least time.Duration) span {
 	want := `a duration in quotes with its unit, such as "30s" or "500ms"`
 	if n, isInt := t.values[key].(int64); isInt {

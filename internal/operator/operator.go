@@ -286,7 +286,7 @@ type AcquireOptions struct {
 
 // AcquireWith acquires a lock by hand. A TTL above the cluster's max is refused. If the
 // acquisition cannot be logged, the lock is released again. If the wait times out, the
-// error says who held the lock.
+// error says why, with each node's result.
 func (o *Operator) AcquireWith(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions) (*redlock.Lock, error) {
 	return o.acquireWith(ctx, resource, ttl, opt, "")
 }

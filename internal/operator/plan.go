@@ -452,9 +452,8 @@ type notLocked struct {
 	answered, of int
 }
 
-// NotLocked returns the error for a lock of which the nodes that answered, answered of
-// of, have no copy. It is a [redlock.ErrNotHeld] for an action without a named token. Its
-// text is safe to show.
+// NotLocked returns the error for a lock without a copy on the nodes that answered. It is
+// a [redlock.ErrNotHeld] for an action without a named token. Its text is safe to show.
 func NotLocked(resource string, answered, of int) error { return notLocked{resource, answered, of} }
 
 func (e notLocked) Error() string {

@@ -20,7 +20,7 @@ type Removal struct {
 	Way  Way
 	Keys []string // all keys of the lock; the first names it
 	// Tokens are the tokens whose copies are removed; each node compares them again. nil:
-	// each node's own token, whatever a new read finds. For a hash, it is the holder.
+	// each node's own token, whatever a new read finds. The holder of a hash must be named.
 	Tokens []string
 	Reason string // for the audit log
 	// OnlyKeys leaves out keys that are derived from the name of another.

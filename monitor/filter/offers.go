@@ -145,7 +145,7 @@ type Values struct {
 	seen map[string]bool
 }
 
-// NewValues makes a set of at most most texts.
+// NewValues makes an empty set; most is the limit.
 func NewValues(most int) *Values { return &Values{most, map[string]bool{}} }
 
 // Add adds a text.

@@ -196,7 +196,7 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 	var guards *redis.StringSliceCmd
 	var fence *userFence
 	err := p.Pipeline(ctx, func(pipe redis.Pipeliner) {
-		for k, param := range params { // first, so that INFO counts the replicas for the value just read
+		for k, param := range params { // first, so that INFO counts every CONFIG SET before this read
 			configs[k] = pipe.ConfigGet(ctx, param)
 		}
 		for k, section := range sections {

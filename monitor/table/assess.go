@@ -191,7 +191,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 // chooseHolder picks as holder, in this order: the token with a majority, the token that
 // was granted the lock and may still rely on it, one that may have a majority, the one
 // with most copies. If tokens are equal, the holder does not change, so that the screen
-// does not alternate. A tombstone is never a holder.
+// does not alternate. A tombstone may be picked, but holds nothing.
 func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 	rank := func(k int) (copies, granted, may, present, known int) {
 		v := &tallies[k]

@@ -2,8 +2,8 @@ package table
 
 import "time"
 
-// Sample returns the keys of at most most locks seen on node i, starting at a position
-// among all locks; next is where to continue.
+// Sample returns the keys of some locks seen on node i; most is the limit. from is a
+// position among all locks, next is where to continue.
 func (t *Table) Sample(i, from, most int) (keys []string, next int) {
 	for range min(len(t.all), 8*most) {
 		if from >= len(t.all) {

@@ -205,7 +205,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	}
 }
 
-// countCost adds r, whose state was was, to the cost of the losses of its copies.
+// countCost adds r to the cost of the losses of its copies; was is its previous state.
 func (t *Table) countCost(r *record, was monitor.LockState) {
 	for i := range t.nodes {
 		c := t.nodes[i].restart

@@ -94,9 +94,9 @@ func (c *Changes) told(until time.Time) {
 	Poke(c.Wake)
 }
 
-// Take removes up to n keys whose names have at most bytes bytes together. Call it when
-// all earlier keys have been read: until is then the time before which no change is
-// missing, returned once, however many came since; zero: unknown.
+// Take removes up to n keys; bytes limits the sum of their names, except for the first.
+// Call it when all earlier keys have been read: until is then the time before which no
+// change is missing, returned once, however many came since; zero: unknown.
 func (c *Changes) Take(n, bytes int) (keys []string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
