@@ -115,7 +115,7 @@ func Optional(raw string) *Text {
 	return &Text{raw}
 }
 
-// OptionalError is what an error says; left out where there is none.
+// OptionalError returns the text of an error for a JSON document; nil for no error.
 func OptionalError(err error) *Text {
 	if err == nil {
 		return nil
