@@ -1,22 +1,30 @@
-// Package redlock takes, extends and releases locks over N independent Redis
+// Package redlock acquires, extends and releases locks over N independent Redis
 // masters by the Redlock algorithm.
 //
-// A lock on a resource is a key of that name, with a random token as its value
-// and a TTL, on a quorum of the masters: ⌊N/2⌋ + 1 of the configured N,
-// whatever is up. Even N work, and N = 1 is the single-instance lock.
-//
-//	client, err := redlock.New(nodes, redlock.Options{})
+//	client, err := redlock.New(nodes, redlock.Options{}) // see NewNode and NodeOf
+//	if err != nil {
+//		return err
+//	}
 //	defer client.Close()
-//	lock, err := client.Acquire(ctx, "job:1", 30*time.Second)
-//	if err != nil { … errors.Is(err, redlock.ErrContended) … }
-//	defer lock.Release(ctx)
-//	… work, as long as lock.Valid(time.Now()) …
+//	err = client.Do(ctx, "job:1", redlock.AcquireOptions{TTL: 30 * time.Second},
+//		func(ctx context.Context, lock *redlock.Lock) error {
+//			return work(ctx) // the lock is extended meanwhile; ctx ends if it is lost
+//		})
+//	switch {
+//	case errors.Is(err, redlock.ErrContended): // another client holds it
+//	case errors.Is(err, redlock.ErrNoQuorum): // too few masters serve; err says why of each
+//	case errors.Is(err, redlock.ErrLost): // lost while work ran: what it did last may overlap
+//	}
 //
-// Work is done under a lock in one call by [Client.Do], under several by [Client.DoAll].
-// Package redlocktest has masters in memory for tests. Work of unknown length is done
-// under [Lock.Keep], which extends the lock and has
-// a context that ends with it. Work on something that can check a number is done
-// with [Client.AcquireFenced]. Whatever fails says why of each node: see [Error].
+// A lock on a resource is a key of that name, with a random token as its value and a
+// TTL, on a quorum of the masters: ⌊N/2⌋ + 1 of the configured N, however many are up.
+// An even N works, and N = 1 is the single-instance lock.
+//
+// [Client.Do] works under one lock and [Client.DoAll] under several. [Client.Acquire],
+// [Lock.Extend] and [Lock.Release] do it step by step; [Lock.Keep] extends a lock until it
+// is released. [Client.AcquireFenced] is for a resource that can check a number. Each
+// error is an [Error], with the answer of each node. Package redlocktest has masters in
+// memory for tests. The proofs are at the end of this page.
 //
 // # The algorithm
 //
@@ -96,6 +104,17 @@
 //     refused, as far as the user may ask for its run_id (INFO).
 //   - Expiry is left to the nodes (PX); no wall clock decides anything. On Linux a sleep
 //     of the machine, for which the monotonic clock stands still, counts too.
+//
+// # What it cannot promise
+//
+// Two holders exclude each other while the nodes keep what they were told. A
+// node that forgets its copies (a crash without durable persistence, a flush,
+// an eviction, a clock set forward) and comes back at once can vote a second
+// time; the restart guard of this program is there to prevent that. A holder
+// that is paused after its last look at the clock, or that ignores the validity,
+// acts on a lock that it no longer has: only the resource itself can turn it
+// away then, by checking a fencing token. A copy on a node that could not be
+// reached for its release, or refused it, stays there until its TTL ends.
 //
 // # Putting copies back
 //
@@ -200,15 +219,4 @@
 //
 // Tokens stay below 2^53 until the year 2255, so that every language can hold
 // them in a float.
-//
-// # What it cannot promise
-//
-// Two holders exclude each other while the nodes keep what they were told. A
-// node that forgets its copies (a crash without durable persistence, a flush,
-// an eviction, a clock set forward) and comes back at once can vote a second
-// time; the restart guard of this program is there to prevent that. A holder
-// that is paused after its last look at the clock, or that ignores the validity,
-// acts on a lock that it no longer has: only the resource itself can turn it
-// away then, by checking a fencing token. A copy on a node that could not be
-// reached for its release, or refused it, stays there until its TTL ends.
 package redlock

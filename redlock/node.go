@@ -40,6 +40,26 @@ func NewNode(name string, opt *redis.Options) (*Node, error) {
 	return &Node{name: name, opt: *opt}, nil
 }
 
+// NodeOf describes the master that an existing client of go-redis is connected to. It
+// takes over how to reach it and to log in: address, dialer, TLS, credentials and
+// database. It does not use the client's connections: a lock needs requests in order,
+// no retries and short timeouts, which [Node.Client] sets. Close the client whenever you
+// like. It fails for a client of Sentinel: what a failover promotes is not the master
+// that granted the locks.
+func NodeOf(name string, client *redis.Client) (*Node, error) {
+	if client == nil {
+		return nil, fmt.Errorf("node %s: the client is nil", quote(name))
+	}
+	opt := *client.Options()
+	if opt.Addr == failoverAddr {
+		return nil, fmt.Errorf("node %s: a client of Sentinel is no single master", quote(name))
+	}
+	return NewNode(name, &opt)
+}
+
+// failoverAddr is the address in the options of a Sentinel client of go-redis.
+const failoverAddr = "FailoverClient"
+
 // Name is the operator's word for the node.
 func (n *Node) Name() string { return n.name }
 
@@ -96,6 +116,9 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	opt.PipelinePoolSize = -1 // pipelines share the connections, and so their order
 	opt.MinIdleConns = 0
 	opt.ConnMaxIdleTime = -1
+	opt.ConnMaxLifetime = 0
+	opt.MaxActiveConns = 0
+	opt.Limiter = nil // it could refuse a release
 	opt.DisableIdentity = true
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	for _, f := range with {

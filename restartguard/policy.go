@@ -3,6 +3,8 @@ package restartguard
 import (
 	"math"
 	"time"
+
+	"redlockctl/redlock"
 )
 
 // FirstContact is what to do with an open node that is seen for the first time.
@@ -40,9 +42,10 @@ type Policy struct {
 
 // The parts of D beside the longest TTL, see [Delay].
 const (
-	// DefaultFactor covers how much slower than a node's a client's clock may run. No D
+	// DefaultFactor is the drift factor of the lock algorithm: it covers how much slower
+	// than a node's a client's clock may run. No D
 	// may have less: locks are also taken by clients that read no configuration.
-	DefaultFactor = 0.01
+	DefaultFactor = redlock.DefaultDriftFactor
 	// DefaultMargin covers what a client's validity leaves out: its grain, and the moment
 	// between the loss and its end.
 	DefaultMargin = 50 * time.Millisecond
