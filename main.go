@@ -1,7 +1,6 @@
-// Command redlockctl is an operations console for Redis locks held by the
-// Redlock algorithm over N independent masters: a terminal UI, its
-// CLI, and a guard that keeps a crashed master out of the quorum
-// until no lock that it may have forgotten can still be believed in.
+// Command redlockctl is an operations console for Redis locks held by the Redlock algorithm
+// over N independent masters: a terminal UI, a CLI, and a guard that keeps a restarted
+// master out of the quorum until every lock that it may have forgotten has expired.
 package main
 
 import (

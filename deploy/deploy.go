@@ -1,4 +1,4 @@
-// Package deploy holds what is installed beside the program.
+// Package deploy embeds the files that are installed beside the program.
 package deploy
 
 import "embed"
@@ -8,7 +8,7 @@ import "embed"
 //go:embed systemd/redlockctl-guard.service
 var GuardUnit string
 
-// Guards is a base of kustomize: two guards in Kubernetes, and what watches them.
+// Guards is a kustomize base: two guards on Kubernetes, with their monitoring.
 //
 //go:embed kubernetes/guard/*.yaml
 var Guards embed.FS

@@ -2,8 +2,8 @@ package child
 
 import "syscall"
 
-// Attr has the child die with us, whatever becomes of us. One that changes its user or
-// gains rights (setuid) escapes from that.
+// Attr returns attributes with which the kernel kills the child when this process ends. A
+// child that changes its user or gains rights (setuid) is not killed.
 func Attr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

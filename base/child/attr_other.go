@@ -4,5 +4,5 @@ package child
 
 import "syscall"
 
-// Attr cannot have the child die with us here.
+// Attr only sets the process group: this system cannot kill a child with its parent.
 func Attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,5 +1,5 @@
-// Package child starts processes in a process group of their own, so that a Ctrl-C at our
-// terminal does not reach them, and lets them die with this process where the system can.
+// Package child starts processes in a process group of their own, so that a Ctrl-C on our
+// terminal does not reach them. On Linux they are killed when this process ends.
 package child
 
 import (
@@ -9,8 +9,8 @@ import (
 	"redlockctl/base/crash"
 )
 
-// Start starts a command, with [Attr] where it has no attributes, and wait, which waits
-// for its end. ended is closed when wait has returned.
+// Start starts a command and calls wait, which waits for its end. The command gets [Attr]
+// if it has no attributes. ended is closed when wait has returned.
 func Start(cmd *exec.Cmd, wait func()) (ended <-chan struct{}, err error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = Attr()
@@ -18,8 +18,8 @@ func Start(cmd *exec.Cmd, wait func()) (ended <-chan struct{}, err error) {
 	started, done := make(chan error), make(chan struct{})
 	crash.Go(func() {
 		defer close(done)
-		// Where the kernel ends the child with its parent, the parent is the thread that
-		// started it: this one, which stays as long as the child.
+		// Linux kills the child when the thread that started it ends: keep this thread
+		// until the child has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

@@ -1,6 +1,7 @@
-// Package crash gives the terminal back before a panic ends the process. Go ends a process where any goroutine
-// panics, without a word to the others: the terminal would stay raw, on its other screen, and the text of the
-// panic would vanish with that. So every goroutine of this program is started here.
+// Package crash restores the terminal before a panic ends the process. Go ends the process
+// as soon as one goroutine panics. The terminal would stay in raw mode on its alternate
+// screen, and the text of the panic would vanish with that screen. So every goroutine of
+// this program is started here.
 package crash
 
 import (
@@ -8,13 +9,15 @@ import (
 	"time"
 )
 
-// before is what is done before the process ends: one process has one terminal. Nil: nothing.
+// before runs before the process ends; nil: nothing to do. There is one, because a process
+// has one terminal.
 var before atomic.Pointer[func()]
 
-// patience is how long that may take. What panics may hold a lock that it needs.
+// patience limits how long before may take: the goroutine that panicked may hold a lock
+// that it needs.
 const patience = time.Second
 
-// Before sets what is done before a panic ends the process, until it is taken back.
+// Before sets the function to run before a panic ends the process. takeBack removes it.
 func Before(f func()) (takeBack func()) {
 	before.Store(&f)
 	return func() { before.CompareAndSwap(&f, nil) }
@@ -23,7 +26,8 @@ func Before(f func()) (takeBack func()) {
 // Go runs f in a goroutine of its own.
 func Go(f func()) { go Safe(f)() }
 
-// Safe is f for a goroutine: if it panics, what is to be done before is done, and the panic goes on.
+// Safe wraps f for a goroutine: if f panics, the function set by [Before] runs first, and
+// the panic continues.
 func Safe(f func()) func() {
 	return func() {
 		returned := false
@@ -37,7 +41,7 @@ func Safe(f func()) func() {
 	}
 }
 
-// prepare does what is to be done before the end, once.
+// prepare runs the function set by [Before], once.
 func prepare() {
 	f := before.Swap(nil)
 	if f == nil {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// A panic in a goroutine does what is to be done first, and ends the process as it would without; one that hangs there
-// ends it too.
+// A panic in a goroutine runs the function set by Before, and ends the process as usual,
+// even if that function hangs.
 func TestPanic(t *testing.T) {
 	if how := os.Getenv("CRASH"); how != "" {
 		defer Before(func() { fmt.Fprintln(os.Stderr, "taken back") })()
@@ -49,7 +49,7 @@ func TestTakenBack(t *testing.T) {
 	}
 	took := Before(func() {})
 	later := Before(func() {})
-	took() // of the one before
+	took() // // of the previous function
 	if before.Load() == nil {
 		t.Error("the later one is gone")
 	}
@@ -58,7 +58,7 @@ func TestTakenBack(t *testing.T) {
 
 // Every goroutine of the program is started by this package.
 func TestEveryGoroutineGivesTheTerminalBack(t *testing.T) {
-	// Beside the console: no terminal is theirs.
+	// These do not use a terminal.
 	other := []string{"docs", "deploy", "scripts", "base/crash", "proof", "internal/lab/labtest", "redlock/redlocktest"}
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -96,7 +96,7 @@ func TestEveryGoroutineGivesTheTerminalBack(t *testing.T) {
 	}
 }
 
-// isOurs reports whether a function is one of this package.
+// isOurs reports whether a function belongs to this package.
 func isOurs(f ast.Expr) bool {
 	of, ok := f.(*ast.SelectorExpr)
 	if !ok {

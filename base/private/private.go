@@ -1,10 +1,9 @@
-// Package private opens and replaces files that nobody else may prepare or change:
-// the memory of a guard, the audit log. Whoever can put a symbolic link or a file of
-// their own in such a place could have another file overwritten, or make a node rejoin
-// too early.
+// Package private opens and replaces files that nobody else may prepare or change, such as
+// a guard's state and the audit log. Somebody who can put a symbolic link or a file in such
+// a place could have another file overwritten, or make a node rejoin too early.
 //
-// A directory may be reached by a link, as systemd's DynamicUser does it; the file
-// itself may not.
+// A directory may be a symbolic link, as systemd's DynamicUser makes one; the file itself
+// may not.
 package private
 
 import (
@@ -33,10 +32,10 @@ const (
 	Group  Shared = 0o002 // the group, but no others
 )
 
-// Dir makes a directory with mode 0700 where it is missing. One that belongs to
-// another user than this one or root, or that more than shared may write, is
-// [ErrUnsafe]; with [Group] one with the sticky bit is not, since files there are
-// safe from others.
+// Dir creates a missing directory with mode 0700. It returns [ErrUnsafe] if the directory
+// belongs to a user other than this one or root, or if more users than shared may write it.
+// With [Group] the sticky bit makes such a directory acceptable: others cannot replace
+// files in it.
 func Dir(path string, shared Shared) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
@@ -57,11 +56,11 @@ func Dir(path string, shared Shared) error {
 	return checkOwner(path, info)
 }
 
-// Open opens an ordinary file, and makes it with this mode if flags have
-// [os.O_CREATE]. It does not follow a symbolic link, and does not wait for the other
-// end of a pipe. A file that more than shared may write is [ErrUnsafe]; so is one that
-// is opened for writing and belongs to another user than this one or root, except
-// where the group may write it, with [Group].
+// Open opens a regular file, and creates it with this mode if flags have [os.O_CREATE]. It
+// does not follow a symbolic link and does not block on a named pipe. It returns
+// [ErrUnsafe] if more users than shared may write the file, or if the file is opened for
+// writing and belongs to a user other than this one or root. With [Group], a file that its
+// group may write can have any owner.
 func Open(path string, flags int, mode fs.FileMode, shared Shared) (*os.File, error) {
 	f, err := open(path, flags, mode)
 	if err != nil {
@@ -88,8 +87,8 @@ func errLink(path string) error {
 	return fmt.Errorf("%s is a symbolic link, name the file itself: %w", path, ErrUnsafe)
 }
 
-// Lock takes the lock of an open file as [TryLock] does, and waits for it. It fails with [ErrLocked]
-// when another process has it for all that time.
+// Lock locks an open file like [TryLock], but waits up to wait for another process. Then it
+// fails with [ErrLocked].
 func Lock(f *os.File, share bool, wait time.Duration) error {
 	for deadline := time.Now().Add(wait); ; time.Sleep(2 * time.Millisecond) {
 		err := TryLock(f, share)
@@ -99,11 +98,11 @@ func Lock(f *os.File, share bool, wait time.Duration) error {
 	}
 }
 
-// temporary ends the names of the files in which [Replace] writes.
+// temporary is the suffix of the files that [Replace] writes.
 const temporary = ".tmp"
 
-// Replace replaces a file as a whole, with mode 0600: at any moment, also after a
-// loss of power, there is the old one or the new one.
+// Replace replaces a whole file, with mode 0600. At any moment, also after a power failure,
+// there is either the old or the new content.
 func Replace(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
 	if err != nil {
@@ -123,8 +122,8 @@ func Replace(path string, b []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Sweep removes what processes that were killed in [Replace] left beside path. The
-// caller must be the only one that replaces it.
+// Sweep removes temporary files that killed processes left in [Replace]. No other process
+// may replace path at the same time.
 func Sweep(path string) {
 	dir, begins := filepath.Dir(path), filepath.Base(path)+"."
 	entries, _ := os.ReadDir(dir)
@@ -135,7 +134,7 @@ func Sweep(path string) {
 	}
 }
 
-// open opens a file, no symbolic link, and does not wait for the other end of a pipe.
+// open opens a file. It refuses a symbolic link and does not block on a named pipe.
 func open(path string, flags int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
 	if errors.Is(err, syscall.ELOOP) {
@@ -158,7 +157,7 @@ func checkOwner(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Owner is the user and the group to whom a file belongs; false where that is not known.
+// Owner returns the owner and group of a file; ok is false if they are unknown.
 func Owner(info fs.FileInfo) (uid, gid uint32, ok bool) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Uid, st.Gid, true
@@ -166,9 +165,9 @@ func Owner(info fs.FileInfo) (uid, gid uint32, ok bool) {
 	return 0, 0, false
 }
 
-// TryLock takes the lock of an open file, which other processes may hold as well if all
-// share it, and keeps it until [Unlock], or until the last process that has inherited
-// the file has closed it. It does not wait: it fails with [ErrLocked].
+// TryLock locks an open file until [Unlock], or until the last process that inherited it
+// has closed it. With share, other processes may hold a shared lock too. It does not wait:
+// it fails with [ErrLocked].
 func TryLock(f *os.File, share bool) error {
 	how := syscall.LOCK_EX | syscall.LOCK_NB
 	if share {
@@ -185,10 +184,10 @@ func TryLock(f *os.File, share bool) error {
 	}
 }
 
-// Unlock gives the lock of a file back.
+// Unlock unlocks a file.
 func Unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
-// SyncDir makes it durable that files of a directory were made, renamed or removed.
+// SyncDir makes created, renamed and removed entries of a directory durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestOpenRefusesWhatOthersMayHavePrepared(t *testing.T) {
 	}
 }
 
-// chown gives a file to somebody else, which only root can do.
+// chown changes the owner of a file; the test must run as root.
 func chown(t *testing.T, path string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -84,7 +84,7 @@ func TestDir(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		mode   os.FileMode
-		away   bool // to another user
+		away   bool // // owned by another user
 		shared Shared
 		ok     bool
 	}{
@@ -113,7 +113,7 @@ func TestDir(t *testing.T) {
 			}
 		})
 	}
-	// systemd's DynamicUser has a link there.
+	// systemd's DynamicUser makes such a link.
 	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)

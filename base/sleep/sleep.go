@@ -1,4 +1,4 @@
-// Package sleep waits for a time, or less.
+// Package sleep waits for a duration that a context or a channel can cut short.
 package sleep
 
 import (
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// For waits for d, or until ctx ends, whose cause it then returns.
+// For waits for d, or until ctx ends; then it returns the context's cause.
 func For(ctx context.Context, d time.Duration) error { return Woken(ctx, d, nil) }
 
-// Woken is [For] until something comes from wake.
+// Woken is like [For], and also returns when wake receives.
 func Woken(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	select {
 	case <-ctx.Done():

@@ -1,5 +1,5 @@
-// Package acl says which rights each part of this program, and each lock library, needs
-// on the servers, and writes them down as users of their access control lists.
+// Package acl knows which rights each part of this program and each lock library needs on
+// the servers, and writes them as ACL users.
 package acl
 
 import (
@@ -19,11 +19,12 @@ import (
 // User is a user of a server with its rules.
 type User struct {
 	Name  string
-	Rules []string // as of ACL SETUSER
+	Rules []string // // in the syntax of ACL SETUSER
 }
 
-// NewUser is the user with the least rights that do for these roles on this generation of
-// servers; clients use the libraries. hash is that of [Hash]; empty: nobody can log in.
+// NewUser returns a user with the least rights that these roles need on this server
+// generation. libraries are those of the clients. hash is from [Hash]; if it is empty,
+// nobody can log in.
 func NewUser(name string, roles []string, cfg *config.Config, libraries []lockform.Needs, server, hash string) User {
 	var g grants
 	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.DB != 0 }) {
@@ -35,19 +36,19 @@ func NewUser(name string, roles []string, cfg *config.Config, libraries []lockfo
 	return User{Name: name, Rules: g.rules(server, hash)}
 }
 
-// Line is the user as an ACL file and redis.conf declare it.
+// Line returns the user as a line of an ACL file or of redis.conf.
 func (u User) Line() string { return "user " + u.Name + " " + strings.Join(u.Rules, " ") }
 
-// SetUser is the command for a server that runs.
+// SetUser returns the command that creates the user on a running server.
 func (u User) SetUser() string { return "ACL SETUSER " + u.Name + " " + strings.Join(u.Rules, " ") }
 
-// Hash is a password as rules have it.
+// Hash returns a password in the form that ACL rules use.
 func Hash(password string) string {
 	sum := sha256.Sum256([]byte(password))
 	return hex.EncodeToString(sum[:])
 }
 
-// The roles.
+// The parts of the program, and the clients.
 const (
 	Observer = "observer"
 	Operator = "operator"
@@ -56,15 +57,15 @@ const (
 	Monitor  = "monitor"
 )
 
-// Roles are all of them.
+// Roles lists all roles.
 var Roles = []string{Observer, Operator, Guard, Client, Monitor}
 
-// Servers are the generations of servers whose ACLs differ, the newest first:
-// Redis 7 came with rights to read alone and with EVAL_RO, 6.2 with channels.
+// Servers lists the server generations with different ACLs, newest first: 7.0 added
+// read-only key rights and EVAL_RO, 6.2 added channels.
 var Servers = []string{"7.0", "6.2", "6.0"}
 
-// ServerOf is the generation of a server by what ACL GETUSER tells of any user: the names
-// of its fields say which rights there are, whatever the server is called.
+// ServerOf returns the server generation. It looks at the field names in a reply to ACL
+// GETUSER, which show the available rights whatever the server is called.
 func ServerOf(fields []string) string {
 	switch {
 	case slices.Contains(fields, "selectors"):
@@ -75,13 +76,13 @@ func ServerOf(fields []string) string {
 	return "6.0"
 }
 
-// grants are rights on a server: commands, and what they may touch.
+// grants are rights on a server: commands, and the keys and channels they may use.
 type grants struct {
 	read, write, channels []string
 	commands              []string
 }
 
-// grantsOf is the least that a role needs: what the parts of this program send.
+// grantsOf returns the least rights for a role, derived from the commands that it sends.
 func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grants {
 	patterns := make([]string, 0, len(cfg.Cluster.LockPatterns))
 	for _, p := range cfg.Cluster.LockPatterns {
@@ -94,7 +95,7 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 			"ping", "time", "info", "config|get", "client|tracking", "client|list", "pubsub|channels",
 			"scan", "eval_ro", "evalsha_ro", "type", "pttl", "strlen", "getrange",
 			"hlen", "llen", "scard", "zcard", "xlen", "memory|usage", "hkeys", "zrange",
-			"multi", "exec", // where scripts are not to be had
+			"multi", "exec", // // if scripts are not available
 		}})
 	case Monitor: // who --monitor
 		return grants{read: patterns, commands: []string{
@@ -131,7 +132,7 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 	return grants{}
 }
 
-// fenceReader may ask whether the lock clients' user is fenced, where that is how nodes are fenced.
+// fenceReader may ask whether the lock clients' user is fenced, if nodes are fenced by ACL.
 func fenceReader(cfg *config.Config) grants {
 	for _, n := range cfg.Nodes {
 		if n.Fence.Kind == restartguard.MethodACL {
@@ -146,14 +147,13 @@ func ownNeeds() []lockform.Needs {
 	return own
 }
 
-// PlainLibraries are this program's own clients, and all libraries whose lock is
-// one string.
+// PlainLibraries returns this program's own clients and all libraries whose lock is one
+// string.
 func PlainLibraries() []lockform.Needs {
 	return slices.DeleteFunc(lockform.Libraries(), func(n lockform.Needs) bool { return !n.Plain() && n.Library != "redlockctl" })
 }
 
-// LibrariesNamed finds libraries by their names, in capitals or not; "all" is
-// each of them.
+// LibrariesNamed finds libraries by name, ignoring case; "all" means each of them.
 func LibrariesNamed(names []string) ([]lockform.Needs, error) {
 	all := lockform.Libraries()
 	var found []lockform.Needs
@@ -170,7 +170,7 @@ func LibrariesNamed(names []string) ([]lockform.Needs, error) {
 	return found, nil
 }
 
-// LibraryNames are the names of all libraries whose needs are known.
+// LibraryNames returns the names of all libraries with known needs.
 func LibraryNames() []string {
 	var names []string
 	for _, n := range lockform.Libraries() {
@@ -186,9 +186,8 @@ func (g grants) and(h grants) grants {
 	}
 }
 
-// rules are the grants as rules of ACL SETUSER, beginning with none, for this
-// generation of servers. hash is that of the password in hex; without one nobody
-// can log in.
+// rules returns the grants as ACL SETUSER rules for this server generation; they begin with
+// no rights. hash is the password's hash in hex; without it nobody can log in.
 func (g grants) rules(server, hash string) []string {
 	rules := []string{"reset", "on"}
 	if hash != "" {
@@ -196,7 +195,7 @@ func (g grants) rules(server, hash string) []string {
 	}
 	seen := map[string]bool{}
 	add := func(prefix string, items []string) {
-		// What comes beside * is an error to the server.
+		// The server rejects other patterns beside *.
 		if slices.Contains(items, "*") {
 			items = []string{"*"}
 		}
@@ -226,16 +225,15 @@ func (g grants) rules(server, hash string) []string {
 	}
 	add("~", write)
 	if server >= "6.2" {
-		rules = append(rules, "resetchannels") // servers differ in what a user begins with
+		rules = append(rules, "resetchannels") // // the default channels differ between servers
 		add("&", g.channels)
 	}
 	add("+", commands)
 	return rules
 }
 
-// pattern is a pattern in the form that ACL rules can have: they know no
-// blanks, and a rule is a line of text. One of any character stands in for each
-// byte that cannot be written.
+// pattern writes a key pattern as an ACL rule can have it: on one line and without blanks.
+// ? replaces each byte that cannot be written.
 func pattern(p string) string {
 	var b strings.Builder
 	for _, r := range p {

@@ -2,5 +2,5 @@ package restart
 
 import "syscall"
 
-// attr keeps the interrupt of a terminal from a command.
+// attr puts a command into its own process group, so that Ctrl-C does not reach it.
 func attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -11,11 +11,12 @@ import (
 	"redlockctl/monitor"
 )
 
-// mostKept is how much of what a command prints is kept: its end.
+// mostKept limits how much of a command's output is kept, in bytes: its end.
 const mostKept = 64 << 10
 
-// Command is what restarts a node: argv with {name}, {addr} and {host} replaced. It is never ended half-way:
-// it runs in a process group of its own, and an interrupt waits for it. What it prints goes to out as well.
+// Command runs argv with {name}, {addr} and {host} replaced, to restart a node. The command
+// is never stopped half-way: it has its own process group, and an interrupt waits for it.
+// Its output also goes to out.
 func Command(argv, env []string, out io.Writer) func(context.Context, *monitor.Node) (string, error) {
 	return func(_ context.Context, n *monitor.Node) (string, error) {
 		words := Words(argv, n.Name, n.Addr)
@@ -29,7 +30,7 @@ func Command(argv, env []string, out io.Writer) func(context.Context, *monitor.N
 	}
 }
 
-// Words are the words of a command for a node.
+// Words returns the words of the command for a node.
 func Words(argv []string, name, addr string) []string {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -43,7 +44,7 @@ func Words(argv []string, name, addr string) []string {
 	return words
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of its output.
 type tail struct{ *bytes.Buffer }
 
 func (t *tail) Write(p []byte) (int, error) {

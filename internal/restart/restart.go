@@ -1,5 +1,6 @@
-// Package restart restarts masters one after the other, so that no lock is lost and a quorum
-// serves all the time. It decides by snapshots of a monitor, and acts through the operator.
+// Package restart restarts masters one after the other, so that no lock is lost and a
+// quorum serves all the time. It decides by snapshots of a monitor, and acts through the
+// operator.
 package restart
 
 import (
@@ -15,41 +16,42 @@ import (
 	"redlockctl/server/announce"
 )
 
-// ErrNotReady is returned where no node may be restarted now. Nothing was done.
+// ErrNotReady is returned if no node may be restarted now. Nothing was done.
 var ErrNotReady = errors.New("not restarted")
 
-// Monitor is what is needed of *[observe.Monitor].
+// Monitor is the part of *[observe.Monitor] that a restart needs.
 type Monitor interface {
 	Snapshot() *monitor.Snapshot
 	Changed(version uint64) <-chan struct{}
 }
 
-// Actions are what is needed of *[operator.Operator].
+// Actions is the part of *[operator.Operator] that a restart needs.
 type Actions interface {
 	Cordon(ctx context.Context, node, reason string) error
 	Uncordon(ctx context.Context, node, reason string) error
 	RunRestart(ctx context.Context, node, reason string, run func(context.Context) (output string, err error)) error
 }
 
-// Plan is what is to be done.
+// Plan is one planned restart of several nodes.
 type Plan struct {
 	Nodes  []string
 	Reason string
-	// Resume: the first node may be out, as a restart before has left it.
+	// Resume allows the first node to be cordoned or fenced, as an interrupted restart
+	// leaves it.
 	Resume bool
-	// Most bounds each wait; 0: so long as what is waited for can take, and a minute.
+	// Most limits each wait; 0: the longest time that the wait should take, plus a minute.
 	Most time.Duration
-	// Drain waits until a cordoned node has no copy, and says how far it is.
+	// Drain waits until a cordoned node has no copy, and reports its progress.
 	Drain func(ctx context.Context, node string, says func(string)) error
-	// Command restarts a node, and returns what it has printed.
+	// Command restarts a node and returns its output.
 	Command func(ctx context.Context, n *monitor.Node) (output string, err error)
 	Tell    func(format string, args ...any)
 }
 
-// Error says at which node a restart has stopped, and how that was left.
+// Error says at which node a restart stopped, and in which state that node is.
 type Error struct {
 	Node string
-	Left []string // nodes that are still to be restarted, this one first unless it is done
+	Left []string // // nodes that still have to be restarted; Node comes first unless it is done
 	Out  bool     // Node is cordoned or fenced
 	Err  error
 }
@@ -82,7 +84,8 @@ func Run(ctx context.Context, mon Monitor, do Actions, p Plan) error {
 	return nil
 }
 
-// Ready is why a node may not be taken out now; nil: it may. again: it may be out already.
+// Ready returns why a node may not be restarted now, or nil. With again, the node may
+// already be cordoned or fenced.
 func Ready(s *monitor.Snapshot, name string, again bool) error {
 	var why []string
 	serving := 0
@@ -112,8 +115,8 @@ func Ready(s *monitor.Snapshot, name string, again bool) error {
 	return nil
 }
 
-// Longest is how long the waits for a node take at most, one after the other: until it is drained, until
-// it may serve again, until every lock is whole.
+// Longest returns the longest time that each wait for a node takes: until it is drained,
+// until it may serve again, until every lock is whole.
 func Longest(s *monitor.Snapshot) (drain, rejoin, whole time.Duration) {
 	ttl := max(s.Cluster.TTLBound, s.Cluster.MaxTTL)
 	all, _ := s.Guards()
@@ -121,7 +124,7 @@ func Longest(s *monitor.Snapshot) (drain, rejoin, whole time.Duration) {
 	return max(ttl, d), d, max(ttl, d)
 }
 
-// settles is how long what is waited for must hold: what a guard announces may be of a moment ago.
+// settles is how long a condition must hold: announcements of guards may be slightly old.
 const settles = 500 * time.Millisecond
 
 type runner struct {
@@ -130,7 +133,8 @@ type runner struct {
 	do  Actions
 }
 
-// one restarts a node until it serves again; out: it does not yet.
+// one restarts a node and waits until it serves again. out reports that it does not serve
+// yet.
 func (r *runner) one(ctx context.Context, name string, again bool) (out bool, err error) {
 	drain, rejoin, _ := Longest(r.mon.Snapshot())
 	before := r.node(name).RunID
@@ -173,7 +177,7 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 	return err != nil, err
 }
 
-// drained waits until a node is drained, and each guard that watches it has seen that.
+// drained waits until a node is drained and each guard that watches it has seen that.
 func (r *runner) drained(ctx context.Context, name string, most time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, r.most(most))
 	defer cancel()
@@ -185,7 +189,7 @@ func (r *runner) drained(ctx context.Context, name string, most time.Duration) e
 	})
 }
 
-// drained reports whether each guard that watches a node takes it for drained.
+// drained reports whether each guard that watches a node announces it as drained.
 func drained(n *monitor.Node) bool {
 	return n.State == monitor.NodeCordoned && len(n.Guards) > 0 && !slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return !g.Drained })
 }
@@ -201,11 +205,11 @@ func started(n *monitor.Node) (ok bool, is string, err error) {
 	return ok && n.State == monitor.NodeCordoned, n.Name + " is " + n.State.String() + ", and no guard has said yet that it started fenced", nil
 }
 
-// whole waits until each lock that lacks a copy has all of them, or has ended. Locks that are
-// acquired from now on find all nodes.
+// whole waits until each lock that lacks a copy has all of them, or has ended. It ignores
+// locks acquired from now on: they find all nodes.
 func (r *runner) whole(ctx context.Context, name string) error {
 	_, _, most := Longest(r.mon.Snapshot())
-	var pending map[string]string // name of a lock and its token
+	var pending map[string]string // // token by lock name
 	return r.wait(ctx, most, "until every lock is whole", func(s *monitor.Snapshot) (bool, string, error) {
 		if pending == nil {
 			if !s.Complete {
@@ -232,7 +236,7 @@ func (r *runner) whole(ctx context.Context, name string) error {
 
 func (r *runner) node(name string) *monitor.Node { return r.mon.Snapshot().Node(name) }
 
-// most is how long a wait may take.
+// most returns the limit of a wait.
 func (r *runner) most(usual time.Duration) time.Duration {
 	if r.Most > 0 {
 		return r.Most
@@ -240,12 +244,13 @@ func (r *runner) most(usual time.Duration) time.Duration {
 	return usual + time.Minute
 }
 
-// wait goes from snapshot to snapshot until done says so, for most and a minute, or [Plan.Most].
+// wait checks each new snapshot until done is true. It gives up after most plus a minute,
+// or after [Plan.Most].
 func (r *runner) wait(ctx context.Context, most time.Duration, what string, done func(*monitor.Snapshot) (ok bool, is string, err error)) error {
 	most = r.most(most)
 	over := time.NewTimer(most)
 	defer over.Stop()
-	var since time.Time // of ok
+	var since time.Time // // when ok became true
 	for version := uint64(0); ; {
 		s := r.mon.Snapshot()
 		version = s.Version

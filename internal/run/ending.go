@@ -8,13 +8,13 @@ import (
 	"redlockctl/redlock"
 )
 
-// defaultKillAfter is the time between SIGTERM and SIGKILL where none is given
-// and the TTL has room for it.
+// defaultKillAfter is the default time between SIGTERM and SIGKILL, if the TTL is long
+// enough.
 const defaultKillAfter = 5 * time.Second
 
-// KillAfter is the time between SIGTERM and SIGKILL. More than half of the
-// TTL is refused: extensions are due at a third of it, and one that fails needs
-// time to be tried again before the command must be ended.
+// KillAfter returns the time between SIGTERM and SIGKILL. It refuses more than half of the
+// TTL: extensions are due after a third of it, and a failed one needs time for another try
+// before the command must be stopped.
 func KillAfter(given time.Duration, set bool, ttl time.Duration) (time.Duration, error) {
 	switch {
 	case !set:
@@ -27,8 +27,8 @@ func KillAfter(given time.Duration, set bool, ttl time.Duration) (time.Duration,
 	return given, nil
 }
 
-// ending is when a command is ended, as a pure step machine: at the latest so
-// that it is dead before the validity ends.
+// ending decides when to stop a command, so that it is dead before the validity ends. It is
+// a pure step machine.
 type ending struct {
 	killAfter time.Duration // from SIGTERM to SIGKILL
 	margin    time.Duration // from SIGKILL to the end of validity
@@ -36,22 +36,20 @@ type ending struct {
 	termed, killed time.Time
 }
 
-// endMargin is the time that a killed process has to disappear.
+// endMargin is the time reserved for a killed process to disappear.
 func endMargin(ttl time.Duration) time.Duration { return min(ttl/10, 500*time.Millisecond) }
 
-// begun reports whether the command has been sent the first signal. There is no way
-// back from it, also when the lock is extended after all: the command may have
-// heeded it.
+// begun reports whether the command was sent the first signal. From then on the command is
+// always stopped, even if an extension succeeds later: it may already be shutting down.
 func (e *ending) begun() bool { return !e.termed.IsZero() }
 
-// step is which signal to send now, if any, and when to ask again at the
-// latest.
+// step returns the signal to send now, if any, and when to call it again at the latest.
 func (e *ending) step(now time.Time, state redlock.KeeperState, until time.Time) (send syscall.Signal, wake time.Time) {
-	latest := until.Add(-e.margin) // to send SIGKILL
+	latest := until.Add(-e.margin) // // for SIGKILL
 	switch {
 	case e.begun():
 	case !now.Before(latest):
-		// We were stopped, or asleep: there is no time left for anything else.
+		// This process was stopped, or the machine slept: no time is left for SIGTERM.
 		e.termed, e.killed = now, now
 		return syscall.SIGKILL, now
 	default:
@@ -72,5 +70,5 @@ func (e *ending) step(now time.Time, state redlock.KeeperState, until time.Time)
 		e.killed = now
 		send = syscall.SIGKILL
 	}
-	return send, now.Add(time.Minute) // there is nothing more to do but to wait
+	return send, now.Add(time.Minute) // // only wait for the end
 }

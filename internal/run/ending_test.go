@@ -11,17 +11,17 @@ import (
 	"redlockctl/redlock"
 )
 
-// endingDriver is what endsInTime needs of an [ending]; mutants override it.
+// endingDriver is the part of [ending] that endsInTime uses; mutants override it.
 type endingDriver interface {
 	step(now time.Time, state redlock.KeeperState, until time.Time) (syscall.Signal, time.Time)
 }
 
-// Mutants of an ending, each of which breaks a rule.
+// Mutants of ending: each breaks one rule.
 type (
-	waitsForLoss struct{ *ending } // as if uncertainty were no danger
+	waitsForLoss struct{ *ending } // // ignores uncertainty
 	forgetsKill  struct{ *ending }
-	fullPatience struct{ *ending } // always the whole time from SIGTERM to SIGKILL
-	relents      struct{ *ending } // when the lock is extended after all
+	fullPatience struct{ *ending } // // always waits the whole time from SIGTERM to SIGKILL
+	relents      struct{ *ending } // // stops ending when the lock is extended after all
 )
 
 func (e waitsForLoss) step(now time.Time, state redlock.KeeperState, until time.Time) (syscall.Signal, time.Time) {
@@ -50,9 +50,9 @@ func (e relents) step(now time.Time, state redlock.KeeperState, until time.Time)
 	return e.ending.step(now, state, until)
 }
 
-// endsInTime drives an ending through the life of a random lock, and checks
-// that a command which heeds nothing but SIGKILL is dead before the validity
-// ends, after it had as long to heed SIGTERM as there was time.
+// endsInTime drives an ending through a random lock. It checks that a command which ignores
+// SIGTERM is dead before the validity ends, and that it had as much time for SIGTERM as
+// there was.
 func endsInTime(seed uint64, mutant func(*ending) endingDriver) error {
 	rnd := rand.New(rand.NewPCG(seed, 5))
 	ttl := time.Duration(1+rnd.IntN(60)) * time.Second
@@ -61,15 +61,15 @@ func endsInTime(seed uint64, mutant func(*ending) endingDriver) error {
 	now := time.Unix(1e9, 0)
 	until := now.Add(ttl - ttl/100)
 	state := redlock.Held
-	failing := now.Add(time.Duration(rnd.Int64N(int64(10 * ttl)))) // when extensions begin to fail
-	recovers := rnd.IntN(3) == 0                                   // and work again after SIGTERM
-	taken := failing.Add(time.Duration(rnd.Int64N(int64(ttl))))    // when the token is found to be gone
+	failing := now.Add(time.Duration(rnd.Int64N(int64(10 * ttl)))) // // extensions begin to fail
+	recovers := rnd.IntN(3) == 0                                   // // extensions work again after SIGTERM
+	taken := failing.Add(time.Duration(rnd.Int64N(int64(ttl))))    // // the token is found to be gone
 	if rnd.IntN(2) == 0 {
 		taken = until.Add(time.Hour * 1000)
 	}
-	next := now.Add(ttl / 3) // extension
+	next := now.Add(ttl / 3) // // next extension
 	var termed time.Time
-	var patience time.Duration // that there was when SIGTERM was sent
+	var patience time.Duration // // time left when SIGTERM was sent
 	for range 1000 {
 		if !now.Before(until) && state != redlock.Lost {
 			state = redlock.Lost
@@ -100,7 +100,7 @@ func endsInTime(seed uint64, mutant func(*ending) endingDriver) error {
 		if wake.Before(now) {
 			return errors.New("it asks to be woken in the past")
 		}
-		// Whatever comes first.
+		// The earliest event comes next.
 		for _, at := range []time.Time{next, taken, until} {
 			if at.After(now) && at.Before(wake) {
 				wake = at
@@ -151,8 +151,8 @@ func TestEndingIsInTime(t *testing.T) {
 	}
 }
 
-// TestEndingAfterASleep: what was stopped or asleep beyond the time for SIGTERM
-// does nothing more.
+// TestEndingAfterASleep: a process that was stopped or asleep past the time for SIGTERM
+// sends SIGKILL at once.
 func TestEndingAfterASleep(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	for _, late := range []time.Duration{-50 * time.Millisecond, 0, time.Hour} {
@@ -169,7 +169,7 @@ func TestKillAfterFitsIntoTheTTL(t *testing.T) {
 		given time.Duration
 		set   bool
 		ttl   time.Duration
-		want  time.Duration // negative: refused
+		want  time.Duration // // negative: an error is expected
 	}{
 		{"the default", 0, false, 30 * time.Second, 5 * time.Second},
 		{"the default of a short TTL", 0, false, 2 * time.Second, 500 * time.Millisecond},

@@ -15,41 +15,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passedOn are the signals that a command gets from us: those that end or stop
-// a job, those that mean what the program likes, and news of the window.
+// passedOn are the signals that are passed on to a command: those that stop or end a job,
+// those with a meaning chosen by the program, and window changes.
 var passedOn = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGTSTP, syscall.SIGCONT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
 
-// discarded is how long it takes to know that a stop of ourselves was discarded
-// by the system, as it is where nobody could continue us.
+// discarded is the time after which a stop signal to ourselves counts as discarded. The
+// kernel discards it if nobody could continue us.
 const discarded = 200 * time.Millisecond
 
-// job is a command in a process group of its own, so that all of it can be
-// ended at once, and nothing else with it. Its parent is a reaper (reaper.go).
+// job is a command in its own process group, so that the whole group can be ended and
+// nothing else. Its parent is a reaper (reaper.go).
 //
-// On a terminal that makes it a job beside ours. It is put into the foreground
-// when it asks for the terminal or, with standard streams on the terminal, from
-// the beginning; then the terminal's signals reach it alone, and else us alone,
-// who pass them on. When it is stopped from the keyboard we stop too, so that
-// the shell sees its job stopped, and continue it when we are continued.
+// On a terminal the command is a job beside ours. It is moved to the foreground when it
+// asks for the terminal, or at once if standard streams are on the terminal. In the
+// foreground it alone gets the terminal's signals; otherwise we get them and pass them on.
+// When the keyboard stops the command, we stop too, so that the shell sees its job stopped;
+// when the shell continues us, we continue the command.
 type job struct {
 	reaper  *exec.Cmd
-	control *os.File // to the reaper, which ends everything when it is closed without [leave]
+	control *os.File // // to the reaper, which ends everything when this closes without [leave]
 	events  *gob.Decoder
 	group   int
-	tty     *os.File            // nil: there is no terminal
-	stopped chan syscall.Signal // the last one that stopped it
-	ended   chan struct{}       // closed at its end
-	status  syscall.WaitStatus  // after that
-	broken  error               // after that: the reaper did not tell it
+	tty     *os.File            // // nil: no terminal
+	stopped chan syscall.Signal // // the signal that stopped it last
+	ended   chan struct{}       // // closed when the command has ended
+	status  syscall.WaitStatus  // // valid after ended
+	broken  error               // // valid after ended: the reaper did not report the status
 
-	front bool             // it had the terminal before we stopped
-	again <-chan time.Time // our own stop was discarded
+	front bool             // // it had the terminal before we stopped
+	again <-chan time.Time // // fires if our own stop was discarded
 }
 
-// startJob starts the command; with front it gets the terminal, if we have it.
+// startJob starts the command. With front the command gets the terminal, if we have it.
 func startJob(cmd *exec.Cmd, front bool) (*job, error) {
 	if cmd.Err != nil {
 		return nil, cmd.Err
@@ -63,14 +63,14 @@ func startJob(cmd *exec.Cmd, front bool) (*job, error) {
 		j.close()
 		return nil, err
 	}
-	// Only from here on, since a command inherits what is ignored: to take the
-	// terminal back from the background would stop us.
+	// SIGTTOU would stop us when we take the terminal back from the background. Ignore it
+	// only now, because a command inherits ignored signals.
 	signal.Ignore(syscall.SIGTTOU)
 	crash.Go(j.watch)
 	return j, nil
 }
 
-// start starts the reaper, and has it start the command.
+// start starts the reaper, which starts the command.
 func (j *job) start(cmd *exec.Cmd) error {
 	path, err := program()
 	if err != nil {
@@ -92,8 +92,8 @@ func (j *job) start(cmd *exec.Cmd) error {
 	j.reaper.Args = []string{reaperName}
 	j.reaper.Stdin, j.reaper.Stdout, j.reaper.Stderr, j.reaper.Env = cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env
 	j.reaper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// The reaper gets these under numbers that are free here, since whoever started us may
-	// have opened others for the command.
+	// Pass the pipes to the reaper under unused numbers: the caller of this program may
+	// have opened files for the command.
 	for _, f := range []*os.File{orders, told} {
 		fd, err := syscall.Dup(int(f.Fd()))
 		if err != nil {
@@ -104,12 +104,12 @@ func (j *job) start(cmd *exec.Cmd) error {
 	}
 	if err := j.reaper.Start(); err != nil {
 		j.reaper = nil
-		return fmt.Errorf("start %s: %v", reaperName, err) // not wrapped: it is not the command that is missing
+		return fmt.Errorf("start %s: %v", reaperName, err) // // not wrapped: the reaper is missing, not the command
 	}
 	if err := gob.NewEncoder(control).Encode(order{cmd.Path, cmd.Args, j.front}); err != nil {
 		return err
 	}
-	// The reaper must be the only one who can write here, or its end would not be noticed.
+	// Only the reaper may hold the writing end, or its end would not be noticed.
 	_ = told.Close()
 	var e event
 	switch err := j.events.Decode(&e); {
@@ -122,7 +122,7 @@ func (j *job) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// watch hears of stops and of the end.
+// watch receives the reaper's reports of stops and of the end.
 func (j *job) watch() {
 	defer close(j.ended)
 	for {
@@ -143,16 +143,16 @@ func (j *job) watch() {
 	}
 }
 
-// leave lets what the command has left behind go on, after its own end.
+// leave lets processes that the command left behind run on after its end.
 func (j *job) leave() { _, _ = j.control.Write([]byte{leave}) }
 
-// close ends what is left, unless it was let go, and gives the terminal back to us.
+// close ends what is left, unless [job.leave] was called, and takes the terminal back.
 func (j *job) close() {
 	if j.control != nil {
 		_ = j.control.Close()
 	}
 	if j.reaper != nil {
-		_ = j.reaper.Wait() // also for what copies to streams that are no files
+		_ = j.reaper.Wait() // // also waits for the goroutines that copy to streams which are not files
 	}
 	if j.tty == nil {
 		return
@@ -163,17 +163,17 @@ func (j *job) close() {
 	_ = j.tty.Close()
 }
 
-// interrupted tells, after its end, if an interrupt from the keyboard ended it
-// that nobody else has had.
+// interrupted reports, after the command's end, whether an interrupt from the keyboard
+// ended it and reached only the command.
 func (j *job) interrupted() bool {
 	return j.tty != nil && j.status.Signaled() && j.status.Signal() == syscall.SIGINT && j.foreground() == j.group
 }
 
-// send sends a signal to all of the group.
+// send sends a signal to the whole group.
 func (j *job) send(s syscall.Signal) { _ = syscall.Kill(-j.group, s) }
 
-// end ends the group; one that is stopped must go on to hear of SIGTERM. With SIGKILL
-// the reaper ends all that is not in the group.
+// end ends the group. A stopped group is continued, or it would not receive SIGTERM. With
+// SIGKILL the reaper also ends processes outside the group.
 func (j *job) end(s syscall.Signal) {
 	if j.send(s); s != syscall.SIGKILL {
 		j.send(syscall.SIGCONT)
@@ -182,8 +182,8 @@ func (j *job) end(s syscall.Signal) {
 	_ = j.control.Close()
 }
 
-// pass passes a signal on. Those without a meaning of their own are for the
-// program that was started; its children would die of them.
+// pass passes a signal on. Signals without a general meaning go only to the program that
+// was started; its children would die of them.
 func (j *job) pass(s syscall.Signal) {
 	switch s {
 	case syscall.SIGCONT:
@@ -195,10 +195,10 @@ func (j *job) pass(s syscall.Signal) {
 	}
 }
 
-// halted does what is to do when the command was stopped.
+// halted reacts to a stop of the command.
 func (j *job) halted(by syscall.Signal) {
 	if j.tty == nil || by == syscall.SIGSTOP {
-		return // it was not the terminal, and whoever did it will continue it
+		return // // not stopped by the terminal: whoever stopped it will continue it
 	}
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
 	switch front := j.foreground(); {
@@ -212,11 +212,10 @@ func (j *job) halted(by syscall.Signal) {
 	default:
 		j.front = j.front || wants
 	}
-	// The shell watches us and the others of our job. Until it continues us nothing
-	// more happens here, not even an extension. Of the signals that stop a job, and
-	// that are discarded where nobody could continue it, this is the one that does
-	// stop us: a Go program that has once asked for SIGTSTP cannot be stopped by it
-	// any more.
+	// The shell watches our whole job. Until it continues us, nothing happens here, not
+	// even an extension. We use SIGTTIN because a Go program that has handled SIGTSTP once
+	// can no longer be stopped by it. The kernel discards SIGTTIN too if nobody could
+	// continue us.
 	_ = syscall.Kill(0, syscall.SIGTTIN)
 	j.again = time.After(discarded)
 }
@@ -230,7 +229,7 @@ func (j *job) resume() {
 	j.send(syscall.SIGCONT)
 }
 
-// foreground is the process group that has the terminal; 0 if that is unknown.
+// foreground returns the process group that has the terminal; 0 if unknown.
 func (j *job) foreground() int {
 	group, err := unix.IoctlGetInt(int(j.tty.Fd()), unix.TIOCGPGRP)
 	if err != nil {
@@ -243,7 +242,7 @@ func (j *job) give(group int) {
 	_ = unix.IoctlSetPointerInt(int(j.tty.Fd()), unix.TIOCSPGRP, group)
 }
 
-// interruptJob interrupts our job, and so ourselves.
+// interruptJob sends SIGINT to our own job, this process included.
 func interruptJob() {
 	signal.Reset(syscall.SIGINT)
 	_ = syscall.Kill(0, syscall.SIGINT)

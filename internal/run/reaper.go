@@ -17,68 +17,69 @@ import (
 	"redlockctl/base/crash"
 )
 
-// A reaper is a second process of this program: the parent of the command. It holds a
-// pipe that closes when redlockctl ends, however that happens, SIGKILL included, and then
-// ends all that the command has started. It has nothing else to do, and is there before
-// the command is.
+// A reaper is a second process of this program and the parent of the command. It holds a
+// pipe that closes when redlockctl ends for any reason, SIGKILL included. Then it ends all
+// processes that the command has started. It does nothing else, and it starts before the
+// command.
 //
-// It is in a process group of its own, where no signal for redlockctl or for the command
-// reaches it, but in their session: the parent of a job that stops must be.
+// Its process group is its own, so that signals for redlockctl or for the command do not
+// reach it. Its session is theirs, because the parent of a job that stops must be in the
+// same session.
 
-// reaperName is the reaper's argv[0]. It does not contain the name of the program, and no
-// argument that the user gave, so that a pkill -9 of redlockctl or of the command does not
-// end the reaper with it.
+// reaperName is the reaper's argv[0]. It contains neither the program's name nor an
+// argument of the user, so that a pkill -9 of redlockctl or of the command does not hit the
+// reaper.
 const reaperName = "run-reaper"
 
-// IsReaper reports whether a process with these arguments is to be a reaper.
+// IsReaper reports whether a process with these arguments was started as a reaper.
 func IsReaper(args []string) bool { return len(args) == 3 && args[0] == reaperName }
 
-// order is what a reaper is told: the command to start. After it comes [leave], or nothing
-// but the end of the pipe.
+// order tells the reaper which command to start. After it the pipe carries [leave], or just
+// closes.
 type order struct {
 	Path  string
 	Argv  []string
-	Front bool // it gets the terminal
+	Front bool // // give it the terminal
 }
 
-// leave is written behind the order when the command has ended by itself: what it leaves
-// behind may go on.
+// leave is sent after the order when the command has ended by itself: processes that it
+// left behind may run on.
 const leave = '.'
 
-// event is what a reaper tells.
+// event is a report of the reaper.
 type event struct {
-	Started int           // the process, and its group
-	Failed  syscall.Errno // why it could not be started
+	Started int           // // pid of the command, which is also its process group
+	Failed  syscall.Errno // // why it could not be started
 	Stopped syscall.Signal
 	Ended   bool
-	Status  syscall.WaitStatus // of that
+	Status  syscall.WaitStatus // // if Ended
 }
 
-// reapAgain is when the reaper looks again for what is still there: of a process that it
-// inherits it hears nothing.
+// reapAgain is how often the reaper checks for remaining processes. It gets no signal about
+// processes that it inherits.
 const reapAgain = 10 * time.Millisecond
 
-// reaper is the state of that process. Everything happens on one goroutine, so that no
-// process is reaped between the moment in which it is found and that in which it is sent
-// a signal: its id cannot be that of another process.
+// reaper is the state of the reaper process. One goroutine does everything: no process is
+// reaped between finding its pid and sending it a signal, so the pid cannot belong to
+// another process.
 type reaper struct {
 	tell  *gob.Encoder
 	chld  chan os.Signal
-	group int // of the command, by its first process
+	group int // // process group of the command
 	ended bool
 }
 
-// Reap is the whole life of a reaper, and returns its exit code.
+// Reap is the main function of a reaper; it returns the exit code.
 func Reap(args []string) int {
 	control, events, err := inherited(args)
 	if err != nil {
 		return 2
 	}
-	// The kernel ends the command with the thread that started it.
+	// Linux ends the command with the thread that started it.
 	runtime.LockOSThread()
 	adopt()
 	for _, s := range append(passedOn, syscall.SIGTTIN, syscall.SIGTTOU) {
-		if !signal.Ignored(s) { // that the command inherits; a handler it does not
+		if !signal.Ignored(s) { // // the command inherits an ignored signal, but not a handler
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
@@ -87,7 +88,7 @@ func Reap(args []string) int {
 	from := bufio.NewReader(control)
 	var o order
 	if err := gob.NewDecoder(from).Decode(&o); err != nil {
-		return 0 // redlockctl has ended before
+		return 0 // // redlockctl has already ended
 	}
 	if ended(control) || !r.start(o) {
 		return 0
@@ -107,7 +108,7 @@ func Reap(args []string) int {
 	}
 }
 
-// inherited are the ends of the pipes. The command must not have them.
+// inherited returns the ends of the pipes. The command must not inherit them.
 func inherited(args []string) (control, events *os.File, err error) {
 	var files [2]*os.File
 	for i := range files {
@@ -121,15 +122,15 @@ func inherited(args []string) (control, events *os.File, err error) {
 	return files[0], files[1], nil
 }
 
-// ended reports whether redlockctl has ended: on a machine without a free core the reaper
-// may hear of the command when another client has the lock.
+// ended reports whether redlockctl has ended. Without a free core the reaper may read the
+// order late, when another client already has the lock.
 func ended(control *os.File) bool {
 	at := []unix.PollFd{{Fd: int32(control.Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(at, 0)
 	return n > 0 || err != nil && err != unix.EINTR
 }
 
-// mayLeave waits for the end of redlockctl, or its word that the command's end was seen.
+// mayLeave waits until redlockctl ends, or confirms that it saw the command's end.
 func mayLeave(control *bufio.Reader) bool {
 	b, err := control.ReadByte()
 	return err == nil && b == leave
@@ -145,17 +146,17 @@ func (r *reaper) start(o order) bool {
 	}
 	pid, err := syscall.ForkExec(o.Path, o.Argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
-		why := syscall.EINVAL // a zero byte in an argument
+		why := syscall.EINVAL // // also for a zero byte in an argument
 		errors.As(err, &why)
 		_ = r.tell.Encode(event{Failed: why})
 		return false
 	}
 	r.group = pid
-	_ = r.tell.Encode(event{Started: pid}) // where nobody hears it, the pipe tells us
+	_ = r.tell.Encode(event{Started: pid}) // // an error means that redlockctl has ended; the pipe reports that too
 	return true
 }
 
-// reap waits for every child that has ended; it fails where there is none any more.
+// reap reaps every child that has ended; it fails if no children are left.
 func (r *reaper) reap() error {
 	for {
 		var status syscall.WaitStatus
@@ -174,13 +175,13 @@ func (r *reaper) reap() error {
 	}
 }
 
-// endAll ends the command's group, and where processes without a parent become ours, all
-// that it has started. It returns when they have ended, except for those of other users,
-// which we may not end.
+// endAll ends the command's group and, on systems where orphaned processes become children
+// of the reaper, everything that the command started. It returns when they have ended.
+// Processes of other users cannot be ended and are not waited for.
 func (r *reaper) endAll() {
 	for {
-		// The group is ended at one stroke: nothing in it can fork meanwhile. Once its first
-		// process is reaped the group's id may be that of another.
+		// One signal ends the whole group: nothing in it can fork in between. After its
+		// first process is reaped, the group's id may belong to another group.
 		if !r.ended || !adopts {
 			_ = syscall.Kill(-r.group, syscall.SIGKILL)
 		}
@@ -190,7 +191,7 @@ func (r *reaper) endAll() {
 				others++
 			}
 		}
-		// The children of those that have ended are ours now.
+		// Children of processes that have ended are now ours.
 		if r.reap() != nil || r.ended && len(mine) > 0 && others == len(mine) {
 			return
 		}

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is this program, also where its file was replaced meanwhile.
+// program returns the path of this program, which works even if its file was replaced.
 func program() (string, error) { return "/proc/self/exe", nil }
 
-// adopts reports whether processes that lose their parent become the reaper's.
+// adopts reports whether orphaned processes become the reaper's children.
 const adopts = true
 
-// adopt makes every process that descends from this one its child when it loses its
-// parent, also one in a group or session of its own.
+// adopt makes every orphaned descendant a child of this process, even one in another group
+// or session.
 func adopt() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	_ = os.WriteFile("/proc/self/comm", []byte(reaperName), 0) // it would be "exe"
 }
 
-// children are the processes whose parent is this one.
+// children returns the pids of this process's children.
 func children() (pids []int) {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -36,7 +36,7 @@ func children() (pids []int) {
 			continue
 		}
 		stat, _ := os.ReadFile("/proc/" + name + "/stat")
-		// PID (NAME) STATE PPID: the name may contain anything.
+		// PID (NAME) STATE PPID: the name may contain any character.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) > 1 && bytes.Equal(fields[1], self) {
 			pids = append(pids, pid)

@@ -6,7 +6,7 @@ import "os"
 
 func program() (string, error) { return os.Executable() }
 
-// adopts is false: what leaves the command's group cannot be found here.
+// adopts is false: processes that leave the command's group cannot be found on this system.
 const adopts = false
 
 func adopt() {}

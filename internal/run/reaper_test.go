@@ -15,8 +15,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestReaperHearsTooLate: a reaper that hears of the command when redlockctl has ended
-// does not start it.
+// TestReaperHearsTooLate: a reaper that reads its order after redlockctl has ended does not
+// start the command.
 func TestReaperHearsTooLate(t *testing.T) {
 	touch, err := exec.LookPath("touch")
 	if err != nil {

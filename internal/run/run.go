@@ -1,7 +1,6 @@
-// Package run runs a command while a lock is held, and ends it before the lock's
-// validity does. When that is, decides a pure step machine (ending.go); how a process
-// group and its terminal are handled, job.go; what ends it when this process is killed,
-// reaper.go.
+// Package run runs a command while a lock is held, and stops it before the lock expires.
+// ending.go decides when (a pure step machine), job.go handles the process group and its
+// terminal, and reaper.go ends the command if this process is killed.
 package run
 
 import (
@@ -26,38 +25,38 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Command is what runs under a lock.
+// Command is a command to run under a lock.
 type Command struct {
 	Argv     []string
-	Env      []string // before the lock's own variables
+	Env      []string // // the lock's own variables are added to it
 	In       io.Reader
 	Out, Err io.Writer
-	Terminal bool // it gets the terminal, if this program has it
+	Terminal bool // // give it the terminal, if this program has it
 
-	// Others are further locks that are kept. The command ends with the first lock of all
-	// that is lost; at the end they are released behind that of [Run], the last first.
+	// Others are further locks to keep. The command is stopped when the first of all locks
+	// is lost. At the end they are released after the lock of [Run], in reverse order.
 	Others []*operator.KeptLock
-	Names  []string // of all locks, in the order in which the command is told of them; empty: one
+	Names  []string // // of all locks, in the order of the command's variables; empty: one lock
 
-	KillAfter time.Duration // from SIGTERM to SIGKILL, when the lock is lost
+	KillAfter time.Duration // // from SIGTERM to SIGKILL, after the lock is lost
 	Keep      redlock.KeepOptions
-	// Tell is told what goes wrong beside the error that [Run] returns: why the command
-	// is being ended, what could not be logged or released.
+	// Tell is called for problems beside the error that [Run] returns: why the command is
+	// being stopped, what could not be logged or released.
 	Tell func(error)
 }
 
-// StartError is returned when the command could not be started.
+// StartError is returned if the command could not be started.
 type StartError struct{ Err error }
 
 func (e StartError) Error() string { return e.Err.Error() }
 func (e StartError) Unwrap() error { return e.Err }
 
-// LostError is returned when the command was ended because the lock was lost or
-// could not be kept. Its causes are left out: it is a loss, also where a quorum was
-// missing for the extension.
+// LostError is returned if the command was stopped because the lock was lost or could not
+// be kept. It does not wrap the causes: it is a loss, even if the cause was a missing
+// quorum.
 type LostError struct {
 	Name string
-	Left time.Duration // of the validity when the command was dead
+	Left time.Duration // // validity left when the command was dead
 }
 
 func (e LostError) Error() string {
@@ -70,10 +69,10 @@ func (e LostError) Error() string {
 
 func (LostError) Unwrap() error { return redlock.ErrNotHeld }
 
-// signalled is added to the number of the signal that ended a command.
+// signalled plus the signal's number is the exit code of a command that a signal ended.
 const signalled = 128
 
-// running is one command that runs under a lock.
+// running is one run of a command under a lock.
 type running struct {
 	Command
 	op     *operator.Operator
@@ -81,13 +80,12 @@ type running struct {
 	keeper *redlock.Keeper
 	ending ending
 
-	interrupted bool   // by the terminal, which told nobody but the command
-	why         string // the command was ended before its time
+	interrupted bool   // // by the terminal, which signalled only the command
+	why         string // // why the command was stopped early
 }
 
-// Run runs the command while it extends the lock, and releases the lock at the end,
-// whatever that is. code is the command's exit code, or 128 and the number of the
-// signal that ended it.
+// Run runs the command while it extends the lock. It always releases the lock at the end.
+// code is the command's exit code, or 128 plus the number of the signal that ended it.
 func Run(ctx context.Context, op *operator.Operator, lock *redlock.Lock, c Command) (code int, err error) {
 	keeper, err := lock.Keep(c.Keep)
 	if err != nil {
@@ -98,8 +96,8 @@ func Run(ctx context.Context, op *operator.Operator, lock *redlock.Lock, c Comma
 		Command: c, op: op, lock: lock, keeper: keeper,
 		ending: ending{killAfter: c.KillAfter, margin: endMargin(lock.TTL())},
 	}
-	// From here on a signal is for the command. Those that we were told to ignore,
-	// as by nohup, stay ignored, by us and by the command.
+	// From now on signals are for the command. Signals that were ignored at our start, as
+	// by nohup, stay ignored for both.
 	signals := make(chan os.Signal, 32)
 	for _, s := range passedOn {
 		if !signal.Ignored(s) {
@@ -107,13 +105,13 @@ func Run(ctx context.Context, op *operator.Operator, lock *redlock.Lock, c Comma
 		}
 	}
 	defer signal.Stop(signals)
-	// What came before that has ended the context.
+	// A signal that came earlier has cancelled the context.
 	if err = ctx.Err(); err == nil {
 		code, err = r.logged(signals)
 	}
 	r.keeper.Stop()
-	// Now the end of the context was meant for the command, and must not hinder
-	// this.
+	// If the context ends from now on, that was meant for the command and must not prevent
+	// the release.
 	_, released := op.Release(context.WithoutCancel(ctx), lock.Resource(), lock.Token())
 	released = cmp.Or(released, operator.ReleaseAll(ctx, c.Others))
 	switch lost := errors.Is(released, redlock.ErrNotHeld); {
@@ -124,18 +122,18 @@ func Run(ctx context.Context, op *operator.Operator, lock *redlock.Lock, c Comma
 		r.Tell(released)
 	}
 	if r.interrupted {
-		// The others of our job have not heard of it. A shell script ends with its
-		// command only if it was interrupted itself, and the command died of that:
-		// an exit code of 130 does not count.
+		// The other processes of our job did not get the interrupt. A shell script ends
+		// with its command only if the script itself was interrupted and the command died
+		// of the signal; an exit code of 130 is not enough.
 		_ = op.Close()
 		interruptJob()
 	}
 	return code, err
 }
 
-// logged runs the command between two lines of the audit log. The second one is
-// written when nothing can be held up by it any more: a command whose lock is lost
-// must be dead in time, whatever the disk does.
+// logged runs the command between two entries of the audit log. The second entry is written
+// when the command has ended, so that a slow disk cannot keep the command alive after its
+// lock is lost.
 func (r *running) logged(signals <-chan os.Signal) (code int, err error) {
 	ended, err := r.op.RunBegins(r.lock, r.Argv[0])
 	if err != nil {
@@ -170,7 +168,7 @@ func (r *running) underLock(signals <-chan os.Signal) (code int, err error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		// First of all, after whatever has happened meanwhile: does the lock live?
+		// Check the lock first, whatever has happened meanwhile.
 		_, state, until, why := r.worst()
 		now := time.Now()
 		send, wake := r.ending.step(now, state, until)
@@ -187,8 +185,8 @@ func (r *running) underLock(signals <-chan os.Signal) (code int, err error) {
 		case <-lost:
 			lost = nil
 		case s := <-signals:
-			// A loss comes first: if we were stopped meanwhile, the command must not be
-			// continued without its lock.
+			// Check for a loss first: we may have been stopped meanwhile, and the command
+			// must not continue without its lock.
 			if _, state, _, _ := r.worst(); state != redlock.Lost {
 				c.pass(s.(syscall.Signal))
 			}
@@ -209,7 +207,7 @@ func (r *running) underLock(signals <-chan os.Signal) (code int, err error) {
 				r.interrupted = c.interrupted()
 				return exitCode(c.status), nil
 			}
-			c.end(syscall.SIGKILL) // what it has left behind
+			c.end(syscall.SIGKILL) // // processes that it left behind
 			c.close()
 			name, _, until, _ := r.worst()
 			return 0, LostError{name, time.Until(until)}
@@ -217,8 +215,8 @@ func (r *running) underLock(signals <-chan os.Signal) (code int, err error) {
 	}
 }
 
-// environment tells the command of its locks: of the first named without, of the others
-// with a number.
+// environment returns the variables that describe the locks: without a number for the
+// first, with a number for each further lock.
 func (r *running) environment() (env []string) {
 	locks := map[string]*redlock.Lock{r.lock.Resource(): r.lock}
 	for _, k := range r.Others {
@@ -241,8 +239,7 @@ func (r *running) environment() (env []string) {
 	return append(env, "REDLOCKCTL_LOCK_TTL_MS="+strconv.FormatInt(r.lock.TTL().Milliseconds(), 10))
 }
 
-// worst is how the lock stands that stands worst of all: one that is lost, else the one
-// whose validity ends first.
+// worst returns the state of a lost lock, or of the lock whose validity ends first.
 func (r *running) worst() (name string, state redlock.KeeperState, until time.Time, why error) {
 	name, state, until, why = r.lock.Resource(), r.keeper.State(), r.keeper.Until(), r.keeper.Err()
 	for _, k := range r.Others {
@@ -265,15 +262,15 @@ func (r *running) lost() <-chan struct{} {
 	for _, k := range r.Others {
 		crash.Go(func() {
 			defer end()
-			for range k.Changes() { // closed behind the last
+			for range k.Changes() { // // closed after the last change
 			}
 		})
 	}
 	return lost
 }
 
-// tellEnding says why the command is being ended. For the audit log the reason is
-// shorter: the message for people may name the token of who holds the lock now.
+// tellEnding reports why the command is being stopped. The audit log gets a shorter reason:
+// the message for people may contain the token of the new holder.
 func (r *running) tellEnding(err error, left time.Duration) {
 	why, logged := errors.New("it cannot be extended any more"), "it could not be extended any more"
 	if err != nil {
@@ -292,7 +289,7 @@ func (r *running) tellEnding(err error, left time.Duration) {
 	r.Tell(fmt.Errorf("%w: ending the command, %s", why, when))
 }
 
-// exitCode is that of a command that ended by itself.
+// exitCode returns the exit code of a command that ended by itself.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return signalled + int(status.Signal())

@@ -45,10 +45,10 @@ type Fence uint8
 
 const (
 	FenceUnknown  Fence = iota
-	FenceNone           // it is down
-	FenceUp             // it is up
-	FenceCordoned       // it is an operator's
-	FenceLeaks          // it is up, and a write got through, see Leak
+	FenceNone           // // the fence is down
+	FenceUp             // // the fence is up
+	FenceCordoned       // // an operator has cordoned the node
+	FenceLeaks          // // the fence is up, but a write got through, see Leak
 )
 
 var fenceNames = [...]string{"unknown", "none", "up", "cordoned", "leaks"}
@@ -57,9 +57,9 @@ var fenceNames = [...]string{"unknown", "none", "up", "cordoned", "leaks"}
 type Use uint8
 
 const (
-	UseUnknown Use = iota // it does not say
-	UseNone               // it has seen no node serve, nor restart
-	UseSeen               // it has
+	UseUnknown Use = iota // // the guard does not say
+	UseNone               // // it has seen no node serve or restart
+	UseSeen               // // it has seen a node serve or restart
 )
 
 var useNames = [...]string{"", "none", "seen"}
@@ -76,14 +76,14 @@ type Guard struct {
 	// 0: not known. Only with BootUnfenced.
 	Exposed time.Duration
 	Fence   Fence
-	// Leak is why the fence does not hold; of FenceLeaks.
+	// Leak is why the fence does not hold; only with FenceLeaks.
 	Leak safetext.Text
 	Use  Use
-	// MayVote is from when the node may vote, by the clock of the node that carries the
+	// MayVote is the time from which the node may vote, on the clock of the node with the
 	// announcement, in whole milliseconds; zero: the guard knows of no loss.
 	MayVote time.Time
-	// Cordoned: the guard keeps the node cordoned, over any crash. Drained: it takes the node for
-	// one that has nothing to lose.
+	// Cordoned: the guard keeps the node cordoned, over any restart. Drained: the node has
+	// no copy that a restart could lose.
 	Cordoned, Drained bool
 	// Absurd: the announced D was longer than MostDelay, and Delay is MostDelay.
 	Absurd bool
@@ -240,19 +240,19 @@ func greatestFirst(all []Guard) []Guard {
 	return all[:min(len(all), mostGuards)]
 }
 
-// The parts of D that every guard adds to the longest TTL at least.
+// Every guard adds at least these parts of D to the longest TTL.
 const (
 	leastFactor = 0.01
 	leastMargin = 50 * time.Millisecond
 )
 
-// Covers is the longest TTL that a D covers; never 0.
+// Covers returns the longest TTL that D covers, always above 0.
 func (g Guard) Covers() time.Duration {
 	ttl := time.Duration(float64(g.Delay-leastMargin) / (1 + leastFactor))
 	return max(ttl.Truncate(time.Millisecond), time.Millisecond)
 }
 
-// Least is the guard with the least D; false: there is none.
+// Least returns the guard with the smallest D; ok is false if there is none.
 func Least(all []Guard) (least Guard, ok bool) {
 	for _, g := range all {
 		if !ok || g.Delay < least.Delay {
@@ -262,8 +262,8 @@ func Least(all []Guard) (least Guard, ok bool) {
 	return least, ok
 }
 
-// Greatest returns the greatest D that guards other than the one with the id but
-// announce; 0 if there are none.
+// Greatest returns the greatest D of the guards, without the guard whose id is but; 0 if
+// there are none.
 func Greatest(all []Guard, but string) time.Duration {
 	most := time.Duration(0)
 	for _, g := range all {

@@ -87,7 +87,7 @@ func FuzzDecode(f *testing.F) {
 		if g.Delay <= 0 || g.Delay > MostDelay || !isID(g.ID) || len(g.Host.Raw()) > 3*mostName || g.Exposed < 0 || g.PID < 0 {
 			t.Fatalf("%q gives %+v", channel, g)
 		}
-		// What was accepted can be announced, and means the same then.
+		// Encoding an accepted announcement again keeps its meaning.
 		again, ok := Decode(g.Channel())
 		if g.Absurd = false; !ok || again.ID != g.ID || again.Delay != g.Delay || again.Boot != g.Boot || again.Use != g.Use {
 			t.Fatalf("%q gives %+v, and that %+v (%v)", channel, g, again, ok)

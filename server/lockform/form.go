@@ -1,11 +1,9 @@
-// Package lockform tells by which library a lock was made: by the form of its
-// key, type and value. What a form means for taking the lock away stands with
-// it.
+// Package lockform recognises which library made a lock, by the form of its key, type and
+// value. Each form also says what to check before the lock is revoked or force-released.
 //
-// A form is a guess by looks, for people to read: a value that looks like a
-// redsync token need not be one. Nothing that must be right may rest on it.
-// docs/forms.md lists all forms, where they are known from, and what they
-// are mistaken for.
+// A form is a guess for people: a value that looks like a redsync token need not be one.
+// Nothing that must be right may depend on it. docs/forms.md lists all forms, their
+// sources, and what they can be confused with.
 package lockform
 
 import (
@@ -14,42 +12,38 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Form is what the form of a lock tells. A nil *Form is a form that nobody
-// knows. A Form must not be changed: locks that look alike share one.
+// Form describes how a library stores its locks. A nil *Form means unknown. Do not change a
+// Form: locks with equal forms share it.
 type Form struct {
-	// Library is who made it, as people call it: "redsync". Several libraries
-	// that cannot be told apart are named together: "node-redlock or
-	// redlock-universal".
+	// Library is the usual name of the library: "redsync". Libraries that cannot be told
+	// apart are named together: "node-redlock or redlock-universal".
 	Library string
-	// Owner is who holds it, where the value tells: "web-7 (pid 811)".
+	// Owner is the holder, if the value contains it: "web-7 (pid 811)".
 	Owner safetext.Text
-	// Created is when the value was drawn, on the wall clock of its maker; zero:
-	// it does not tell.
+	// Created is when the value was made, on the wall clock of its maker; zero: unknown.
 	Created time.Time
-	// Deadline is when the lock ends by what the value says, on the wall clock of
-	// its maker; zero: by the TTL of its key. It counts only where the key has no
-	// TTL: with one, the value may as well say when the lock was made.
+	// Deadline is when the lock expires according to its value, on the wall clock of its
+	// maker; zero: only the key's TTL counts. Use it only for a key without a TTL: with one,
+	// the time in the value may be when the lock was made.
 	Deadline time.Time
-	// Group names the lock whose part this key is, where one lock is several
-	// keys; empty: this key is the whole lock, or its other keys cannot be told
-	// from it. Keys with one Group and one Library are one lock while their
-	// values are equal.
+	// Group names the lock that this key is a part of, if a lock has several keys. It is
+	// empty if this key is the whole lock, or if its other keys cannot be derived from it.
+	// Keys with the same Group, Library and value are one lock.
 	Group safetext.Text
-	// SharedToken says that keys with the same value are one lock, whatever their
-	// names are.
+	// SharedToken says that keys with the same value are one lock, whatever their names.
 	SharedToken bool
-	// Shared says that several may hold it at once: it is a semaphore, or a lock that
-	// readers hold together. Owner names all of them.
+	// Shared says that several clients may hold it at once: it is a semaphore or a read
+	// lock. Owner names all of them.
 	Shared bool
-	// Companion says that this key is no lock itself, but kept beside one: a
-	// queue, a counter, a timeout. Group names the lock.
+	// Companion says that this key is not a lock, but is kept beside one: a queue, a
+	// counter, a timeout. Group names the lock.
 	Companion bool
-	// BareDel says that its library unlocks by a bare DEL, which does not look whose
-	// lock it deletes.
+	// BareDel says that its library unlocks with a plain DEL, which does not compare the
+	// token.
 	BareDel bool
-	// TakingAway is what to know before taking the lock from its holder, in a
-	// sentence; empty: nothing special.
+	// TakingAway says in one sentence what to check before revoke or force-release; empty:
+	// nothing special.
 	TakingAway string
-	// Refused is why it must not be revoked or force-released with this program; empty: it may.
+	// Refused says why this program must not revoke or force-release it; empty: it may.
 	Refused string
 }

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// row is one form: what it matches, and what it means.
+// row is one form: what it matches, and what that means.
 type row struct {
 	typ   string
-	size  int // of the whole value, in bytes; 0: of any size, known whole or not
+	size  int // // of the whole value, in bytes; 0: any size, even if the value is not known whole
 	match matcher
 	Form
 }
 
-// fits reports whether type and size are the row's.
+// fits reports whether type and size match the row.
 func (r *row) fits(typ string, s sight) bool {
 	return r.typ == typ && (r.size == 0 || s.whole && r.size == len(s.value))
 }
@@ -25,9 +25,8 @@ const (
 	allTogether   = "if node-redlock made it: one lock may be several keys with this token, which are to be removed together"
 )
 
-// forms is the table, in the order in which it is tried: what has a mark of its
-// own first, what only has a length and an alphabet last. Libraries that cannot
-// be told apart share a row.
+// forms is tried in order: first the forms with a mark of their own, last those that only
+// have a length and an alphabet. Libraries that cannot be told apart share a row.
 var forms = [...]row{
 	// This program.
 	{"string", 46, ownTombstone, Form{
@@ -45,7 +44,7 @@ var forms = [...]row{
 
 	{"string", 0, ownedTokens, Form{Library: "redlockctl"}},
 
-	// Forms with a mark in key or value.
+	// Forms with a mark in the key or the value.
 	{"string", 0, shedLock, Form{
 		Library: "ShedLock", BareDel: true,
 		TakingAway: "unless made with safeUpdate its unlock is a bare DEL: a holder that is alive then deletes the lock of the next one when its job ends",
@@ -91,7 +90,7 @@ var forms = [...]row{
 		Refused: "it is the time limits of those who wait for a Redisson fair lock",
 	}},
 
-	// Sorted sets: several holders, or a lock for readers and writers.
+	// Sorted sets: several holders, or a read-write lock.
 	{"zset", 0, symfonyWrite, Form{
 		Library: "Symfony Lock",
 		Refused: "it is a sorted set of holders with an end of their own each, which only Symfony takes apart",
@@ -109,7 +108,7 @@ var forms = [...]row{
 		Refused: "it is a question to the server, and ends after a millisecond",
 	}},
 
-	// Other marks of Node's libraries.
+	// Other marks of libraries for Node.js.
 	{"hash", 0, nodeRedisson, Form{
 		Library:    "node-redisson",
 		TakingAway: "its waiters are told by a message on redisson_lock__channel:{NAME}, which force-release sends",
@@ -202,7 +201,7 @@ var forms = [...]row{
 	}},
 }
 
-// shedLock is ADDED:TIME@HOST:UUID, in old versions without the UUID.
+// shedLock matches ADDED:TIME@HOST:UUID, in old versions without the UUID.
 func shedLock(s sight) (telling, bool) {
 	rest, ok := strings.CutPrefix(s.value, "ADDED:")
 	at, host, ok2 := strings.Cut(rest, "@")
@@ -216,7 +215,7 @@ func shedLock(s sight) (telling, bool) {
 	if n := len(host) - 37; s.whole && n >= 0 && host[n] == ':' && isUUID(host[n+1:], '4') {
 		host = host[:n]
 	} else if !s.whole || strings.Contains(host, ":") && strings.Contains(host, "-") {
-		host = "" // cut off
+		host = "" // // truncated
 	}
 	return telling{owner: host, created: created}, true
 }
@@ -226,8 +225,8 @@ const (
 	rueidisPrefix = "rueidislock"
 )
 
-// rueidisLock is 24 random bytes under PREFIX:INDEX:NAME. Under its own prefix
-// any 24 bytes are; under another one those that are no text.
+// rueidisLock matches 24 random bytes under PREFIX:INDEX:NAME. Its default prefix accepts
+// any 24 bytes, another prefix only bytes that are not text.
 func rueidisLock(s sight) (telling, bool) {
 	prefix, rest, ok := strings.Cut(s.key, ":")
 	if prefix != rueidisPrefix && text(s.value) {
@@ -240,7 +239,7 @@ func rueidisLock(s sight) (telling, bool) {
 	return telling{group: prefix + ":" + name}, true
 }
 
-// distributedLock is MACHINE_PID_GUID, the last without hyphens.
+// distributedLock matches MACHINE_PID_GUID; the GUID has no hyphens.
 func distributedLock(s sight) (telling, bool) {
 	if !s.whole {
 		return telling{}, false
@@ -273,7 +272,7 @@ func machineAndPID(value string) (owner string, ok bool) {
 
 func uuid(s sight) (telling, bool) { return telling{}, isUUID(s.value, '4') }
 
-// under matches a value under keys that begin with prefix.
+// under matches a value if the key begins with prefix.
 func under(prefix string, value matcher) matcher {
 	return func(s sight) (telling, bool) {
 		if !strings.HasPrefix(s.key, prefix) {
@@ -283,7 +282,7 @@ func under(prefix string, value matcher) matcher {
 	}
 }
 
-// mixedOf matches values of a class of characters, capitals and small letters among them.
+// mixedOf matches values of a class of characters with both upper and lower case.
 func mixedOf(c *class) matcher {
 	return func(s sight) (telling, bool) { return telling{}, all(s.value, *c) && mixed(s.value) }
 }
@@ -310,7 +309,7 @@ func upperHex40(s sight) (telling, bool) {
 	return telling{}, all(s.value, upperHex) && !all(s.value, digits)
 }
 
-// uniqid is the time in PHP: 8 hex digits of seconds, 5 of microseconds.
+// uniqid matches PHP's uniqid: the time, as 8 hex digits of seconds and 5 of microseconds.
 func uniqid(s sight) (telling, bool) {
 	v := s.value
 	if !all(v, lowerHex) {
@@ -321,15 +320,14 @@ func uniqid(s sight) (telling, bool) {
 	return telling{created: created}, usec < 1e6 && plausible(created, since2010, s.now.Add(day))
 }
 
-// redsync is 16 bytes as base64; the character before the padding has 2 bits of
-// them.
+// redsync matches 16 bytes in base64; the character before the padding carries 2 bits.
 func redsync(s sight) (telling, bool) {
 	v := s.value
 	return telling{}, v[22:] == "==" && all(v[:22], base64Std) && last(v[:22], base64Std2)
 }
 
-// bsmRedislock is 16 bytes as base64url, the last character having 2 bits of
-// them, and behind it whatever the caller adds.
+// bsmRedislock matches 16 bytes in base64url, whose last character carries 2 bits, followed
+// by the caller's metadata.
 func bsmRedislock(s sight) (telling, bool) {
 	if len(s.value) < 22 || s.length > most {
 		return telling{}, false
@@ -342,7 +340,7 @@ func bsmRedislock(s sight) (telling, bool) {
 	return telling{owner: owner}, all(token, base64URL) && last(token, base64URL2) && mixed(token)
 }
 
-// bsmOrPy could be either.
+// bsmOrPy matches values that either library could have made.
 func bsmOrPy(s sight) (telling, bool) {
 	if !all(s.value, letters) {
 		return telling{}, false
@@ -350,20 +348,19 @@ func bsmOrPy(s sight) (telling, bool) {
 	return bsmRedislock(s)
 }
 
-// rawGUID is the 16 bytes of a random GUID as .NET lays them out.
+// rawGUID matches the 16 bytes of a random GUID in .NET's layout.
 func rawGUID(s sight) (telling, bool) {
 	v := s.value
 	return telling{}, v[7]>>4 == 4 && v[8]>>6 == 2 && !utf8.ValidString(v)
 }
 
-// raw20 is 20 random bytes.
+// raw20 matches 20 random bytes.
 func raw20(s sight) (telling, bool) {
 	return telling{}, !utf8.ValidString(s.value)
 }
 
-// timestamp is a UNIX time in seconds, with or without a fraction, or in
-// milliseconds, under a key whose name says that it is a lock: any counter
-// might be one.
+// timestamp matches a UNIX time in seconds, with or without a fraction, or in milliseconds.
+// The key's name must say that it is a lock, because any counter might look like a time.
 func timestamp(s sight) (telling, bool) {
 	if !s.whole || len(s.value) < 10 || len(s.value) > 25 || !lockName(s.key) {
 		return telling{}, false
@@ -389,7 +386,7 @@ func timestamp(s sight) (telling, bool) {
 	return telling{deadline: deadline}, plausible(deadline, since2010, s.now.Add(year))
 }
 
-// lockName reports whether a key calls itself a lock, in any case of letters.
+// lockName reports whether the key's name contains the word lock, ignoring case.
 func lockName(key string) bool {
 	for i := range key {
 		for _, word := range [...]string{"lock", "mutex"} {
@@ -398,13 +395,13 @@ func lockName(key string) bool {
 			}
 		}
 		if i >= 1024 {
-			break // a name is no longer than that
+			break // // a lock's name is never longer
 		}
 	}
 	return false
 }
 
-// holders are the members of a sorted set, one a line, if all of them are known.
+// holders returns the members of a sorted set, one per line, if all are known.
 func holders(s sight) []string {
 	if s.value == "" || s.length > 1<<20 {
 		return nil
@@ -418,10 +415,10 @@ func holders(s sight) []string {
 
 const symfonyWriter = "__write__"
 
-// isSymfony reports whether a member is a token of Symfony: 32 bytes as base64.
+// isSymfony reports whether a member is a Symfony token: 32 bytes in base64.
 func isSymfony(m string) bool { return len(m) == 44 && m[43] == '=' && all(m[:43], base64Std) }
 
-// symfonyWrite is a token and the mark of a writer.
+// symfonyWrite matches a token with the mark of a writer.
 func symfonyWrite(s sight) (telling, bool) {
 	members := holders(s)
 	if len(members) != 2 {
@@ -434,7 +431,7 @@ func symfonyWrite(s sight) (telling, bool) {
 	return telling{owner: token}, mark == symfonyWriter && isSymfony(token)
 }
 
-// symfonyRead are the tokens of readers.
+// symfonyRead matches the tokens of readers.
 func symfonyRead(s sight) (telling, bool) {
 	members := holders(s)
 	for _, m := range members {
@@ -445,8 +442,8 @@ func symfonyRead(s sight) (telling, bool) {
 	return telling{owner: strings.Join(members, ", ")}, len(members) > 0
 }
 
-// semaphore are UUIDs, behind which a semaphore of several permits writes a number;
-// its key says what it is.
+// semaphore matches UUIDs; a semaphore with several permits adds a number. The key says
+// that it is a semaphore.
 func semaphore(s sight) (telling, bool) {
 	members := holders(s)
 	for _, m := range members {
@@ -457,8 +454,8 @@ func semaphore(s sight) (telling, bool) {
 	return telling{owner: strings.Join(members, ", ")}, len(members) > 0
 }
 
-// uuidV1 is a UUID with a time in it, of which one in 30,000 random texts of that
-// form has a plausible one.
+// uuidV1 matches a UUID that contains a time. One in 30,000 random texts in UUID form
+// contains a plausible time.
 func uuidV1(s sight) (telling, bool) {
 	v := s.value
 	if !isUUID(v, '1') {
@@ -468,7 +465,7 @@ func uuidV1(s sight) (telling, bool) {
 	return hexUUIDv1(s)
 }
 
-// alphanumeric16 are 16 letters and digits.
+// alphanumeric16 matches 16 letters and digits.
 func alphanumeric16(s sight) (telling, bool) {
 	return telling{}, all(s.value, letters) && mixed(s.value) && strings.ContainsAny(s.value, decimal)
 }

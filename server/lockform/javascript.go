@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// nodeRedisson is one field, two UUIDs: of the process and of the lock.
+// nodeRedisson matches a hash with one field: two UUIDs, of the process and of the lock.
 func nodeRedisson(s sight) (telling, bool) {
 	v := s.value
 	if s.length != 1 || len(v) != 73 || v[36] != ':' || !isUUID(v[:36], '4') || !isUUID(v[37:], '4') {
@@ -16,20 +16,20 @@ func nodeRedisson(s sight) (telling, bool) {
 	return telling{owner: v}, true
 }
 
-// ioredfour is one field, a number that all its locks share.
+// ioredfour matches a hash with one field, a number that all its locks share.
 func ioredfour(s sight) (telling, bool) {
 	return telling{}, s.length == 1 && s.value == "index" && strings.HasPrefix(s.key, "lock:")
 }
 
 const simpleRedisMutexPrefix = "@simple-redis-mutex:"
 
-// simpleRedisMutex is a random number below 1.
+// simpleRedisMutex matches a random number below 1.
 func simpleRedisMutex(s sight) (telling, bool) {
 	fraction, ok := strings.CutPrefix(s.value, "0.")
 	return telling{}, ok && s.whole && strings.HasPrefix(s.key, simpleRedisMutexPrefix+"lock-") && len(fraction) > 0
 }
 
-// redisPromiseLock is {"lockedSince":"TIME"}.
+// redisPromiseLock matches {"lockedSince":"TIME"}.
 func redisPromiseLock(s sight) (telling, bool) {
 	rest, ok := strings.CutPrefix(s.value, `{"lockedSince":"`)
 	at, ok2 := strings.CutSuffix(rest, `"}`)
@@ -40,7 +40,7 @@ func redisPromiseLock(s sight) (telling, bool) {
 	return telling{created: created}, err == nil && plausible(created, since2010, s.now.Add(day))
 }
 
-// uuidMutex is a UUID under mutex:NAME, with or without a suffix of the caller.
+// uuidMutex matches a UUID under mutex:NAME, with or without a suffix of the caller.
 func uuidMutex(s sight) (telling, bool) {
 	v := s.value
 	if !s.whole || len(v) < 36 || !strings.HasPrefix(s.key, "mutex:") || !isUUID(v[:36], '4') {
@@ -53,8 +53,8 @@ func uuidMutex(s sight) (telling, bool) {
 	return telling{owner: owner}, ok
 }
 
-// warlock is a UUID of version 1 as base64 under NAME:lock. Of random tokens one in
-// 30,000 has a plausible time in it.
+// warlock matches a version 1 UUID in base64 under NAME:lock. One in 30,000 random tokens
+// contains a plausible time.
 func warlock(s sight) (telling, bool) {
 	if !strings.HasSuffix(s.key, ":lock") || s.value[22:] != "==" {
 		return telling{}, false

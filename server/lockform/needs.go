@@ -5,42 +5,40 @@ import (
 	"strings"
 )
 
-// Needs are the rights that the clients of one lock library need on the
-// servers: for its locks, not for what else a program does there.
+// Needs are the rights that clients of a lock library need on the servers for its locks,
+// and for nothing else that a program does.
 type Needs struct {
 	Library string
-	// Commands are what it sends, by itself and in its scripts, as ACL rules name
+	// Commands are what the library sends, directly and in its scripts, as ACL rules name
 	// them: "set", "script|load".
 	Commands []string
-	// Keys are patterns of what it keeps beside the locks themselves.
+	// Keys are patterns of keys that it keeps beside the locks.
 	Keys []string
-	// Channels are patterns of those by which its clients tell each other of a
-	// release.
+	// Channels are patterns of channels on which its clients announce a release.
 	Channels []string
 }
 
-// Plain reports whether the library keeps a lock in one string, and needs
-// nothing beside it.
+// Plain reports whether the library keeps a lock in one string and needs nothing else.
 func (n Needs) Plain() bool { return len(n.Keys) == 0 && len(n.Channels) == 0 && n.Commands != nil }
 
-// words is a list, written as a line.
+// words splits a list that is written on one line.
 func words(s string) []string { return strings.Fields(s) }
 
-// What clients of one kind send besides: when they connect, or before a lock.
+// Commands that some clients send in addition: when they connect, or before a lock.
 const (
 	onConnect = "ping client|setname "
 	scripts   = "eval evalsha script|load "
-	// ioredis asks by INFO if the server has read its data.
+	// ioredis sends INFO to check that the server has loaded its data.
 	ofIoredis = "info " + onConnect + scripts
-	// StackExchange.Redis asks what the server is.
+	// StackExchange.Redis asks for the kind of server.
 	ofStackExchange = "echo info " + onConnect + scripts
-	// the usual: SET NX PX, and scripts that compare before they delete or extend.
+	// The usual: SET NX PX, and scripts that compare before they delete or extend.
 	compareInScript = "set get del pexpire "
 )
 
-// Libraries are the needs of each library whose locks are known, in the order
-// of their names. Those that stand in scripts/libraries are tested with the
-// library itself on a real server; the others follow its source.
+// Libraries returns the needs of each library with a known form, sorted by name. Those in
+// scripts/libraries are tested with the real library on a real server; the others follow
+// the library's source.
 func Libraries() []Needs {
 	all := []Needs{
 		{"redlockctl", words(onConnect + scripts + compareInScript + "time info strlen getrange pttl type client|tracking multi exec"),
@@ -78,7 +76,7 @@ func Libraries() []Needs {
 		{"ShedLock", words(onConnect + scripts + compareInScript + "info"), nil, nil},
 		{"SETNX with a time stamp", words(onConnect + "setnx get getset del expire"), nil, nil},
 
-		// Something besides, or another type.
+		// Libraries that need more keys or channels, or another type.
 		{"rueidislock", words(onConnect + scripts + compareInScript + "pexpireat client|tracking client|no-evict cluster|slots"), words("rueidislock:*"), nil},
 		{"python-redis-lock", words(onConnect + scripts + compareInScript + "expire blpop lpush rpush"), words("lock-signal:*"), nil},
 		{"simple-redis-mutex", words(onConnect + scripts + compareInScript + "info incr publish subscribe unsubscribe"),

@@ -1,14 +1,13 @@
 package lockform
 
-// IsNumber reports whether a value is a whole number, as counters have it. length is
-// that of the whole value.
+// IsNumber reports whether a value is a whole number, like a counter. length is the length
+// of the complete value.
 func IsNumber(value string, length int64) bool {
 	return value != "" && len(value) <= 20 && int64(len(value)) == length && all(value, digits)
 }
 
-// Number is the form of a number without a TTL that nothing else tells of.
-// Whether it has a TTL is not part of what [Recognize] looks at, so whoever knows
-// asks for this form.
+// Number returns the form of a number without a TTL that no other form explains.
+// [Recognize] does not know the TTL, so the caller asks for this form.
 func Number() *Form { return &number }
 
 var number = Form{

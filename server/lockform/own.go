@@ -10,13 +10,13 @@ func ownTombstone(s sight) (telling, bool) {
 	return telling{}, ok && all(rest, base64URL)
 }
 
-// ownTokens are 18 random bytes, one that counts the grants and one that counts
-// the turns waited for it, as base64url; the last character has 4 bits of them.
+// ownTokens matches 18 random bytes, one byte that counts grants and one that counts the
+// turns waited, in base64url; the last character carries 4 bits.
 func ownTokens(s sight) (telling, bool) {
 	return telling{}, all(s.value, base64URL) && last(s.value, base64URL4) && mixed(s.value)
 }
 
-// ownedTokens are [ownTokens] with a colon and their owner behind them.
+// ownedTokens matches an own token followed by a colon and its owner.
 func ownedTokens(s sight) (telling, bool) {
 	token, owner, ok := strings.Cut(s.value, ":")
 	if !ok || !s.whole || len(s.value) > 64 || len(token) != 27 || owner == "" || !text(owner) || strings.Contains(owner, " ") {

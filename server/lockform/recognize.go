@@ -8,22 +8,19 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// PrefixLen is how many bytes of a string are enough to recognise every form.
-// Owners whose names are longer than that leaves room for stay unknown.
+// PrefixLen is how many bytes of a string are enough to recognise every form. An owner
+// whose name does not fit stays unknown.
 const PrefixLen = 128
 
-// Recognize tells what made the key: by its name, its type as TYPE says it, the
-// beginning of its value, and its length as STRLEN, HLEN and so on say it. now
-// is the wall clock, against which times in values are checked for being
-// plausible. It returns nil for what looks like no lock that is known.
+// Recognize returns the form of a key, or nil if the key does not look like a known lock.
+// typ is its type as TYPE returns it. value is the beginning of its value; for a hash, the
+// known names of its fields, separated by line feeds. length is the whole length from
+// STRLEN, HLEN and so on. now is the wall clock, with which times in values are checked for
+// plausibility.
 //
-// Of a hash, value is the names of its fields, one after the other with line
-// feeds between them, as far as they are known.
-//
-// Calls with the same arguments return equal forms, and forms that tell nothing
-// of one lock only are the same in memory. It is safe for concurrent use, and
-// takes time in the length of the key, and of the first [PrefixLen] bytes of a
-// string or the names of fields that are given.
+// Calls with the same arguments return equal forms. Forms without details of one lock are
+// shared. Recognize is safe for concurrent use. Its cost grows with the length of the key
+// and of value, of which at most [PrefixLen] bytes are read for a string.
 func Recognize(key, typ, value string, length int64, now time.Time) *Form {
 	s := sight{key: key, value: value, length: length, now: now}
 	if len(s.value) > PrefixLen && typ == "string" {
@@ -42,8 +39,8 @@ func Recognize(key, typ, value string, length int64, now time.Time) *Form {
 	return nil
 }
 
-// form is the row's form with what the key tells; where it tells nothing, the
-// row's own, shared by all.
+// form returns the row's form with the details of the key. Without details it returns the
+// row's own, shared form.
 func (r *row) form(t telling) *Form {
 	if t == (telling{}) {
 		return &r.Form
@@ -54,22 +51,21 @@ func (r *row) form(t telling) *Form {
 	return &f
 }
 
-// PossibleSiblings are the keys that may belong to the same lock as this one by
-// their names alone, this one among them: what their values are decides.
+// PossibleSiblings returns the keys that may belong to the same lock as this one by their
+// names, this one included. Their values decide.
 func PossibleSiblings(key string) []string {
 	return Siblings(key, strings.Repeat("\xff", rueidisLen))
 }
 
-// siblingKeys is how many keys of one rueidislock lock are looked for: twice
-// the greatest majority that anybody is likely to configure.
+// siblingKeys is how many keys of one rueidislock lock are looked for: twice the largest
+// majority that anybody is likely to configure.
 const siblingKeys = 16
 
-// Siblings are the keys that may belong to the same lock as the key with this
-// value, key included, and that must go together with it: rueidislock spreads a
-// lock over PREFIX:0:NAME, PREFIX:1:NAME, …, which bear one token. Under its own
-// prefix that does not depend on the value, which a revocation replaces. Of a key
-// that is the whole lock, or whose other keys do not follow from its name, it is
-// the key alone.
+// Siblings returns the keys that may belong to the same lock and must be deleted together
+// with key, which is included. rueidislock spreads a lock over PREFIX:0:NAME,
+// PREFIX:1:NAME, … with one token. Under its default prefix the value does not matter,
+// because a revocation replaces it. If key is the whole lock, or the names of its other
+// keys cannot be derived, Siblings returns only key.
 func Siblings(key, value string) []string {
 	prefix, rest, ok := strings.Cut(key, ":")
 	index, name, ok2 := strings.Cut(rest, ":")

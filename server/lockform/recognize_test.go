@@ -14,11 +14,11 @@ import (
 	"unicode/utf8"
 )
 
-// noon is the time of the fixtures that are written by hand.
+// noon is the time of the handwritten fixtures.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// fixture is a key as a library makes it: see make/main.go for those that real
-// libraries made. The others name the source that they follow.
+// fixture is a key as a library makes it. make/main.go makes those of real libraries; the
+// others name their source.
 type fixture struct {
 	Library string    `json:"library"`
 	Form    string    `json:"form"`
@@ -28,7 +28,7 @@ type fixture struct {
 	Value   []byte    `json:"value"`
 	Length  int64     `json:"length"` // of what is no string
 
-	// What the form tells, of fixtures written by hand.
+	// Expected details, for handwritten fixtures.
 	Owner     string    `json:"owner"`
 	Created   time.Time `json:"created"`
 	Deadline  time.Time `json:"deadline"`
@@ -97,12 +97,12 @@ func TestWhatIsWrittenAfterLibrariesIsRecognised(t *testing.T) {
 	}
 }
 
-// TestEachRowHasAFixture makes sure that no row of the table is dead: hidden
-// behind another, or never tried.
+// TestEachRowHasAFixture: no row of the table is dead, because an earlier row matches first
+// or nothing tests it.
 func TestEachRowHasAFixture(t *testing.T) {
 	used := map[*row]bool{}
 	all := append(fixtures(t, "made.json"), fixtures(t, "written.json")...)
-	// Some tokens could be of either library: that is a form of its own.
+	// Some tokens could be from either library: they have a form of their own.
 	all = append(all, fixture{Key: "job", Type: "string", Value: []byte("k3JvQ0aZr8MxT1yLb5NcWw"), Length: 22, At: noon})
 	for _, f := range all {
 		s := sight{key: f.Key, value: string(f.Value), length: f.Length, now: f.At}
@@ -139,9 +139,9 @@ func TestFormsAreShared(t *testing.T) {
 	}
 }
 
-// TestRandomTokens draws tokens as each library does, and looks that they are
-// recognised. Where an alphabet overlaps with another's, a few are not, or are
-// taken for the other: how many may be is said with each.
+// TestRandomTokens draws tokens as each library does and checks that they are recognised.
+// Where alphabets overlap, a few are not recognised or are taken for another library; each
+// case says how many may be.
 func TestRandomTokens(t *testing.T) {
 	const n = 10_000
 	chacha := rand.NewChaCha8([32]byte{1})
@@ -168,8 +168,8 @@ func TestRandomTokens(t *testing.T) {
 		name  string
 		key   string
 		draw  func() string
-		forms []string // that it is recognised as
-		miss  int      // of n that may be recognised as another, or not
+		forms []string // // forms that it may be recognised as
+		miss  int      // // how many of n may be missed or taken for another form
 	}{
 		{"redlockctl", "job", func() string { return base64.RawURLEncoding.EncodeToString(append([]byte(bytesOf(18)), 1, 255)) }, []string{"redlockctl"}, 0},
 		{"redsync", "job", func() string { return base64.StdEncoding.EncodeToString([]byte(bytesOf(16))) }, []string{"redsync"}, 0},
@@ -236,13 +236,13 @@ func TestOrdinaryValuesAreNoLocks(t *testing.T) {
 	tests := []struct{ key, typ, value string }{
 		{"counter:visits", "string", "0"},
 		{"counter:visits", "string", "42"},
-		{"nextid:tweet-ids", "string", "1795262400"}, // pottery's, as large as a time
+		{"nextid:tweet-ids", "string", "1795262400"}, // // pottery's, as large as a time
 		{"page:views", "string", "1795262400"},
 		{"last_seen:17", "string", "1795262400.125"},
 		{"user:17:token_expires_at", "string", "1795262400000"},
 		{"lock.count", "string", "12"},
 		{"lock:level", "string", "9999999999"}, // not within a year
-		{"lock:level", "string", "0123456789"}, // a number that is no time
+		{"lock:level", "string", "0123456789"}, // // a number that is not a time
 		{"lock:version", "string", "1795262400.x"},
 		{"lock:version", "string", "1795262400."},
 		{"lock:1", "string", "1"},
@@ -264,12 +264,12 @@ func TestOrdinaryValuesAreNoLocks(t *testing.T) {
 		{"words", "string", "counterrevolutionary"},              // 20 letters
 		{"host", "string", "worker-0017-eu-west-1a"},             // 22 characters
 		{"constant", "string", "ACCOUNT_STATUS_ENABLED"},         // 22 characters
-		{"number", "string", "1234567890123"},                    // 13 digits: a time far away, and no lock by name
+		{"number", "string", "1234567890123"},                    // // 13 digits: a time far away, and a name without lock
 		{"number", "string", "12345678901234567890"},             // 20
 		{"number", "string", "12345678901234567890123456789012"}, // 32
 		{"sha1", "string", "da39a3ee5e6b4b0d3255bfef95601890afd80709"},
 		{"sha256", "string", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-		{"uuid-v1", "string", "54e2a266-e5a5-1fff-8a4e-02fc00000001"}, // of no plausible time
+		{"uuid-v1", "string", "54e2a266-e5a5-1fff-8a4e-02fc00000001"}, // // no plausible time
 		{"uuid-upper", "string", "6F1C3A52-9D0E-4B7F-8A21-C4D5E6F70819"},
 		{"added", "string", "ADDED: two items"},
 		{"added", "string", "ADDED:yesterday@noon"},
@@ -300,8 +300,7 @@ func TestOrdinaryValuesAreNoLocks(t *testing.T) {
 	}
 }
 
-// TestOnlyABeginning: what a value begins with proves nothing where the rest is
-// not known.
+// TestOnlyABeginning: the beginning of a value proves nothing if the rest is unknown.
 func TestOnlyABeginning(t *testing.T) {
 	for _, f := range append(fixtures(t, "made.json"), fixtures(t, "written.json")...) {
 		if f.Type != "string" || strings.HasPrefix(f.Key, ownPrefix) {
@@ -316,7 +315,7 @@ func TestOnlyABeginning(t *testing.T) {
 	}
 }
 
-// TestReadersOfOneLock: more readers than fit into what is read.
+// TestReadersOfOneLock: more readers than the part of the value that is read can hold.
 func TestReadersOfOneLock(t *testing.T) {
 	const reader = "6f1c3a52-9d0e-4b7f-8a21-c4d5e6f70819:5"
 	fields := "mode" + strings.Repeat("\n"+reader, 9)
@@ -367,7 +366,7 @@ func FuzzRecognize(f *testing.F) {
 		f.Add(x.Key, x.Type, string(x.Value), x.Length, x.At.Unix())
 	}
 	f.Add("lock:\xff", "string", strings.Repeat("9", 25), int64(25), int64(1<<62))
-	f.Add("lock", "string", ".9999999999", int64(11), int64(1700000000)) // a fraction of nothing
+	f.Add("lock", "string", ".9999999999", int64(11), int64(1700000000)) // // a fraction without digits before the point
 	f.Add("{{}:x", "hash", "mode\n\n", int64(-1), int64(-1<<62))
 	f.Fuzz(func(t *testing.T, key, typ, value string, length, now int64) {
 		form := Recognize(key, typ, value, length, time.Unix(now, 0))
@@ -426,8 +425,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// What several hold is shown with all of them; metadata behind a token is its
-// owner.
+// All holders of a shared lock are shown. Metadata after a token is its owner.
 func TestHoldersAreNamed(t *testing.T) {
 	const a, b = "6f1c3a52-9d0e-4b7f-8a21-c4d5e6f70819", "b0c7ad0e-51c3-4a4f-9d43-7d1c5d3f1e02"
 	if got := Recognize("semaphore:job", "zset", a+"\n"+b+"_0", 2, noon); got == nil || !got.Shared || got.Refused == "" || got.Owner.Raw() != a+", "+b+"_0" {
@@ -441,7 +439,7 @@ func TestHoldersAreNamed(t *testing.T) {
 	}
 }
 
-// Each library that a form names has rights of its own for config acl.
+// config acl knows the rights of each library that a form names.
 func TestEachLibraryHasItsNeeds(t *testing.T) {
 	known := map[string]bool{}
 	for _, n := range Libraries() {

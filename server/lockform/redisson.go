@@ -14,7 +14,7 @@ func redissonToken(s sight) (telling, bool) {
 	return telling{group: name}, ok && s.whole && all(s.value, digits)
 }
 
-// redissonLatch is redisson_unlock_latch:{NAME}:REQUEST → 0 or 1.
+// redissonLatch matches redisson_unlock_latch:{NAME}:REQUEST → 0 or 1.
 func redissonLatch(s sight) (telling, bool) {
 	const prefix = "redisson_unlock_latch:"
 	n := strings.LastIndexByte(s.key, ':')
@@ -25,7 +25,7 @@ func redissonLatch(s sight) (telling, bool) {
 	return telling{group: name}, ok && all(s.value, digits)
 }
 
-// redissonReader is {NAME}:UUID:THREAD:rwlock_timeout:N → 1.
+// redissonReader matches {NAME}:UUID:THREAD:rwlock_timeout:N → 1.
 func redissonReader(s sight) (telling, bool) {
 	const mark = ":rwlock_timeout:"
 	n := strings.LastIndex(s.key, mark)
@@ -49,14 +49,15 @@ func redissonHolder(field string) bool {
 }
 
 func redissonLock(s sight) (telling, bool) {
-	// Not re-entrant ones have one field too: the count is its value.
+	// Locks that are not re-entrant have one field too; its value is the count.
 	if s.length != 1 || !redissonHolder(s.value) {
 		return telling{}, false
 	}
 	return telling{owner: s.value}, true
 }
 
-// redissonReadWrite has a field "mode", and one for the writer or each reader.
+// redissonReadWrite matches a hash with a field "mode", and one field for the writer or
+// each reader.
 func redissonReadWrite(s sight) (telling, bool) {
 	if s.length < 2 || s.length > 1<<20 {
 		return telling{}, false
@@ -81,10 +82,10 @@ func redissonReadWrite(s sight) (telling, bool) {
 	return telling{owner: owner}, mode && holders > 0
 }
 
-// RedissonLock is what belongs to a plain lock of Redisson, a hash whose only field is the
-// holder, "uuid:threadId": the channel on which its own unlock tells those who wait, and
-// the keys that stand beside it only if it is a fair one. refused says why a lock with
-// such a holder is no plain one; "" if it may be.
+// RedissonLock returns what belongs to a plain lock of Redisson, which is a hash whose only
+// field is the holder, "uuid:threadId". channel is where Redisson's unlock notifies
+// waiters. fair are the keys that exist only beside a fair lock. refused says why a lock
+// with such a holder is not a plain one; "" if it may be.
 func RedissonLock(resource, holder string) (channel string, fair []string, refused string) {
 	if holder == "mode" || strings.HasSuffix(holder, ":write") {
 		refused = "a Redisson read-write lock keeps its mode and its readers in one hash"

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// class is a set of ASCII characters, a bit for each.
+// class is a set of ASCII characters, one bit each.
 type class [2]uint64
 
 func newClass(chars string) class {
@@ -32,14 +32,14 @@ var (
 	base64Std = newClass(decimal + lower + upper + "+/")
 	base64URL = newClass(decimal + lower + upper + "-_")
 
-	// The last character of a text in base64 has fewer than 6 bits of the data; the
-	// others are zero.
+	// The last character of base64 text carries fewer than 6 bits of data; its other bits
+	// are zero.
 	base64Std2 = newClass("AQgw") // 2 bits
 	base64URL2 = base64Std2
 	base64URL4 = newClass("AEIMQUYcgkosw048") // 4 bits
 )
 
-// all reports whether every byte is of the class.
+// all reports whether every byte is in the class.
 func all(s string, c class) bool {
 	for i := range len(s) {
 		if !c.has(s[i]) {
@@ -49,11 +49,11 @@ func all(s string, c class) bool {
 	return true
 }
 
-// last reports whether the last byte is of the class.
+// last reports whether the last byte is in the class.
 func last(s string, c class) bool { return s != "" && c.has(s[len(s)-1]) }
 
-// mixed reports whether there are capitals and small letters. A word or a number is
-// not; of 20 random letters and digits one text in 20,000 is not either.
+// mixed reports whether there are both upper and lower case letters. A word or a number is
+// not mixed; of 20 random letters and digits, one text in 20,000 is not either.
 func mixed(s string) bool { return strings.ContainsAny(s, upper) && strings.ContainsAny(s, lower) }
 
 // text reports whether all bytes are printable ASCII.
@@ -61,7 +61,7 @@ func text(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// isUUID reports whether s is a UUID of this version in small letters.
+// isUUID reports whether s is a lower-case UUID of this version.
 func isUUID(s string, version byte) bool {
 	if len(s) != 36 || s[14] != version || strings.IndexByte("89ab", s[19]) < 0 {
 		return false
@@ -74,7 +74,7 @@ func isUUID(s string, version byte) bool {
 	return true
 }
 
-// parseHex is the value of at most 15 digits of lowerHex.
+// parseHex returns the value of at most 15 digits of lowerHex.
 func parseHex(s string) int64 {
 	var n int64
 	for i := range len(s) {
@@ -87,7 +87,7 @@ func parseHex(s string) int64 {
 	return n
 }
 
-// parseInt is the value of at most 18 digits.
+// parseInt returns the value of at most 18 digits.
 func parseInt(s string) int64 {
 	var n int64
 	for i := range len(s) {
@@ -104,14 +104,14 @@ func pow10(n int) int64 {
 	return p
 }
 
-// The earliest times that are plausible in a value. They keep random text from
-// being taken for a time.
+// The earliest plausible times in a value. They keep random text from being taken for a
+// time.
 var (
 	since2010 = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 	since2020 = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
 const (
-	day  = 24 * time.Hour // by which clocks may differ
-	year = 366 * day      // the longest lock that ends by its value
+	day  = 24 * time.Hour // // by which clocks may differ
+	year = 366 * day      // // the longest lock with a time in its value
 )

@@ -1,10 +1,10 @@
-// Package minreplicas knows by what a master refuses writes, in the one place that the
-// guard, the monitor and whoever waits for a node ask.
+// Package minreplicas reports whether a master refuses writes. The guard, the monitor and
+// node wait all use it.
 package minreplicas
 
-// Accepts reports whether a master accepts writes, by its min-replicas-to-write and
-// min-replicas-max-lag, and by how many replicas it finds good: with fewer than it
-// wants it answers NOREPLICAS, whatever the number is meant for, a fence or replicas.
+// Accepts reports whether a master accepts writes, from its min-replicas-to-write, its
+// min-replicas-max-lag and the number of good replicas. With fewer than required it answers
+// NOREPLICAS, whether the setting is meant as a fence or for replicas.
 func Accepts(minReplicas, maxLag, good int64) bool {
 	return minReplicas <= 0 || maxLag <= 0 || good >= minReplicas
 }

@@ -2,8 +2,9 @@ package minreplicas
 
 import "fmt"
 
-// StopsScripts reports whether a server of this version ("6.2.6") refuses the writes of scripts too: not
-// before 6.0.17, nor in 6.2 before 6.2.7. Of a version that cannot be read it is supposed.
+// StopsScripts reports whether a server of this version ("6.2.6") refuses writes of scripts
+// too. Versions before 6.0.17, and 6.2 before 6.2.7, do not. It returns true if the version
+// cannot be parsed.
 func StopsScripts(version string) bool {
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {

@@ -29,8 +29,8 @@ func TestReadValue(t *testing.T) {
 	}
 }
 
-// What is no reply, or longer than any reply to a lock command, is refused
-// before it is read: a server that is none must not fill the memory.
+// Anything that cannot be a reply, or is longer than any reply to a lock command, is
+// refused before it is read: something that is not a Redis server must not fill the memory.
 func TestReadValueRefuses(t *testing.T) {
 	for _, in := range []string{
 		"HTTP/1.1 400 Bad Request\r\n", "+OK\n", ":x\r\n", "$9999999999\r\n", "$70000\r\n", "*65\r\n", "$-2\r\n",
@@ -50,7 +50,7 @@ func TestReadValueRefuses(t *testing.T) {
 	}
 }
 
-// Whatever a value is, it is read away as a whole, and nothing behind it.
+// Skip reads exactly one value, of any kind.
 func TestSkip(t *testing.T) {
 	for _, in := range []string{
 		"+OK\r\n", "-ERR no\r\n", ":1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(123\r\n", "$-1\r\n", "*-1\r\n", "$0\r\n\r\n", "=0\r\n\r\n", "!5\r\nERR x\r\n",
@@ -71,11 +71,11 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// A command is read by a server as it was meant, whatever its arguments hold.
+// A server reads a command as it was meant, whatever bytes its arguments have.
 func FuzzCommand(f *testing.F) {
 	f.Add("SET", "a\r\n$1\r\nx")
 	f.Add("", "\xff\x00")
-	f.Add("", strings.Repeat("x", MostBytes-2*ItemCost)) // as long as a reply may be, its items included
+	f.Add("", strings.Repeat("x", MostBytes-2*ItemCost)) // // as long as a reply may be, including its items
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if 2*ItemCost+len(a)+len(b) > MostBytes {
 			t.Skip()
@@ -96,7 +96,7 @@ func FuzzReadValue(f *testing.F) {
 	})
 }
 
-// A number is what the standard library says of its text, however it is written.
+// Number agrees with the standard library, whatever the text.
 func TestNumber(t *testing.T) {
 	for _, text := range []string{
 		"", "-", "+", "0", "-0", "+7", "12", "-12", "007", "1-2", "1.5", "x", "1 ",

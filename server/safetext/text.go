@@ -1,12 +1,11 @@
-// Package safetext holds text that came from a Redis server: keys, tokens,
-// client names, error messages. Whoever can write a key can write escape
-// codes into it, so such text is untrusted until it is rendered, and this
-// package is the only renderer.
+// Package safetext holds text that came from a Redis server: keys, tokens, client names,
+// error messages. Anyone who can write a key can write escape codes into it. So such text
+// is untrusted until it is rendered, and this package is the only renderer.
 //
-// A [Text] is made at the boundary where data enters and kept as it came;
-// [Text.String] makes every character visible that could move the cursor,
-// hide, reorder or imitate. Raw bytes leave only through [Text.Raw], for
-// sending them back to a server, and inside the escapes of JSON.
+// A [Text] is made where data enters the program, and keeps the original bytes.
+// [Text.String] makes every character visible that could move the cursor, hide, reorder or
+// imitate text. Raw bytes leave only through [Text.Raw], to be sent back to a server, and
+// as JSON escapes.
 package safetext
 
 import (
@@ -16,29 +15,27 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a string from outside. The zero value is the empty text.
+// Text is a string from a server. The zero value is the empty text.
 type Text struct{ raw string }
 
 // New marks raw as untrusted.
 func New(raw string) Text { return Text{raw} }
 
-// Raw is the text as it came, for sending to a server or comparing; never for
-// a terminal or a log.
+// Raw returns the original bytes, to send to a server or to compare. Never print them to a
+// terminal or a log.
 func (t Text) Raw() string { return t.raw }
 
 // Empty reports whether the text has no bytes.
 func (t Text) Empty() bool { return t.raw == "" }
 
-// String renders the text so that a terminal shows each character and obeys
-// none: C0, C1, DEL, bidi controls, zero-width and other non-printing
-// characters become \x1b or \u202e, bytes that are no UTF-8 become \xff, and a
-// backslash is doubled, so that two different texts never look the same
-// through an escape. Ordinary letters of any script stay as they are.
+// String renders the text so that a terminal shows each character and executes none. C0,
+// C1, DEL, bidi controls, zero-width and other non-printing characters become \x1b or
+// \u202e, and bytes that are not UTF-8 become \xff. A backslash is doubled, so that two
+// different texts never look the same. Ordinary letters of any script stay as they are.
 func (t Text) String() string { return Escape(t.raw) }
 
-// Printable is one line of text that a terminal shows and does not obey. What is
-// harmless already stays as it is, so that a name which was escaped by whoever made
-// the message is not escaped twice.
+// Printable renders s as one safe line. Text that is already harmless stays unchanged, so
+// that a name that was escaped once is not escaped again.
 func Printable(s string) string {
 	if New(strings.ReplaceAll(s, `\`, "")).Clean() {
 		return s
@@ -46,8 +43,8 @@ func Printable(s string) string {
 	return Escape(s)
 }
 
-// Escape is the renderer behind [Text.String], for text that has no need of
-// the type, such as an error that a server sent.
+// Escape is the renderer behind [Text.String], for text that is not a [Text], such as an
+// error from a server.
 func Escape(s string) string {
 	if plain(s) {
 		return s
@@ -74,9 +71,8 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// Word renders the text as one word of a shell, which stands for exactly this text:
-// as it is where a shell reads it so, else in quotes, and with $'…' of bash, ksh and
-// zsh where it has characters that a terminal would obey.
+// Word renders the text as one word of a shell: quoted only if needed, and with $'…' of
+// bash, ksh and zsh if it has characters that a terminal would execute.
 func (t Text) Word() string {
 	ordinary := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+,:@%", r)
@@ -99,7 +95,7 @@ func (t Text) Word() string {
 			b.WriteRune(r)
 		default:
 			for _, c := range []byte(s[:size]) {
-				// Three octal digits end by themselves, hexadecimal ones do not.
+				// Three octal digits have a fixed length; hexadecimal escapes do not.
 				b.Write([]byte{'\\', '0' + c>>6, '0' + c>>3&7, '0' + c&7})
 			}
 		}
@@ -109,16 +105,15 @@ func (t Text) Word() string {
 	return b.String()
 }
 
-// Clean reports whether rendering leaves the text as it is.
+// Clean reports whether rendering leaves the text unchanged.
 func (t Text) Clean() bool { return plain(t.raw) }
 
 const hex = "0123456789abcdef"
 
-// visible reports whether a terminal draws r as itself, in its place. Combining
-// marks are drawn over their neighbour, so they are not: a thousand of them
-// fit into one cell. The private use area is drawn as anything, and some
-// characters that count as letters or symbols are blank: the Hangul fillers,
-// the empty Braille pattern, the null notehead.
+// visible reports whether a terminal draws r as itself, in a place of its own. Combining
+// marks are not visible: they are drawn over their neighbour, and a thousand of them fit
+// into one cell. Characters of the private use area can look like anything. Some letters
+// and symbols are blank: the Hangul fillers, the empty Braille pattern, the null notehead.
 func visible(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r >= ' ' && r != 0x7f

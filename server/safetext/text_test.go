@@ -46,8 +46,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// danger is the first thing in s that a terminal may do other than to draw a
-// character in a place of its own; it does not use what the renderer uses.
+// danger returns the first part of s with which a terminal may do more than draw a
+// character in its own place. It shares no code with the renderer.
 func danger(s string) string {
 	for _, r := range s {
 		switch {
@@ -72,7 +72,7 @@ func danger(s string) string {
 	return ""
 }
 
-// check is all that must hold for a text.
+// check tests everything that must hold for a text.
 func check(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -108,8 +108,8 @@ func check(t interface {
 	}
 }
 
-// unescape reads a rendering back. That it can be read in one way only is why
-// two texts never look the same.
+// unescape reads a rendered text back. There is only one way to read it, which is why two
+// texts never look the same.
 func unescape(s string) (string, bool) {
 	var b bytes.Buffer
 	for len(s) > 0 {
@@ -149,7 +149,7 @@ func unescape(s string) (string, bool) {
 func TestEachCharacterIsSafe(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if r > 0x20000 && r>>12 != 0xe0 && r%997 != 0 {
-			continue // ideographs, nothing yet, private use: some of them will do
+			continue // // ideographs, unassigned, private use: some of them are accepted
 		}
 		if utf8.ValidRune(r) {
 			check(t, "a"+string(r)+"b")
@@ -201,8 +201,8 @@ func BenchmarkEscapePlain(b *testing.B) {
 	}
 }
 
-// What Word renders is shown by a terminal and obeyed by none, and a shell reads
-// exactly the text from it.
+// A terminal shows what Word renders and executes nothing; a shell reads exactly the text
+// from it.
 func TestWordIsReadBackByAShell(t *testing.T) {
 	for _, raw := range []string{
 		"job:1", "", "a b", "it's", `back\slash`, "$(touch /tmp/x)", "`id`", "a;b|c&d", "-rf", "~root", "*?[x]", "#no",

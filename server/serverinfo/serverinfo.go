@@ -1,5 +1,5 @@
-// Package serverinfo reads what a server tells of itself as lines of text: the answers to INFO and
-// CLIENT LIST. The text is untrusted; what is read out of it is as the server sent it.
+// Package serverinfo parses the text replies to INFO and CLIENT LIST. The text is
+// untrusted; values are returned as the server sent them.
 package serverinfo
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Fields are the names and values of an answer to INFO, in its order.
+// Fields returns the names and values of a reply to INFO, in its order.
 func Fields(info string) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for line := range strings.Lines(info) {
@@ -22,7 +22,7 @@ func Fields(info string) iter.Seq2[string, string] {
 	}
 }
 
-// Field is one value of an answer to INFO; empty where the server does not tell it.
+// Field returns one value of a reply to INFO; empty if it is missing.
 func Field(info, name string) string {
 	for n, value := range Fields(info) {
 		if n == name {
@@ -32,13 +32,14 @@ func Field(info, name string) string {
 	return ""
 }
 
-// Number is a whole number of an answer to INFO. It reports whether the server tells one.
+// Number returns a whole number of a reply to INFO, and whether it is there.
 func Number(info, name string) (int64, bool) {
 	n, err := strconv.ParseInt(Field(info, name), 10, 64)
 	return n, err == nil
 }
 
-// Calls is how often the present incarnation has carried out a command, by INFO commandstats.
+// Calls returns how often the current incarnation has executed a command, from INFO
+// commandstats.
 func Calls(info, command string) (int64, error) {
 	stats := Field(info, "cmdstat_"+command)
 	if stats == "" {
@@ -52,8 +53,7 @@ func Calls(info, command string) (int64, error) {
 	return n, nil
 }
 
-// Clients are the connections in an answer to CLIENT LIST, each as the names and values of
-// its fields.
+// Clients returns the connections in a reply to CLIENT LIST, each as names and values.
 func Clients(list string) iter.Seq[iter.Seq2[string, string]] {
 	return func(yield func(iter.Seq2[string, string]) bool) {
 		for line := range strings.Lines(list) {

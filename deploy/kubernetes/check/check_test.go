@@ -1,6 +1,6 @@
-// Package check holds the manifests against the types of the Kubernetes API, strictly: an
-// unknown or misplaced field is an error. It is a module of its own, so that none of these
-// becomes a dependency of the program.
+// Package check compares the manifests with the types of the Kubernetes API, strictly: an
+// unknown or misplaced field is an error. It is a separate module, so that the program does
+// not depend on Kubernetes.
 package check
 
 import (
@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// objects are all objects of the manifests, by kind and name.
+// objects returns all objects of the manifests, by kind and name.
 func objects(t *testing.T) map[string]any {
 	t.Helper()
 	files, err := filepath.Glob("../*.yaml")
@@ -34,7 +34,7 @@ func objects(t *testing.T) map[string]any {
 	return read(t, append(files, guard...)...)
 }
 
-// read are the objects of files.
+// read returns the objects of files.
 func read(t *testing.T, files ...string) map[string]any {
 	t.Helper()
 	kinds := map[string]func() any{
@@ -111,7 +111,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// The rules of the operator are those of deploy/prometheus.
+// The rules for the Prometheus operator equal those in deploy/prometheus.
 func TestRulesAreTheSame(t *testing.T) {
 	text, err := os.ReadFile("../../prometheus/redlockctl.rules.yml")
 	if err != nil {
@@ -129,8 +129,8 @@ func TestRulesAreTheSame(t *testing.T) {
 	}
 }
 
-// What "redlockctl init --kubernetes" makes, as kustomize builds it: a test of cli/adopt
-// keeps the file as it is.
+// The output of "redlockctl init --kubernetes", built by kustomize. A test of cli/adopt
+// keeps the file up to date.
 func TestInit(t *testing.T) {
 	all := read(t, "testdata/init.yaml")
 	guard := all["Deployment redlock-guard"].(*apps.Deployment).Spec.Template.Spec

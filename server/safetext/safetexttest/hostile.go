@@ -1,9 +1,9 @@
-// Package safetexttest is text for the tests of whatever shows text from a server.
+// Package safetexttest has text for tests of code that shows text from a server.
 package safetexttest
 
 import "strings"
 
-// Hostile are names that whoever can write to a master can make.
+// Hostile are names that anyone who can write to a master can make.
 var Hostile = []string{
 	"\x1b[2J\x1b]0;owned\x07clear",
 	"rtl-\u202e\u2066drow\u2069",
