@@ -356,8 +356,12 @@ func (t *Table) mayBeHeld(r *record, a *assessment) monitor.LockState {
 		t.relyUntil(r, a)
 	}
 	end, never := t.majorityEnd(r, a.holder, 0, true, t.unseen(r, a, a.holder, true))
-	if a.lock.Relied = max(a.lock.Relied, end); never || a.best.never {
+	a.lock.Relied = max(a.lock.Relied, end)
+	switch {
+	case never, a.best.never:
 		a.lock.Relied = 0
+	case a.lock.Relied == 0: // too few votes are known so far
+		a.lock.Relied = a.best.end
 	}
 	return monitor.LockMayBeHeld
 }

@@ -211,3 +211,53 @@ func TestAnExtensionThatWasLostUnseen(t *testing.T) {
 		}
 	}
 }
+
+// A vote that a guard knows to be lost on a node that is silent here is lost here too: who
+// remembers the copy says the same as who looks for the first time.
+func TestAGuardsWordForASilentNode(t *testing.T) {
+	guard := oldRig()
+	console := beside(guard, 0).first()
+	guard.set("k", "token-a", viewTTL, 0, 1, 2)
+	for _, r := range []*rig{guard, console} {
+		r.scanAll()
+		r.scanAll()
+	}
+	console.Unreachable(0, guard.now)
+	guard.restart(0, true, false)
+	guard.scanAll()
+	guard.scanAll()
+	first := beside(guard, 1)
+	first.Unreachable(0, guard.now)
+	for name, r := range map[string]*rig{"console": console, "first": first} {
+		r.now = guard.now
+		r.Heard(guard.Vouches(guard.now), r.now)
+		for _, i := range []int{1, 2, 3, 4} {
+			r.scan(i)
+			r.scan(i)
+		}
+		if name == "first" {
+			r.Settle(r.now)
+		}
+		r.pass(2 * time.Second)
+		if s, held, lost := r.states("k"); s != monitor.LockLostMajority || held != 2 || lost != 1 {
+			t.Errorf("%s: %s, %d held, %d lost", name, s, held, lost)
+		}
+	}
+}
+
+// A lock that may be held has an end, also before all nodes have been read again.
+func TestAMinorityThatIsLostHasAnEnd(t *testing.T) {
+	r := oldRig()
+	r.set("k", "left", viewTTL, 0, 1)
+	r.scanAll()
+	r.scanAll()
+	end := r.now.Add(viewTTL)
+	r.pass(100 * time.Millisecond)
+	for i := range 2 {
+		r.restart(i, true, false)
+	}
+	r.pass(0)
+	if l := r.lock("k"); l.State != monitor.LockMayBeHeld || l.HeldUntil().Sub(end).Abs() > 200*time.Millisecond {
+		t.Errorf("%s until %s", l.State, l.HeldUntil())
+	}
+}

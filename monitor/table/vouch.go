@@ -198,12 +198,22 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 		t.markDirty(r)
 	}
 	for _, name := range v.Lost {
-		if i := slices.Index(t.names, name); i >= 0 && !r.Copies[i].Have() && !r.Copies[i].Lost() && r.grant.deleted == 0 {
+		if i := slices.Index(t.names, name); i >= 0 && t.acceptsLoss(r, i, k) {
 			r.own()
 			r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(monitor.LostByRestart), Token: uint8(k), Expires: end, Sent: t.nodes[i].loss.at}
 			t.markDirty(r)
 		}
 	}
+}
+
+// acceptsLoss reports whether the vote of token k on node i counts as lost because a guard announces
+// it: nothing is known of the node here, or only the copy from before it became silent.
+func (t *Table) acceptsLoss(r *record, i int, k int8) bool {
+	c := &r.Copies[i]
+	if c.Kind == packed.LockCopy && int8(c.Token) == k {
+		return !t.nodes[i].reachable
+	}
+	return !c.Have() && !c.Lost() && r.grant.deleted == 0
 }
 
 // tokenOfSum returns the token of r with this sum; −1: none.
