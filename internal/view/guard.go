@@ -105,12 +105,9 @@ func (g *Guard) Countdown(n *monitor.Node, now time.Time) (time.Duration, bool) 
 }
 
 // NotBefore returns the earliest moment at which a guard elsewhere may let a restarted
-// node rejoin: D after the earliest possible start of the server. The guard counts from
-// the moment when it saw the server, which is not known here, so it may be later.
+// node rejoin. The guard may wait longer.
 func (g *Guard) NotBefore(n *monitor.Node, now time.Time) (time.Time, bool) {
-	at := n.StartedAfter.Add(g.Delay)
-	known := n.State == monitor.NodeFenced && len(n.Guards) > 0 && g.Delay > 0 && !n.StartedAfter.IsZero()
-	return at, known && at.After(now)
+	return n.RejoinsAfter, n.State == monitor.NodeFenced && n.RejoinsAfter.After(now)
 }
 
 // How a node started last, as far as a guard saw.

@@ -3,6 +3,8 @@ package observe
 import (
 	"testing"
 	"time"
+
+	"redlockctl/server/announce"
 )
 
 // A node that accepts writes right after its restart has no boot fence; one that was not
@@ -55,5 +57,26 @@ func TestAStartIsNotToldTooLate(t *testing.T) {
 	}
 	if got := see(now.Add(63*time.Second), "four"); !got.Equal(now.Add(62 * time.Second)) {
 		t.Errorf("without an uptime, after another one: %s", got.Sub(now))
+	}
+}
+
+// A fenced node rejoins when its guards announce it: a view that sees the node for the first
+// time says the same as one that saw it start.
+func TestAFencedNodeRejoinsAsAnnounced(t *testing.T) {
+	now := time.Now()
+	rejoins := now.Add(6 * time.Second).Truncate(time.Millisecond)
+	guards := &guardsSight{known: true, all: []announce.Guard{{ID: "g", Delay: 6110 * time.Millisecond, MayVote: rejoins}}}
+	for name, c := range map[string]struct {
+		guards *guardsSight
+		want   time.Time
+	}{
+		"announced":     {guards, rejoins},
+		"not announced": {&guardsSight{known: true, all: []announce.Guard{{ID: "g", Delay: 6110 * time.Millisecond}}}, now.Add(-uptimeBlur + 6110*time.Millisecond)},
+	} {
+		w := newTestWorld(t, now, "n1")
+		w.answered(0, sight{sent: now, received: now, server: now, info: master("uptime_in_seconds", "0"), config: fence("2147483647"), guards: c.guards}, now)
+		if n := w.nodes[0].snapshot(now, 0, 0); n.RejoinsAfter.Sub(c.want).Abs() > 10*time.Millisecond {
+			t.Errorf("%s: in %s, not in %s", name, n.RejoinsAfter.Sub(now), c.want.Sub(now))
+		}
 	}
 }

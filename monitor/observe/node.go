@@ -380,8 +380,9 @@ const scanTries = 3
 func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Node {
 	n := w.Node
 	n.Locks = locks
-	if n.State == monitor.NodeFenced && !n.StartedAfter.IsZero() && len(n.Guards) > 0 {
-		n.RejoinsAfter = n.StartedAfter.Add(n.Guards[0].Delay)
+	n.Offset = w.clock.Estimate(at)
+	if n.State == monitor.NodeFenced && len(n.Guards) > 0 {
+		n.RejoinsAfter = rejoinsAfter(&n)
 	}
 	n.LocksHidden = w.State == monitor.NodeDenied && w.base == monitor.NodeServing && w.Role == "master" && w.notes["info"].Text == ""
 	n.Notes, n.Limits = nil, nil
@@ -399,9 +400,20 @@ func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Nod
 	case n.WhyUnread == "" && n.Read >= 1 && now.Sub(w.proven) > mostBehind:
 		n.WhyUnread = "its changes are late: known up to " + w.proven.Format("15:04:05")
 	}
-	n.Offset = w.clock.Estimate(at)
 	n.Drift = w.clock.Drift()
 	return n
+}
+
+// rejoinsAfter returns the moment before which no guard lets a fenced node rejoin: as the guards
+// announce it, so that every view has the same, or D after the earliest possible start.
+func rejoinsAfter(n *monitor.Node) time.Time {
+	if at, known := n.MayVote(); known {
+		return at
+	}
+	if n.StartedAfter.IsZero() {
+		return time.Time{}
+	}
+	return n.StartedAfter.Add(n.Guards[0].Delay)
 }
 
 // mostBehind is how long a node that reports its changes may prove nothing. It is pinged
