@@ -184,6 +184,9 @@ func (w *World) entersAgainst(c *client) {
 		return
 	}
 	g := &w.grants[k.token]
+	if w.grants[c.token].vanished != 0 {
+		return // its votes went as if it had released them, before it learned of its grant
+	}
 	if g.abandoned || g.taking || v.lost >= k.known || v.crashed >= k.known && k.restarts >= 0 {
 		return
 	}
