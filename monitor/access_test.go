@@ -153,7 +153,7 @@ func TestAccessByEnumeration(t *testing.T) {
 					want.From = now.Add(4 * time.Second)
 				}
 				for k := 1; k <= size && want.Restarts < 0; k++ {
-					if rivalWins(chosen, quorum, k, true, false) {
+					if rivalWins(chosen, quorum, k, true, want.From.IsZero()) {
 						want.Restarts = k
 					}
 				}

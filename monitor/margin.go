@@ -49,8 +49,9 @@ type Access struct {
 	// From is the earliest time at which another client can acquire it, because fenced
 	// nodes rejoin before the holder's end; zero: not before that end.
 	From time.Time
-	// Restarts is how many more nodes must restart before another client can acquire it;
-	// −1: no number is enough. Meaningful unless Now or Perhaps.
+	// Restarts is how many more nodes must restart before another client can acquire it:
+	// before From where that is set, else before the holder's end. −1: no number is
+	// enough. Meaningful unless Now or Perhaps.
 	Restarts int
 	// Spare is how many more nodes with a copy may be lost before the holder cannot
 	// extend the lock; negative: it cannot now.
@@ -135,6 +136,8 @@ func (s *Snapshot) Access(l *Lock) Access {
 		if need <= len(rejoins) {
 			slices.SortFunc(rejoins, time.Time.Compare)
 			a.From = rejoins[need-1]
+		} else {
+			need -= len(rejoins) // they vote as well, before the end
 		}
 		if need <= fragile {
 			a.Restarts = need

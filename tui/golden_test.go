@@ -123,6 +123,9 @@ func guardElsewhere(now time.Time) *monitor.Snapshot {
 		if n := &s.Nodes[i]; n.State != monitor.NodeDown {
 			n.GuardsKnown = true
 			n.Guards = []announce.Guard{{ID: "e1e2e3e4", Delay: 30350 * time.Millisecond, Host: safetext.New("ops1"), Boot: boot}}
+			if n.State == monitor.NodeFenced {
+				n.RejoinsAfter = n.StartedAfter.Add(n.Guards[0].Delay)
+			}
 		}
 	}
 	return s
