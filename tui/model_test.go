@@ -285,7 +285,7 @@ func TestWhichGuardWatches(t *testing.T) {
 	r.press("6")
 	r.sees("D = 30.35s, guard@ops1 watches; this console runs no guard")
 	late := guardElsewhere(monitortest.Epoch)
-	late.Nodes[1].StartedAfter = monitortest.Epoch.Add(-time.Minute) // it waits for another reason, or has waited for less time
+	late.Nodes[1].RejoinsAfter = monitortest.Epoch.Add(-30 * time.Second) // its guard waits longer
 	r = newRig(t, late, 160, 40, withoutGuard)
 	r.sees("seen fenced 12s, D = 30.35s, guard@ops1")
 	r.seesNot("not before", "over D")
