@@ -36,6 +36,7 @@ func (m *machine) keepsDrained(before Incarnation, o *Observation) {
 	case before.RunID != o.RunID: // what was lost is decided by what was known of the former one
 	case m.Duty.Kind != DutyCordon || !o.Params.cordoned() || o.Blind || m.Leaked || o.Role != "master":
 		m.Empty, m.Drained = false, time.Time{}
+	case m.unsettled(): // a step of its clock may have emptied it
 	case m.Empty && o.SaidDrained:
 		m.Drained = m.asked
 	}
@@ -62,13 +63,21 @@ func (m *machine) nothingLost(before time.Time) {
 	m.waits()
 }
 
-// uncordoned hands the node back to the guards. It cancels nothing: what the node has lost before,
-// or while it was cordoned, has the deadline that it had; and before the node's word counts ([Trust]) it
+// mayVoteBefore is from when the node may vote by what was known so far: before its word counts ([Trust]) it
 // may have lost what this guard does not know of.
+func (m *machine) mayVoteBefore() time.Time {
+	if m.Deadline.Before(m.Trusted) {
+		return m.Trusted
+	}
+	return m.Deadline
+}
+
+// uncordoned hands the node back to the guards. It cancels nothing: what the node has lost before,
+// or while it was cordoned, has the deadline that it had.
 func (m *machine) uncordoned() {
 	d := m.delay()
-	if before := m.Deadline; before.IsZero() || before.Before(m.Trusted) {
-		m.Deadline = MayVoteFrom(Loss{Seen: m.now, Nothing: true, Before: m.Trusted})
+	if before := m.mayVoteBefore(); m.Deadline.IsZero() || before.After(m.Deadline) {
+		m.Deadline = MayVoteFrom(Loss{Seen: m.now, Nothing: true, Before: before})
 	}
 	m.State.Delay, m.Handed = d, m.now
 	m.Duty.Kind, m.Proven = DutyWait, false

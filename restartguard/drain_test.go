@@ -23,7 +23,12 @@ func (s *script) cordonedAgain(run string) *script {
 }
 
 func TestADrainedNodeThatRestartsHasLostNothing(t *testing.T) {
-	drained(t).after(tick).cordonedAgain("b").told("restart", "lost nothing").after(tick).sees("b", fenced).does(removeIt("b"))
+	s := drained(t).after(testDelay/2).said("a", cordoned, Observation{SaidDrained: true}).after(testDelay / 2)
+	s.cordonedAgain("b").told("restart", "lost nothing").after(tick).sees("b", fenced).does(removeIt("b"))
+
+	// What a node lost before it was met, nobody knows.
+	s = drained(t).after(tick).cordonedAgain("b").told("restart", "lost nothing").until(testDelay)
+	s.after(tick).sees("b", fenced).does(proveIt("b"))
 }
 
 func TestWhatIsNotDrained(t *testing.T) {
@@ -53,6 +58,13 @@ func TestWhatIsNotDrained(t *testing.T) {
 	s.step(Observation{About: Scanned, RunID: "a", Asked: s.now})
 	waits("one that is not announced so", s.sees("a", cordoned))
 	waits("one that was not seen for D", drained(t).after(testDelay))
+	s = begin()
+	clock := func(ahead time.Duration) Observation {
+		at := s.now.Sub(epoch)
+		return Observation{SaidDrained: true, Clock: Reading{Sent: time.Hour + at, Got: time.Hour + at, Wall: 1000*time.Hour + at + ahead}}
+	}
+	s.said("a", cordoned, clock(0)).after(tick).step(Observation{About: Scanned, RunID: "a", Asked: s.now.Add(-tick / 2)})
+	waits("one whose copies may have ended by a step of its clock", s.said("a", cordoned, clock(time.Minute)))
 	s = drained(t).sees("a", fenced).sees("a", cordoned)
 	waits("one that was uncordoned meanwhile", s.said("a", cordoned, Observation{SaidDrained: true}))
 }

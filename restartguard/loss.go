@@ -48,7 +48,7 @@ func (old Incarnation) lossBy(now Incarnation) lossKind {
 // noteLoss takes note of a loss, and tells of it.
 func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	told := losses[why]
-	drained, before := m.isDrained(), m.Deadline
+	drained, before := m.isDrained(), m.mayVoteBefore()
 	m.Empty, m.Drained = false, time.Time{}
 	m.lose()
 	tell, text := m.tell, told.text

@@ -97,9 +97,9 @@ func (m *machine) seen(o *Observation) {
 	m.Heard, m.Lacking = o.Heard, o.Lacking
 	m.lengthen()
 	m.Allowed, m.Believed = o.Allowed, o.Believed
-	m.keepsDrained(old, o)
 	level := m.ClockBase // when no step had happened that the next reading shows
 	stepped, within := m.readClock(o.Clock)
+	m.keepsDrained(old, o)
 	restored := m.readCounter(o)
 	switch loss := old.lossBy(m.Incarnation); {
 	case old.RunID == "":
