@@ -24,6 +24,8 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/memory"
+	"redlockctl/restartguard/watch"
 )
 
 // answers is how many random answers are given; REDLOCKCTL_ANSWERS says another number, as scripts/fuzz does.
@@ -78,7 +80,7 @@ func playRandomAnswers(t *testing.T, most int) {
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	memory, err := restartguard.OpenMemory(t.TempDir())
+	memory, err := memory.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +111,7 @@ func playRandomAnswers(t *testing.T, most int) {
 		})
 	}
 	part("guard", func(ctx context.Context) error {
-		g, err := restartguard.New(append(slices.Clone(good), liars...), restartguard.Config{
+		g, err := watch.New(append(slices.Clone(good), liars...), watch.Config{
 			Delay: 200 * time.Millisecond, Poll: 5 * time.Millisecond, Timeout: 500 * time.Millisecond, Memory: memory, CountEvery: 50 * time.Millisecond, N: len(good),
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"redlockctl/cli/exit"
 	"redlockctl/cli/flags"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/boot"
 	"redlockctl/server/safetext"
 )
 
@@ -21,7 +22,7 @@ type bootFenceJSON struct {
 	Node       safetext.Text  `json:"node"`
 	Method     string         `json:"method"`
 	ConfigFile *safetext.Text `json:"config_file,omitempty"`
-	restartguard.BootHow
+	boot.How
 
 	// With --verify.
 	Boot    string          `json:"boot,omitempty"` // fenced, fragile, unfenced, unknown
@@ -113,7 +114,7 @@ func (a *commandLine) printBootLooks(looks []app.BootLook, verify bool) error {
 			docs.Nodes = append(docs.Nodes, bootFenceJSON{Node: safetext.New(l.Node.Name()), Method: l.Method.Kind.String(), Boot: l.Check.Boot.String(), Error: safetext.OptionalError(err)})
 			continue
 		}
-		if verify && l.Check.Boot != restartguard.BootFenced {
+		if verify && l.Check.Boot != boot.Fenced {
 			failed = exit.Silently(fmt.Errorf("%s would not start fenced for sure", l.Node.Name()))
 		}
 		doc := bootDoc(l, verify)
@@ -145,19 +146,19 @@ func bootDoc(l app.BootLook, verify bool) bootFenceJSON {
 		doc.Because, doc.Do = safetext.Texts(l.Check.Because), safetext.Texts(l.Check.Do)
 		return doc
 	}
-	doc.BootHow = l.Method.HowToStart(l.Check)
+	doc.How = boot.HowToStart(l.Method, l.Check)
 	return doc
 }
 
 func printBootCheck(w io.Writer, l app.BootLook) {
-	verdict := map[restartguard.Boot]string{
-		restartguard.BootFenced:   "starts fenced",
-		restartguard.BootFragile:  "starts fenced, but not for long",
-		restartguard.BootUnfenced: "STARTS UNFENCED",
-		restartguard.BootUnknown:  "cannot be verified from here",
+	verdict := map[boot.State]string{
+		boot.Fenced:   "starts fenced",
+		boot.Fragile:  "starts fenced, but not for long",
+		boot.Unfenced: "STARTS UNFENCED",
+		boot.Unknown:  "cannot be verified from here",
 	}[l.Check.Boot]
 	form := "form: " + l.Check.Form.String()
-	if l.Check.Form == restartguard.FormUnknown {
+	if l.Check.Form == boot.FormUnknown {
 		form = "form not seen"
 	}
 	fmt.Fprintf(w, "%s: %s (%s)\n", safetext.Escape(l.Node.Name()), verdict, form)
@@ -167,13 +168,13 @@ func printBootCheck(w io.Writer, l app.BootLook) {
 	for _, d := range l.Check.Do {
 		fmt.Fprintf(w, "  do: %s\n", safetext.Printable(d))
 	}
-	if len(l.Check.Do) > 0 && l.Check.Boot != restartguard.BootFenced {
+	if len(l.Check.Do) > 0 && l.Check.Boot != boot.Fenced {
 		fmt.Fprintf(w, "  redlockctl node boot-fence %s prints the lines\n", safetext.Escape(l.Node.Name()))
 	}
 }
 
 func printBootFence(w io.Writer, l app.BootLook) {
-	how := l.Method.HowToStart(l.Check)
+	how := boot.HowToStart(l.Method, l.Check)
 	fmt.Fprintf(w, "%s (%s), method %s\n\n%s", safetext.Escape(l.Node.Name()), safetext.Escape(l.Node.Addr()), l.Method.Kind, how.Text)
 	if how.Lines != nil {
 		fmt.Fprintf(w, "Then: redlockctl node boot-fence %s --verify\n", safetext.Escape(l.Node.Name()))

@@ -10,6 +10,8 @@ import (
 
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/boot"
+	"redlockctl/server/minreplicas"
 )
 
 // The manuals recommend the same forms in the same words, and the unit that is
@@ -40,7 +42,7 @@ func TestDocsRecommendTheSameBootFence(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, dropIn, _ := strings.Cut(string(unit), "[Service]\n")
-	for _, part := range []string{dropIn, strings.Join(restartguard.FenceLines, "\n") + "\ninclude /etc/redis/redlockctl-fence.conf\n"} {
+	for _, part := range []string{dropIn, strings.Join(minreplicas.FenceLines, "\n") + "\ninclude /etc/redis/redlockctl-fence.conf\n"} {
 		if !strings.Contains(words, part) {
 			t.Errorf("the manuals do not have:\n%s", part)
 		}
@@ -49,8 +51,8 @@ func TestDocsRecommendTheSameBootFence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := restartguard.CheckBootFile(t.Context(), node, restartguard.Method{}, path)
-	if err != nil || c.Boot != restartguard.BootFenced || c.Form != restartguard.FormCommandLine {
+	c, err := boot.CheckFile(t.Context(), node, restartguard.Method{}, path)
+	if err != nil || c.Boot != boot.Fenced || c.Form != boot.FormCommandLine {
 		t.Errorf("the drop-in: %+v, %v", c, err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/restartguard"
+	"redlockctl/restartguard/memory"
 	"redlockctl/server/safetext"
 )
 
@@ -71,7 +71,7 @@ func (a *commandLine) rememberedGuards() (names []string) {
 	if err != nil || cfg.Guard.StateDir == "" {
 		return nil
 	}
-	all, _ := restartguard.ReadDelays(cfg.Guard.StateDir)
+	all, _ := memory.ReadDelays(cfg.Guard.StateDir)
 	for _, k := range all {
 		names = append(names, k.ID)
 	}
@@ -83,11 +83,11 @@ func (a *commandLine) forgetDelay(ctx context.Context, cfg *config.Config, op *o
 	if dir == "" {
 		return exit.Usagef("no [guard] state_dir is configured: nothing is remembered")
 	}
-	all, err := restartguard.ReadDelays(dir)
+	all, err := memory.ReadDelays(dir)
 	if err != nil {
 		return err
 	}
-	gone := slices.DeleteFunc(slices.Clone(all), func(k restartguard.KnownDelay) bool { return !k.Is(name) })
+	gone := slices.DeleteFunc(slices.Clone(all), func(k memory.KnownDelay) bool { return !k.Is(name) })
 	if len(gone) == 0 {
 		var known []string
 		for _, k := range all {
@@ -104,7 +104,7 @@ func (a *commandLine) forgetDelay(ctx context.Context, cfg *config.Config, op *o
 		return err
 	}
 	for _, g := range app.GuardsOf(cfg, s).All {
-		if slices.ContainsFunc(gone, func(k restartguard.KnownDelay) bool { return k.ID == g.ID }) {
+		if slices.ContainsFunc(gone, func(k memory.KnownDelay) bool { return k.ID == g.ID }) {
 			return fmt.Errorf("%w: guard %s announces itself with D %s: end it, or give it a smaller D", operator.ErrRefused, monitor.GuardName(g), g.Delay)
 		}
 	}
@@ -140,11 +140,11 @@ func (a *commandLine) forgetDelay(ctx context.Context, cfg *config.Config, op *o
 }
 
 // forgotten waits until the guard of the state directory, if it runs, has forgotten guards.
-func (a *commandLine) forgotten(ctx context.Context, cfg *config.Config, gone []restartguard.KnownDelay) bool {
+func (a *commandLine) forgotten(ctx context.Context, cfg *config.Config, gone []memory.KnownDelay) bool {
 	for until := time.Now().Add(forgetWithin); ; {
-		all, err := restartguard.ReadDelays(cfg.Guard.StateDir)
-		if err == nil && !slices.ContainsFunc(all, func(k restartguard.KnownDelay) bool {
-			return slices.ContainsFunc(gone, func(g restartguard.KnownDelay) bool { return g.ID == k.ID })
+		all, err := memory.ReadDelays(cfg.Guard.StateDir)
+		if err == nil && !slices.ContainsFunc(all, func(k memory.KnownDelay) bool {
+			return slices.ContainsFunc(gone, func(g memory.KnownDelay) bool { return g.ID == k.ID })
 		}) {
 			return true
 		}

@@ -21,6 +21,7 @@ import (
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 )
 
 func TestMain(m *testing.M) {
@@ -346,7 +347,7 @@ func TestLinearizable(t *testing.T) {
 func TestLinearizableWithGuard(t *testing.T) {
 	t.Parallel()
 	servers := labtest.Servers(t, 3, lab.BootFence...)
-	guard, err := restartguard.New(labtest.Nodes(servers), restartguard.Config{
+	guard, err := watch.New(labtest.Nodes(servers), watch.Config{
 		Delay: restartguard.Delay(linearMaxTTL, 0.01, 50*time.Millisecond), Poll: 10 * time.Millisecond,
 	})
 	if err != nil {
@@ -520,8 +521,8 @@ func storms(ctx context.Context, networks [][]*labtest.Proxy) {
 // kills ends and stops servers, a minority at a time, and brings them back.
 type kills struct {
 	servers []*lab.Server
-	away    time.Duration       // how long a killed server stays away
-	guard   *restartguard.Guard // nil: nobody but away keeps it from voting
+	away    time.Duration // how long a killed server stays away
+	guard   *watch.Guard  // nil: nobody but away keeps it from voting
 
 	kills, stops int
 }

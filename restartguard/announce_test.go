@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"redlockctl/server/announce"
+	"redlockctl/server/minreplicas"
 )
 
-func (s *script) hears(run string, p Params, d time.Duration) *script {
+func (s *script) hears(run string, p minreplicas.Params, d time.Duration) *script {
 	s.t.Helper()
 	return s.step(Observation{About: Seen, RunID: run, Role: "master", Params: p, Heard: d})
 }

@@ -1,6 +1,8 @@
 package restartguard
 
-import "time"
+import (
+	"time"
+)
 
 const (
 	// clockNoise is what a step must have beyond the error of its readings.
@@ -60,9 +62,9 @@ func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 	if m.ClockStep < 0 {
 		switch m.again(off) {
 		case 1:
-			m.tell("clock", "its wall clock went ahead by %s in %s; by the configuration that is not a loss", round(off), round(passed))
+			m.tell("clock", "its wall clock went ahead by %s in %s; by the configuration that is not a loss", Round(off), Round(passed))
 		case 2:
-			m.tell("clock", "its wall clock keeps getting ahead, by %s in %s; by the configuration that is not a loss", round(off), round(passed))
+			m.tell("clock", "its wall clock keeps getting ahead, by %s in %s; by the configuration that is not a loss", Round(off), Round(passed))
 		}
 		return 0, 0
 	}
@@ -98,10 +100,10 @@ func (m *machine) ahead(step, within time.Duration) {
 	m.Cause = "clock stepped"
 	switch m.again(step) {
 	case 1:
-		m.tell("clock", "its wall clock stepped forward by %s in %s: its locks end too early", round(step), round(within))
+		m.tell("clock", "its wall clock stepped forward by %s in %s: its locks end too early", Round(step), Round(within))
 		return
 	case 2:
-		m.tell("clock", "its wall clock keeps getting ahead, by %s in %s: its locks end too early, and D begins anew until that ends", round(step), round(within))
+		m.tell("clock", "its wall clock keeps getting ahead, by %s in %s: its locks end too early, and D begins anew until that ends", Round(step), Round(within))
 	default:
 		m.announced = m.Deadline // nor is the new deadline told each time
 	}
@@ -112,9 +114,9 @@ func (m *machine) ahead(step, within time.Duration) {
 func (m *machine) behind(step, within time.Duration) {
 	switch m.again(step) {
 	case 1:
-		m.tell("clock back", "its wall clock stepped back by %s in %s: its locks live longer", round(-step), round(within))
+		m.tell("clock back", "its wall clock stepped back by %s in %s: its locks live longer", Round(-step), Round(within))
 	case 2:
-		m.tell("clock back", "its wall clock keeps falling behind, by %s in %s: its locks live longer", round(-step), round(within))
+		m.tell("clock back", "its wall clock keeps falling behind, by %s in %s: its locks live longer", Round(-step), Round(within))
 	}
 }
 

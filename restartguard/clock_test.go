@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"redlockctl/server/minreplicas"
 )
 
 // wall lets a script see the node's clock: at is our boot clock, ahead how far
@@ -137,7 +139,7 @@ func TestClock(t *testing.T) {
 	})
 	t.Run("one that goes on running fast is told twice, and waited for to its end", func(t *testing.T) {
 		s := newScript(t)
-		see := func(at, ahead time.Duration, p Params) {
+		see := func(at, ahead time.Duration, p minreplicas.Params) {
 			s.now = epoch.Add(at)
 			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: p,
 				Clock: Reading{Sent: time.Hour + at, Got: time.Hour + at, Wall: 1000*time.Hour + at + ahead}})

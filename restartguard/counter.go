@@ -1,6 +1,8 @@
 package restartguard
 
-import "time"
+import (
+	"time"
+)
 
 // readCounter takes note of the counter, and reports whether it is not what it must
 // be: it only ever grows, whoever counts.

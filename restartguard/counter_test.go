@@ -3,6 +3,8 @@ package restartguard
 import (
 	"testing"
 	"time"
+
+	"redlockctl/server/minreplicas"
 )
 
 func TestEvictionIsALoss(t *testing.T) {
@@ -23,7 +25,7 @@ func TestCounter(t *testing.T) {
 		s.policy.CountEvery = time.Second
 		return s
 	}
-	see := func(s *script, counter int64, p Params) *script {
+	see := func(s *script, counter int64, p minreplicas.Params) *script {
 		s.t.Helper()
 		return s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: p, Counter: counter, Counted: true})
 	}

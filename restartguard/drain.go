@@ -1,10 +1,7 @@
 package restartguard
 
 import (
-	"context"
 	"time"
-
-	"redlockctl/server/announce"
 )
 
 // drainLease is the part of a guard's own D for which its word counts that a node was drained: less
@@ -34,7 +31,7 @@ type Drain struct {
 func (m *machine) keepsDrained(before Incarnation, o *Observation) {
 	switch {
 	case before.RunID != o.RunID: // what was lost is decided by what was known of the former one
-	case m.Duty.Kind != DutyCordon || !o.Params.cordoned() || o.Blind || m.Leaked || o.Role != "master":
+	case m.Duty.Kind != DutyCordon || !o.Params.Cordoned() || o.Blind || m.Leaked || o.Role != "master":
 		m.Empty, m.Drained = false, time.Time{}
 	case m.unsettled(): // a step of its clock may have emptied it
 	case m.Empty && o.SaidDrained:
@@ -106,57 +103,4 @@ func (m *machine) removedEarly() bool {
 }
 
 // cordoned reports whether the guard keeps the node cordoned.
-func (s *State) cordoned() bool { return s.Duty.Kind == DutyCordon }
-
-// countEvery is the pause between two counts of the copies of a node that is cordoned.
-const countEvery = 500 * time.Millisecond
-
-// countCopies goes on to count the copies of a node that is cordoned, until the next look. It reports whether
-// the connection is still good.
-func (w *watcher) countCopies(ctx context.Context, l *nodeConn) bool {
-	patterns := w.guard.cfg.Patterns
-	if !w.state.cordoned() {
-		w.copies.begun = false
-		return true
-	}
-	if !w.state.Proven || w.state.Empty || len(patterns) == 0 || time.Now().Before(w.countAt) {
-		return true
-	}
-	if s := &w.copies; !s.begun || s.RunID != w.state.RunID {
-		s.begin(Question{}, w.state.RunID)
-	}
-	until := time.Now().Add(w.pause() / scanShares)
-	for s := &w.copies; ctx.Err() == nil && time.Now().Before(until); {
-		if err := s.step(ctx, l, patterns); err != nil {
-			s.begun = false
-			w.countAt = time.Now().Add(countEvery)
-			return false
-		}
-		if !s.done && len(s.Copies) == 0 {
-			continue
-		}
-		s.begun = false
-		w.countAt = time.Now().Add(countEvery)
-		if s.Doubt == "" {
-			w.step(Observation{About: Scanned, RunID: s.RunID, Asked: s.Began, Copies: len(s.Copies)})
-		}
-		return true
-	}
-	return true
-}
-
-// hears adds to a look what other guards announce, there and elsewhere.
-func (g *Guard) hears(o *Observation, here []announce.Guard) {
-	g.hearing.Lock()
-	defer g.hearing.Unlock()
-	now := time.Now()
-	o.Heard = g.peers.Greatest()
-	o.Believed = g.peers.Might(now, g.id, max(o.Heard, g.cfg.Delay), here)
-	for _, one := range here {
-		if one.ID == g.id {
-			o.SaidDrained = one.Drained
-			continue
-		}
-		o.Allowed = o.Allowed || !one.MayVote.IsZero() && o.Clock.Wall != 0 && !one.MayVote.After(time.Unix(0, int64(o.Clock.Wall)))
-	}
-}
+func (s *State) Cordoned() bool { return s.Duty.Kind == DutyCordon }

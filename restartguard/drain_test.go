@@ -3,6 +3,8 @@ package restartguard
 import (
 	"testing"
 	"time"
+
+	"redlockctl/server/minreplicas"
 )
 
 // drained is a node that serves, is cordoned, emptied, and announced so.
@@ -12,7 +14,7 @@ func drained(t *testing.T) *script {
 	return s.after(tick).said("a", cordoned, Observation{SaidDrained: true})
 }
 
-func (s *script) said(run string, p Params, o Observation) *script {
+func (s *script) said(run string, p minreplicas.Params, o Observation) *script {
 	s.t.Helper()
 	o.About, o.RunID, o.Role, o.Params = Seen, run, "master", p
 	return s.step(o)

@@ -1,6 +1,8 @@
 package restartguard
 
-import "time"
+import (
+	"time"
+)
 
 // Event is something the guard saw or did.
 type Event struct {

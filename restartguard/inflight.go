@@ -62,7 +62,7 @@ func (m *machine) killing(o *Observation) {
 		// lift is sent, so that it finds nothing that was closed again.
 		m.Pending.Until = m.now.Add(m.delay())
 		m.tell("in-flight command", "in-flight commands cannot be ruled out: a command that removes its fence has no answer, and its connection cannot be ended: %s", o.Err)
-		if m.mayVote() && o.Params.fenced() {
+		if m.mayVote() && o.Params.Fenced() {
 			m.waitFrom()
 			m.Cause = "a command that removes its fence may still be in flight"
 		}

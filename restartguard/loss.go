@@ -54,7 +54,7 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	tell, text := m.tell, told.text
 	switch why {
 	case lossRestart:
-		fenced := o.Params.fenced() || o.Params.cordoned()
+		fenced := o.Params.Fenced() || o.Params.Cordoned()
 		// Of a start that nobody could see an earlier unfenced one stays known.
 		m.Known = !o.Configured && !o.Blind || m.Known && !m.Verified
 		m.Verified = m.Known && fenced && !o.Configured && !o.Blind
@@ -94,7 +94,7 @@ func promoted(before, now string) bool {
 }
 
 func (m *machine) howStarted(o *Observation) string {
-	switch fenced := o.Params.fenced() || o.Params.cordoned(); {
+	switch fenced := o.Params.Fenced() || o.Params.Cordoned(); {
 	case o.Blind:
 		return "and whether it started fenced cannot be read"
 	case fenced && m.Verified:
@@ -120,11 +120,11 @@ func (m *machine) firstContact(o *Observation) {
 			m.order(Prove, 0, false)
 		}
 		m.Cause = "first contact"
-	case o.Params.cordoned():
+	case o.Params.Cordoned():
 		m.tell("first contact", "seen for the first time, cordoned by an operator: what it may have lost is not known, so D counts from now")
 		m.waitFrom()
 		m.Cause = "first contact"
-	case o.Params.fenced():
+	case o.Params.Fenced():
 		m.tell("first contact", "seen for the first time, fenced: what it may have lost is not known, so D counts from now")
 		m.waitFrom()
 		m.Cause = "first contact"

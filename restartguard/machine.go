@@ -3,6 +3,8 @@ package restartguard
 import (
 	"fmt"
 	"time"
+
+	"redlockctl/server/minreplicas"
 )
 
 type machine struct {
@@ -100,7 +102,7 @@ func (m *machine) waits() {
 func (m *machine) lose() {
 	m.waitFrom()
 	m.Holds = false // a restart forgets a cordon; the operator did not
-	m.Proven, m.Leaked, m.Revert = false, false, FenceNone
+	m.Proven, m.Leaked, m.Revert = false, false, minreplicas.FenceNone
 	m.CountedAt, m.Rivals = time.Time{}, true
 	m.Unfenced, m.Exposed, m.UnfencedSince, m.AtStart = false, 0, m.LastSeen, false
 	if m.LastRefused.After(m.UnfencedSince) {

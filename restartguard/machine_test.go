@@ -5,15 +5,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlockctl/server/minreplicas"
 )
 
 const testDelay = 10 * time.Second
 
 var (
 	epoch         = time.Now()
-	servingParams = Params{0, 10}
-	fenced        = Params{FenceUp, 10}
-	cordoned      = Params{FenceCordon, 10}
+	servingParams = minreplicas.Params{MinReplicas: 0, MaxLag: 10}
+	fenced        = minreplicas.Params{MinReplicas: minreplicas.FenceUp, MaxLag: 10}
+	cordoned      = minreplicas.Params{MinReplicas: minreplicas.FenceCordon, MaxLag: 10}
 )
 
 // script drives the machine: each call is one observation.
@@ -44,22 +46,22 @@ func (s *script) step(o Observation) *script {
 
 func (s *script) after(d time.Duration) *script { s.now = s.now.Add(d); return s }
 
-func (s *script) sees(run string, p Params) *script {
+func (s *script) sees(run string, p minreplicas.Params) *script {
 	s.t.Helper()
 	return s.step(Observation{About: Seen, RunID: run, Role: "master", Params: p})
 }
 
-func (s *script) closed(before, after Params) *script {
+func (s *script) closed(before, after minreplicas.Params) *script {
 	s.t.Helper()
 	return s.step(Observation{About: Raising, RunID: s.state.RunID, Before: before, Params: after})
 }
 
-func (s *script) canary(c Canary, p Params) *script {
+func (s *script) canary(c Canary, p minreplicas.Params) *script {
 	s.t.Helper()
 	return s.step(Observation{About: Proving, RunID: s.state.RunID, Canary: c, Params: p})
 }
 
-func (s *script) lifted(before, after Params) *script {
+func (s *script) lifted(before, after minreplicas.Params) *script {
 	s.t.Helper()
 	return s.step(Observation{About: Removing, RunID: s.state.RunID, Before: before, Params: after})
 }
@@ -114,12 +116,18 @@ func (s *script) count(kind string) (n int) {
 	return n
 }
 
-func raiseIt(run string) Action { return Action{Kind: Raise, RunID: run, Value: FenceUp} }
+func raiseIt(run string) Action { return Action{Kind: Raise, RunID: run, Value: minreplicas.FenceUp} }
+
 func raiseReplica(run string) Action {
-	return Action{Kind: Raise, RunID: run, Value: FenceUp, ReadOnly: true}
+	return Action{Kind: Raise, RunID: run, Value: minreplicas.FenceUp, ReadOnly: true}
 }
-func cordonIt(run string) Action { return Action{Kind: Raise, RunID: run, Value: FenceCordon} }
-func proveIt(run string) Action  { return Action{Kind: Prove, RunID: run} }
+
+func cordonIt(run string) Action {
+	return Action{Kind: Raise, RunID: run, Value: minreplicas.FenceCordon}
+}
+
+func proveIt(run string) Action { return Action{Kind: Prove, RunID: run} }
+
 func removeIt(run string) Action { return Action{Kind: Remove, RunID: run} }
 
 const tick = 200 * time.Millisecond
@@ -278,7 +286,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestWipe(t *testing.T) {
-	see := func(s *script, wipes int64, p Params) *script {
+	see := func(s *script, wipes int64, p minreplicas.Params) *script {
 		return s.step(Observation{About: Seen, RunID: "a", Role: "master", Wipes: wipes, Params: p})
 	}
 	t.Run("a rising counter is a loss", func(t *testing.T) {
@@ -312,17 +320,17 @@ func TestRoleChangeIsALoss(t *testing.T) {
 
 func TestFence(t *testing.T) {
 	t.Run("a lag of 0 is no fence, and is set when closing", func(t *testing.T) {
-		off := Params{FenceUp, 0}
+		off := minreplicas.Params{MinReplicas: minreplicas.FenceUp, MaxLag: 0}
 		newScript(t).sees("a", servingParams).after(tick).sees("b", off).phase(PhaseExposed).
-			does(Action{Kind: Raise, RunID: "b", Value: FenceUp, SetLag: true}).
+			does(Action{Kind: Raise, RunID: "b", Value: minreplicas.FenceUp, SetLag: true}).
 			told("restart", "UNFENCED").
 			closed(off, off).phase(PhaseExposed).does().told("exposed", "min-replicas-max-lag 0")
 	})
 	t.Run("a hold with a lag of 0 is no hold", func(t *testing.T) {
-		newScript(t).sees("a", Params{FenceCordon, 0}).phase(PhaseServing)
+		newScript(t).sees("a", minreplicas.Params{MinReplicas: minreplicas.FenceCordon, MaxLag: 0}).phase(PhaseServing)
 	})
 	t.Run("another value is the operator's own, counts as open and comes back with the lift", func(t *testing.T) {
-		own := Params{1, 10}
+		own := minreplicas.Params{MinReplicas: 1, MaxLag: 10}
 		s := newScript(t).sees("a", own).phase(PhaseServing).does()
 		if !strings.Contains(s.state.Reason, "min-replicas-to-write is 1") {
 			t.Fatalf("reason %q", s.state.Reason)
@@ -332,7 +340,7 @@ func TestFence(t *testing.T) {
 			lifted(fenced, own).phase(PhaseServing).told("rejoined", "rejoined")
 	})
 	t.Run("what was to be given back to one life is not given to the next", func(t *testing.T) {
-		own := Params{1, 10}
+		own := minreplicas.Params{MinReplicas: 1, MaxLag: 10}
 		newScript(t).sees("a", own).after(tick).sees("b", own).closed(own, fenced).canary(CanaryFenced, fenced).
 			after(tick).sees("c", fenced).canary(CanaryFenced, fenced).after(testDelay).sees("c", fenced).does(removeIt("c"))
 	})
@@ -401,7 +409,7 @@ func TestOthers(t *testing.T) {
 		newScript(t).sees("a", fenced).does(proveIt("a")).canary(CanaryAccepted, servingParams).phase(PhaseServing).does()
 	})
 	t.Run("the cause tells an unfenced start from a fenced one", func(t *testing.T) {
-		for params, want := range map[Params]string{servingParams: "started unfenced", fenced: "restarted"} {
+		for params, want := range map[minreplicas.Params]string{servingParams: "started unfenced", fenced: "restarted"} {
 			if s := newScript(t).sees("a", servingParams).after(tick).sees("b", params); s.state.Reason != want || s.state.Cause != want {
 				t.Errorf("reason %q, cause %q; want %q", s.state.Reason, s.state.Cause, want)
 			}
@@ -530,6 +538,6 @@ func TestExposureIsAnAlarm(t *testing.T) {
 // that comes before that was done.
 func TestCordonBetweenLookAndFence(t *testing.T) {
 	s := newScript(t).sees("a", servingParams).sees("b", servingParams)
-	s.closed(cordoned, fenced).does(Action{Kind: Raise, RunID: "b", Value: FenceCordon})
-	s.sees("c", servingParams).does(Action{Kind: Raise, RunID: "c", Value: FenceCordon})
+	s.closed(cordoned, fenced).does(Action{Kind: Raise, RunID: "b", Value: minreplicas.FenceCordon})
+	s.sees("c", servingParams).does(Action{Kind: Raise, RunID: "c", Value: minreplicas.FenceCordon})
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"redlockctl/server/minreplicas"
 )
 
 func TestBlind(t *testing.T) {
@@ -62,9 +64,9 @@ func TestNeverTooEarly(t *testing.T) {
 		var wipes int64
 		var role string
 		var lastLoss time.Time
-		params := func() Params {
-			return Params{
-				MinReplicas: rapid.SampledFrom([]int64{0, 0, 1, FenceUp, FenceUp, FenceUp, FenceCordon}).Draw(t, "min replicas"),
+		params := func() minreplicas.Params {
+			return minreplicas.Params{
+				MinReplicas: rapid.SampledFrom([]int64{0, 0, 1, minreplicas.FenceUp, minreplicas.FenceUp, minreplicas.FenceUp, minreplicas.FenceCordon}).Draw(t, "min replicas"),
 				MaxLag:      rapid.SampledFrom([]int64{10, 10, 10, 0}).Draw(t, "lag"),
 			}
 		}
@@ -82,7 +84,7 @@ func TestNeverTooEarly(t *testing.T) {
 				Err:     rapid.SampledFrom([]string{"", "", "ERR"}).Draw(t, "err"),
 			}
 			if o.Blind {
-				o.Params = Params{}
+				o.Params = minreplicas.Params{}
 			}
 			if o.About == Seen {
 				// What is a loss is said here once more, and as bluntly as can be.
@@ -124,7 +126,7 @@ func TestChainEnds(t *testing.T) {
 		var state State
 		now := epoch
 		for range 20 {
-			p := Params{rapid.SampledFrom([]int64{0, 1, FenceUp, FenceCordon}).Draw(t, "value"), rapid.SampledFrom([]int64{0, 10}).Draw(t, "lag")}
+			p := minreplicas.Params{MinReplicas: rapid.SampledFrom([]int64{0, 1, minreplicas.FenceUp, minreplicas.FenceCordon}).Draw(t, "value"), MaxLag: rapid.SampledFrom([]int64{0, 10}).Draw(t, "lag")}
 			deaf := rapid.Bool().Draw(t, "deaf")
 			blind := rapid.IntRange(0, 5).Draw(t, "blind") == 0
 			run := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "run")
@@ -132,7 +134,7 @@ func TestChainEnds(t *testing.T) {
 			state, todo, _ = Step(Policy{Delay: 100}, state, Observation{About: Seen, RunID: run, Role: "master", Params: p, Blind: blind}, now)
 			n := 0
 			for ; len(todo) > 0; n++ {
-				if n == maxActions {
+				if n == MaxActions {
 					t.Fatalf("no end: %+v", todo)
 				}
 				a := todo[0]
@@ -151,12 +153,12 @@ func TestChainEnds(t *testing.T) {
 					o.About = Removing
 				case Prove:
 					o.About = Proving
-					if p.fenced() || p.cordoned() {
+					if p.Fenced() || p.Cordoned() {
 						o.Canary = Canary(rapid.IntRange(0, 2).Draw(t, "canary"))
 					}
 				}
 				if blind {
-					o.Params, o.Before = Params{}, Params{}
+					o.Params, o.Before = minreplicas.Params{}, minreplicas.Params{}
 				}
 				var more []Action
 				state, more, _ = Step(Policy{Delay: 100}, state, o, now)

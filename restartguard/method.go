@@ -1,6 +1,7 @@
 package restartguard
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,36 +30,18 @@ type Method struct {
 	Allow []string
 }
 
-// methods are the words of the configuration, and who knows each method.
-var methods = [...]struct {
-	word  string
-	codec func(Method) codec
-}{
-	MethodMinReplicas: {"min-replicas", func(Method) codec { return paramFence{} }},
-	MethodACL:         {"acl", func(m Method) codec { return userFence{m.User, m.Allow} }},
-	MethodNone:        {"none", func(Method) codec { return noFence{} }},
-}
+var methodWords = [...]string{MethodMinReplicas: "min-replicas", MethodACL: "acl", MethodNone: "none"}
 
 // String is the word of the configuration.
-func (k MethodKind) String() string { return methods[k].word }
+func (k MethodKind) String() string { return methodWords[k] }
 
-// MethodWords are the words of all methods.
-func MethodWords() []string {
-	words := make([]string, len(methods))
-	for i, m := range methods {
-		words[i] = m.word
-	}
-	return words
-}
+// MethodWords returns the words of all methods.
+func MethodWords() []string { return slices.Clone(methodWords[:]) }
 
-// MethodOf is the method of a word, and false if there is none.
+// MethodOf returns the method of a word, and false if there is none.
 func MethodOf(word string) (MethodKind, bool) {
-	for i, m := range methods {
-		if m.word == word {
-			return MethodKind(i), true
-		}
-	}
-	return 0, false
+	i := slices.Index(methodWords[:], word)
+	return MethodKind(max(i, 0)), i >= 0
 }
 
 // FencingWords are the words of the methods that fence.
@@ -81,31 +64,42 @@ func (m Method) Instead(word string) (Method, error) {
 	return Method{Kind: kind}, nil
 }
 
-func (m Method) codec() codec { return methods[m.Kind].codec(m) }
-
-func (m Method) check() error {
-	if int(m.Kind) >= len(methods) {
+// check returns why the method cannot be used.
+func (m Method) Check() error {
+	switch {
+	case int(m.Kind) >= len(methodWords):
 		return fmt.Errorf("method %d is not known", m.Kind)
+	case m.Kind != MethodACL:
+		return nil
+	case m.User == "":
+		return errors.New("the method acl needs the user of the lock clients")
 	}
-	return m.codec().check()
+	for _, r := range m.Allow {
+		if !CommandRule(r) {
+			return fmt.Errorf("%q is no rule that gives or takes a command, such as +@write or -flushall", r)
+		}
+	}
+	return nil
 }
 
 // id tells two methods of a node apart.
-func (m Method) id() string { return strings.TrimSpace(m.Kind.String() + " " + m.User) }
+func (m Method) ID() string { return strings.TrimSpace(m.Kind.String() + " " + m.User) }
 
-// AssessBoot says whether a server that is started with these texts starts
-// fenced, and whether that outlives whatever CONFIG REWRITE and ACL SAVE write
-// into its files.
-func AssessBoot(t BootText, method Method) BootVerdict {
-	var v BootVerdict
-	method.codec().assessBoot(&v, t)
-	return v
-}
+// DefaultAllow gives back all commands that write, but those that wipe a whole
+// server, for which no lock client has a use.
+func DefaultAllow() []string { return []string{"+@write", "-flushall", "-flushdb", "-swapdb"} }
 
-// noFence sees a fence by min-replicas-to-write that somebody else put up.
-type noFence struct{ paramFence }
-
-func (noFence) assessBoot(v *BootVerdict, _ BootText) {
-	v.Boot, v.Form = BootUnfenced, FormNone
-	v.because(`its fence is "none": nothing starts it fenced`)
+// CommandRule reports whether a rule of ACL SETUSER gives or takes a command or a
+// category of them, and nothing else: no password, no key.
+func CommandRule(rule string) bool {
+	if len(rule) < 2 || rule[0] != '+' && rule[0] != '-' {
+		return false
+	}
+	name := strings.TrimPrefix(rule[1:], "@")
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '|' && r != '.' {
+			return false
+		}
+	}
+	return name != ""
 }

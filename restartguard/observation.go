@@ -1,53 +1,27 @@
 package restartguard
 
 import (
-	"fmt"
-	"math"
 	"net/netip"
 	"time"
+
+	"redlockctl/server/minreplicas"
 )
 
-// Values of min-replicas-to-write with a meaning. A node is only closed while
-// min-replicas-max-lag is above 0 as well: 0 switches the check off.
-const (
-	FenceUp     = math.MaxInt32     // 2147483647: closed by the boot fence or a guard
-	FenceCordon = math.MaxInt32 - 1 // 2147483646: cordoned by an operator, never lifted by a guard
-	FenceNone   = 0
-)
+// Fenced reports whether the node refuses writes because of a fence; cordoned: of an
+// operator's.
+func (o Observation) Fenced() (fenced, cordoned bool) {
+	return !o.Blind && (o.Params.Fenced() || o.Params.Cordoned()), !o.Blind && o.Params.Cordoned()
+}
+
+// serves reports whether a node accepts votes.
+func (o Observation) Serves() bool {
+	fenced, _ := o.Fenced()
+	return o.Role == "master" && !o.Blind && !fenced && !o.Lacking
+}
 
 // CounterTTL is how long the counter key lives that shows a restored snapshot:
 // a guard that went away leaves nothing behind. It is renewed with each count.
 const CounterTTL = 24 * time.Hour
-
-const (
-	paramMinReplicas = "min-replicas-to-write"
-	paramMaxLag      = "min-replicas-max-lag"
-)
-
-// Params are the two parameters of a server that make the fence.
-type Params struct {
-	MinReplicas int64 // min-replicas-to-write
-	MaxLag      int64 // min-replicas-max-lag, seconds; 0 switches the check off
-}
-
-// fenced reports whether a server with these parameters refuses each write because of
-// a fence. Any other number is the operator's own setting for real replicas,
-// and no fence: with a replica attached it lets writes through.
-func (p Params) fenced() bool { return p.MinReplicas == FenceUp && p.MaxLag > 0 }
-
-func (p Params) cordoned() bool { return p.MinReplicas == FenceCordon && p.MaxLag > 0 }
-
-// String is how they read back.
-func (p Params) String() string {
-	return fmt.Sprintf("read back %s %d, %s %d", paramMinReplicas, p.MinReplicas, paramMaxLag, p.MaxLag)
-}
-
-func (p Params) are(value int64) bool {
-	if value == FenceUp || value == FenceCordon {
-		return p.MinReplicas == value && p.MaxLag > 0
-	}
-	return p.MinReplicas == value
-}
 
 // About says what an [Observation] tells of.
 type About uint8
@@ -119,14 +93,14 @@ type Observation struct {
 
 	// Params of Seen, and read back after each action; Blind: they could not be
 	// read.
-	Params Params
+	Params minreplicas.Params
 	Blind  bool
 	// Reads is Params in words for people, where the numbers are not what the
 	// server has: another method stands behind them.
 	Reads string
 
 	// Before, of Closing and Lifting, is what the action found.
-	Before Params
+	Before minreplicas.Params
 	// Canary, of Proving.
 	Canary Canary
 	// Gone, of Killing: the connection that was named is ended. Swept: all those of

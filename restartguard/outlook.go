@@ -122,13 +122,13 @@ func (o Outlook) Text(now time.Time) string {
 	}
 	fmt.Fprintf(&b, "NOTHING CAN BE LOCKED: %d of %d nodes serve, a quorum is %d", o.Voting, o.N, o.Quorum)
 	if !o.Since.IsZero() {
-		fmt.Fprintf(&b, "; since %s", round(now.Sub(o.Since)))
+		fmt.Fprintf(&b, "; since %s", Round(now.Sub(o.Since)))
 	}
 	if o.First != "" {
-		fmt.Fprintf(&b, "; %s comes back first, in %s", o.First, round(max(0, o.FirstAt.Sub(now))))
+		fmt.Fprintf(&b, "; %s comes back first, in %s", o.First, Round(max(0, o.FirstAt.Sub(now))))
 	}
 	if !o.Until.IsZero() {
-		fmt.Fprintf(&b, "; a quorum is back in %s", round(max(0, o.Until.Sub(now))))
+		fmt.Fprintf(&b, "; a quorum is back in %s", Round(max(0, o.Until.Sub(now))))
 		return b.String()
 	}
 	b.WriteString("; a quorum does not come back by itself")

@@ -11,7 +11,7 @@ import (
 const (
 	// hearEvery is how often the announcements of other guards are read on a node
 	// that need not wait; on one that waits they are read with each look.
-	hearEvery = time.Second
+	HearEvery = time.Second
 	// PeerKept is for how long another guard counts as there after it was last heard. Its D
 	// counts for longer: see [Peers].
 	PeerKept = time.Minute
@@ -31,6 +31,29 @@ type Peers struct{ seen []peer }
 type peer struct {
 	announce.Guard
 	at time.Time // when it was last seen; zero: by an earlier run
+}
+
+// RecalledPeers are guards whose D was written down by an earlier run.
+func RecalledPeers(all []announce.Guard) (p Peers) {
+	for _, g := range all {
+		p.seen = append(p.seen, peer{Guard: g})
+	}
+	return p
+}
+
+// All returns the guards whose D counts.
+func (p *Peers) All() []announce.Guard { return p.since(time.Time{}) }
+
+// Present returns the guards that were seen within [PeerKept].
+func (p *Peers) Present(now time.Time) []announce.Guard { return p.since(now.Add(-PeerKept)) }
+
+func (p *Peers) since(at time.Time) (all []announce.Guard) {
+	for _, o := range p.seen {
+		if !o.at.Before(at) {
+			all = append(all, o.Guard)
+		}
+	}
+	return all
 }
 
 // Hear takes in the announcements that were read on one node; own is the id of who
@@ -86,13 +109,4 @@ func (p *Peers) Greatest() time.Duration {
 		most = max(most, o.Delay)
 	}
 	return most
-}
-
-// peerName is a guard for people.
-func peerName(o announce.Guard) string {
-	name := o.ID[:min(6, len(o.ID))]
-	if !o.Host.Empty() {
-		name += " on " + o.Host.String()
-	}
-	return name
 }

@@ -89,3 +89,10 @@ func addCapped(a, b time.Duration) time.Duration {
 	}
 	return a + b
 }
+
+// DefaultPoll is the pause between two observations of a node, and DefaultTimeout bounds dialling
+// and the answer to one round of commands.
+const (
+	DefaultPoll    = 200 * time.Millisecond
+	DefaultTimeout = 500 * time.Millisecond
+)

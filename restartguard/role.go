@@ -1,9 +1,12 @@
 package restartguard
 
-import "redlockctl/server/announce"
+import (
+	"redlockctl/server/announce"
+	"redlockctl/server/minreplicas"
+)
 
 // foreign is what a node is instead of an independent master; "": it is one.
-func foreign(role string) string {
+func Foreign(role string) string {
 	switch role {
 	case "master", "":
 		return ""
@@ -16,7 +19,7 @@ func foreign(role string) string {
 // keepOut has a replica fenced that is not. It has no vote to give, and whoever promotes it must meet
 // the fence: the next look would be too late.
 func (m *machine) keepOut(o *Observation) {
-	if m.Role != "slave" || m.Advice || o.Blind || m.owed() != FenceNone || o.Params.fenced() || o.Params.cordoned() {
+	if m.Role != "slave" || m.Advice || o.Blind || m.Owed() != minreplicas.FenceNone || o.Params.Fenced() || o.Params.Cordoned() {
 		return
 	}
 	m.waitFrom()
@@ -29,20 +32,20 @@ func (m *machine) leaks(o *Observation) {
 	switch {
 	case o.Err != "":
 		m.Leak = o.Err
-	case foreign(m.Role) != "":
-		m.Leak = "it is " + foreign(m.Role) + " that accepts writes (replica-read-only no)"
+	case Foreign(m.Role) != "":
+		m.Leak = "it is " + Foreign(m.Role) + " that accepts writes (replica-read-only no)"
 	default:
 		m.Leak = "a canary write got through"
 	}
 	m.expose()
 	m.failing("exposed", "its fence does not hold: "+m.Leak)
 	if m.Role == "slave" {
-		m.order(Raise, m.owed(), false) // which makes it read-only
+		m.order(Raise, m.Owed(), false) // which makes it read-only
 	}
 }
 
 // fence is what other views are told of the fence.
-func (s *State) fence() announce.Fence {
+func (s *State) Fence() announce.Fence {
 	switch {
 	case s.Leaked:
 		return announce.FenceLeaks

@@ -1,13 +1,17 @@
 package restartguard
 
-import "testing"
+import (
+	"testing"
 
-func (s *script) seesReplica(run string, p Params) *script {
+	"redlockctl/server/minreplicas"
+)
+
+func (s *script) seesReplica(run string, p minreplicas.Params) *script {
 	s.t.Helper()
 	return s.step(Observation{About: Seen, RunID: run, Role: "slave", Params: p})
 }
 
-func (s *script) replicaCanary(c Canary, p Params) *script {
+func (s *script) replicaCanary(c Canary, p minreplicas.Params) *script {
 	s.t.Helper()
 	return s.step(Observation{About: Proving, RunID: s.state.RunID, Canary: c, Params: p})
 }

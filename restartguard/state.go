@@ -3,7 +3,11 @@ package restartguard
 import (
 	"net/netip"
 	"time"
+
+	"redlockctl/server/minreplicas"
 )
+
+func (s Starts) Used() bool { return s.Served || s.Incarnations > 1 }
 
 // Phase is what the guard makes of a node.
 type Phase uint8
@@ -72,11 +76,11 @@ type Duty struct {
 }
 
 // owed is the fence that must be put up and is not yet seen to hold.
-func (d Duty) owed() int64 {
+func (d Duty) Owed() int64 {
 	if d.Holds {
-		return FenceNone
+		return minreplicas.FenceNone
 	}
-	return [...]int64{DutyServe: FenceNone, DutyWait: FenceUp, DutyCordon: FenceCordon}[d.Kind]
+	return [...]int64{DutyServe: minreplicas.FenceNone, DutyWait: minreplicas.FenceUp, DutyCordon: minreplicas.FenceCordon}[d.Kind]
 }
 
 // Fencing is how the duty is done, as the guard's memory keeps it.

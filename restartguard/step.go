@@ -3,7 +3,12 @@ package restartguard
 import (
 	"fmt"
 	"time"
+
+	"redlockctl/server/minreplicas"
 )
+
+// maxActions bounds what follows one look, whatever a server answers.
+const MaxActions = 8
 
 // Step decides. It has no clock and does no I/O: now is the moment at which the
 // observation was complete, on the monotonic clock. It returns what is
@@ -86,7 +91,7 @@ func (m *machine) seen(o *Observation) {
 	m.Incarnation, m.Blind, m.Err = o.incarnation(), o.Blind, o.Err
 	m.Denied, m.Nobody = false, false
 	if o.Clock.Denied && !m.Clockless {
-		m.alarm("clock unseen", "%s", clockless)
+		m.alarm("clock unseen", "%s", Clockless)
 	}
 	m.Clockless = o.Clock.Denied
 	if old.RunID != o.RunID {
@@ -128,13 +133,13 @@ func (m *machine) seen(o *Observation) {
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
 	m.keepOut(o)
-	if m.owed() == FenceUp && m.mayVote() && !o.Params.fenced() {
-		if o.Blind || !o.Params.cordoned() {
+	if m.Owed() == minreplicas.FenceUp && m.mayVote() && !o.Params.Fenced() {
+		if o.Blind || !o.Params.Cordoned() {
 			m.giveUp()
 			return
 		}
 	}
-	if !o.Blind && !o.Params.cordoned() && !o.Params.fenced() && m.owed() == FenceNone && m.removedTooEarly() {
+	if !o.Blind && !o.Params.Cordoned() && !o.Params.Fenced() && m.Owed() == minreplicas.FenceNone && m.removedTooEarly() {
 		m.Holds, m.Proven = false, false
 		m.UnfencedSince = m.before
 		m.alarm("in-flight command", "serves early, it seems by an in-flight command of ours: to be fenced again")
@@ -142,24 +147,24 @@ func (m *machine) settle(o *Observation) {
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && !m.mayVote() && !o.Params.cordoned():
+	case m.Leaked && m.Owed() == minreplicas.FenceCordon, m.Leaked && m.Owed() == minreplicas.FenceUp && !m.mayVote() && !o.Params.Cordoned():
 		m.expose()
-		m.order(Raise, m.owed(), o.Params.MaxLag <= 0)
-	case o.Params.cordoned():
-		m.confirm(FenceCordon)
+		m.order(Raise, m.Owed(), o.Params.MaxLag <= 0)
+	case o.Params.Cordoned():
+		m.confirm(minreplicas.FenceCordon)
 		if !m.Proven {
 			m.order(Prove, 0, false)
 		}
-	case o.Params.fenced() && m.owed() == FenceCordon:
+	case o.Params.Fenced() && m.Owed() == minreplicas.FenceCordon:
 		m.enter(PhaseFenced, "cordoned by an operator before: to be cordoned again")
-		m.order(Raise, FenceCordon, false)
-	case o.Params.fenced() && m.Rivals && !m.Advice:
+		m.order(Raise, minreplicas.FenceCordon, false)
+	case o.Params.Fenced() && m.Rivals && !m.Advice:
 		m.endRivals()
-	case o.Params.fenced():
+	case o.Params.Fenced():
 		m.settleFenced()
-	case m.owed() != FenceNone:
+	case m.Owed() != minreplicas.FenceNone:
 		m.expose()
-		m.order(Raise, m.owed(), o.Params.MaxLag <= 0)
+		m.order(Raise, m.Owed(), o.Params.MaxLag <= 0)
 	default:
 		m.settleServing(o)
 	}
@@ -172,7 +177,7 @@ func (m *machine) giveUp() {
 	if m.AtStart {
 		m.BootExposed = m.Exposed
 	}
-	m.Duty, m.Revert = Duty{}, FenceNone
+	m.Duty, m.Revert = Duty{}, minreplicas.FenceNone
 	m.Unfenced, m.Leaked, m.Proven, m.Rivals = false, false, false, false
 	if m.Advice {
 		m.alarm("rejoined", "served for the whole of D, since nothing may fence it; what it lost has run out by now")
@@ -187,7 +192,7 @@ func (m *machine) expose() {
 	m.Unfenced = true
 	if m.Advice && m.Phase != PhaseExposed {
 		m.enter(PhaseExposed, m.Cause)
-		m.tell("exposed", "should be fenced for %s, and its fence is \"none\": it may give away locks that are still held", round(m.Deadline.Sub(m.now)))
+		m.tell("exposed", "should be fenced for %s, and its fence is \"none\": it may give away locks that are still held", Round(m.Deadline.Sub(m.now)))
 	}
 	m.enter(PhaseExposed, m.Cause)
 }
@@ -212,10 +217,10 @@ func (m *machine) settleFenced() {
 		m.waitFrom()
 		m.Cause = "fenced by another"
 	}
-	m.confirm(FenceUp)
+	m.confirm(minreplicas.FenceUp)
 	switch {
-	case foreign(m.Role) != "":
-		m.Reason = "is " + foreign(m.Role) + ": it stays fenced until it is a master, and for D from then on"
+	case Foreign(m.Role) != "":
+		m.Reason = "is " + Foreign(m.Role) + ": it stays fenced until it is a master, and for D from then on"
 		if !m.Proven {
 			m.order(Prove, 0, false)
 		}
@@ -251,7 +256,7 @@ func (m *machine) settleServing(o *Observation) {
 	}
 	switch {
 	case m.removedEarly() && !o.New:
-		m.alarm("rejoined", "unfenced by somebody %s early: until then a lock that it lost can be granted a second time", round(m.Deadline.Sub(m.now)))
+		m.alarm("rejoined", "unfenced by somebody %s early: until then a lock that it lost can be granted a second time", Round(m.Deadline.Sub(m.now)))
 		m.Cause = "unfenced by somebody, early"
 	case m.Duty.Kind == DutyCordon:
 		m.tell("rejoined", "uncordoned by hand")
@@ -260,21 +265,21 @@ func (m *machine) settleServing(o *Observation) {
 		m.tell("rejoined", "rejoined")
 		m.Cause = "rejoined"
 	case !m.Deadline.IsZero() && m.Early != "":
-		m.tell("rejoined", "%s; D would have ended %s later", m.Early, round(m.Deadline.Sub(m.now)))
+		m.tell("rejoined", "%s; D would have ended %s later", m.Early, Round(m.Deadline.Sub(m.now)))
 		m.Cause, m.Trusted = m.Early, m.now
 	case !m.Deadline.IsZero():
-		m.tell("rejoined", "unfenced by another %s before this guard would have", round(m.Deadline.Sub(m.now)))
+		m.tell("rejoined", "unfenced by another %s before this guard would have", Round(m.Deadline.Sub(m.now)))
 		m.Cause = "unfenced by another"
 	}
-	m.Duty, m.Proven, m.Revert = Duty{}, false, FenceNone
+	m.Duty, m.Proven, m.Revert = Duty{}, false, minreplicas.FenceNone
 	m.Doubt, m.Early = "", ""
 	reason := m.Cause
 	switch {
 	case m.Lacking:
 		reason = "refuses writes for lack of replicas: no fence, and nothing that a guard can change"
-	case o.Params.MinReplicas != FenceNone && o.Params.MaxLag > 0:
+	case o.Params.MinReplicas != minreplicas.FenceNone && o.Params.MaxLag > 0:
 		reason = fmt.Sprintf("min-replicas-to-write is %d: no fence", o.Params.MinReplicas)
-	case o.Params.MinReplicas != FenceNone:
+	case o.Params.MinReplicas != minreplicas.FenceNone:
 		reason = fmt.Sprintf("min-replicas-to-write is %d, switched off by min-replicas-max-lag 0", o.Params.MinReplicas)
 	}
 	m.enter(PhaseServing, reason)
@@ -289,9 +294,9 @@ func (m *machine) settleServing(o *Observation) {
 // settleBlind: CONFIG is denied. What is left is to see if writes are refused.
 func (m *machine) settleBlind() {
 	switch {
-	case m.owed() != FenceNone:
+	case m.Owed() != minreplicas.FenceNone:
 		m.expose()
-		m.order(Raise, m.owed(), false)
+		m.order(Raise, m.Owed(), false)
 	case m.Duty.Kind == DutyCordon:
 		m.enter(PhaseCordoned, "cordoned by an operator")
 	case !m.Deadline.IsZero():
@@ -304,7 +309,7 @@ func (m *machine) settleBlind() {
 
 // confirm takes note that the fence holds.
 func (m *machine) confirm(value int64) {
-	cordoned, again := m.Duty.Kind == DutyCordon, m.owed() == FenceCordon
+	cordoned, again := m.Duty.Kind == DutyCordon, m.Owed() == minreplicas.FenceCordon
 	m.Holds, m.Leaked = true, false
 	if m.Unfenced {
 		m.Unfenced = false
@@ -318,7 +323,7 @@ func (m *machine) confirm(value int64) {
 			m.alarm("fenced", "fenced; for how long it served is not known")
 		}
 	}
-	if value == FenceCordon {
+	if value == minreplicas.FenceCordon {
 		switch {
 		case again:
 			m.tell("cordoned", "cordoned again, as an operator wanted it")
@@ -337,30 +342,30 @@ func (m *machine) confirm(value int64) {
 		m.announced = m.Deadline
 		switch {
 		case m.mayVote(): // it rejoins at once, and there is nothing to wait for
-		case foreign(m.Role) != "":
-			m.tell("waiting", "fenced, and does not rejoin: it is %s", foreign(m.Role))
+		case Foreign(m.Role) != "":
+			m.tell("waiting", "fenced, and does not rejoin: it is %s", Foreign(m.Role))
 		default:
-			m.tell("waiting", "fenced, may rejoin in %s", round(m.Deadline.Sub(m.now)))
+			m.tell("waiting", "fenced, may rejoin in %s", Round(m.Deadline.Sub(m.now)))
 		}
 	}
 }
 
 func (m *machine) raising(o *Observation) {
-	if o.Before.cordoned() && m.owed() == FenceUp {
+	if o.Before.Cordoned() && m.Owed() == minreplicas.FenceUp {
 		// An operator cordoned it between the look and the fencing.
 		m.Duty.Kind = DutyCordon
-		m.order(Raise, FenceCordon, false)
+		m.order(Raise, minreplicas.FenceCordon, false)
 		return
 	}
-	if m.owed() == FenceNone {
+	if m.Owed() == minreplicas.FenceNone {
 		return
 	}
-	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceCordon {
+	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < minreplicas.FenceCordon {
 		m.Revert = b.MinReplicas
 	}
 	switch {
-	case o.Blind || !o.Params.are(m.owed()):
-	case m.Rivals && m.owed() == FenceUp:
+	case o.Blind || !o.Params.Are(m.Owed()):
+	case m.Rivals && m.Owed() == minreplicas.FenceUp:
 		m.endRivals()
 		return
 	default:
@@ -374,7 +379,7 @@ func (m *machine) raising(o *Observation) {
 	if why == "" {
 		why = o.Params.String()
 	}
-	if o.Params.fenced() {
+	if o.Params.Fenced() {
 		m.failing("waiting", "cannot be cordoned again: "+why)
 		return
 	}
@@ -389,7 +394,7 @@ func (m *machine) proving(o *Observation) {
 	switch {
 	case m.Blind:
 		m.provingBlind(o)
-	case o.Canary == CanaryAccepted && (o.Params.fenced() || o.Params.cordoned()):
+	case o.Canary == CanaryAccepted && (o.Params.Fenced() || o.Params.Cordoned()):
 		m.Leaked, m.Verified, m.Proven = true, false, false
 		m.Holds = false
 		m.leaks(o)
@@ -397,12 +402,12 @@ func (m *machine) proving(o *Observation) {
 		m.Err = o.Err
 	case o.Canary == CanaryAccepted:
 		m.settle(o)
-	case o.Params.cordoned():
+	case o.Params.Cordoned():
 		m.proved(o)
-		m.confirm(FenceCordon)
-	case o.Params.fenced() && m.owed() != FenceCordon && !m.Deadline.IsZero():
+		m.confirm(minreplicas.FenceCordon)
+	case o.Params.Fenced() && m.Owed() != minreplicas.FenceCordon && !m.Deadline.IsZero():
 		m.proved(o)
-		m.confirm(FenceUp)
+		m.confirm(minreplicas.FenceUp)
 	}
 	// Otherwise somebody changed the fence in between, and the next look tells.
 }
@@ -421,17 +426,17 @@ func (m *machine) proved(o *Observation) {
 // and stays so: what put up its fence cannot be read, so it may be a hold.
 func (m *machine) provingBlind(o *Observation) {
 	switch {
-	case o.Canary == CanaryFenced && m.owed() == FenceCordon:
+	case o.Canary == CanaryFenced && m.Owed() == minreplicas.FenceCordon:
 		m.Unfenced = false
-		m.confirm(FenceCordon)
+		m.confirm(minreplicas.FenceCordon)
 	case o.Canary == CanaryFenced:
 		if m.Deadline.IsZero() {
 			m.waitFrom()
 		}
 		m.Proven, m.Unfenced = true, false
-		m.confirm(FenceUp)
+		m.confirm(minreplicas.FenceUp)
 		m.Reason = blindlyFenced
-	case o.Canary == CanaryAccepted && m.owed() == FenceNone:
+	case o.Canary == CanaryAccepted && m.Owed() == minreplicas.FenceNone:
 		if !m.Deadline.IsZero() {
 			m.tell("rejoined", "accepts writes: unfenced by another")
 		}
@@ -442,15 +447,15 @@ func (m *machine) provingBlind(o *Observation) {
 
 func (m *machine) removing(o *Observation) {
 	switch {
-	case o.Before.cordoned() && !o.Params.cordoned():
+	case o.Before.Cordoned() && !o.Params.Cordoned():
 		// An operator cordoned it between the look and the removal.
 		m.Duty.Kind, m.Holds = DutyCordon, false
 		m.Unfenced, m.UnfencedSince = true, m.asked
 		m.tell("cordoned", "an operator cordoned it while it was to rejoin: it is cordoned again")
-		m.order(Raise, FenceCordon, false)
+		m.order(Raise, minreplicas.FenceCordon, false)
 	case o.Err != "" || o.Blind:
 		m.failing("waiting", "its fence cannot be removed: "+o.Err)
-	case o.Params.cordoned() || o.Params.fenced():
+	case o.Params.Cordoned() || o.Params.Fenced():
 		// Closed again by another at the same moment; the next look tells.
 	default:
 		m.settle(o)

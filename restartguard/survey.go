@@ -6,8 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/server/minreplicas"
 	"redlockctl/server/safetext"
 )
+
+// Endless reports whether the copy never expires.
+func (c Copy) Endless() bool { return c.Left < 0 }
+
+// Ends is when the copy expires, by a clock that runs as the node's.
+func (c Copy) Ends() time.Time { return c.Got.Add(c.Left) }
 
 const (
 	// A holder whose clock is wrong by no more than clockError, and who takes off 1 %
@@ -31,7 +38,7 @@ const (
 
 	// sharp is how closely a node's clock must be read for its word to count: a
 	// step that went by unseen is not much larger.
-	sharp = 50 * time.Millisecond
+	Sharp = 50 * time.Millisecond
 
 	// forever is how long a copy without a TTL lives.
 	forever = 100 * 365 * 24 * time.Hour
@@ -117,7 +124,7 @@ func (s State) unsound(now time.Time) string {
 		return "not seen yet"
 	case s.Phase != PhaseServing:
 		return s.Phase.String()
-	case s.owed() != FenceNone, s.Blind:
+	case s.Owed() != minreplicas.FenceNone, s.Blind:
 		return "its fence is not known"
 	case s.Role != "master":
 		return "not a master"
@@ -125,7 +132,7 @@ func (s State) unsound(now time.Time) string {
 		return "may have lost votes itself, less than D ago"
 	case s.Ahead > 0:
 		return "its clock may have stepped"
-	case s.Blur > sharp:
+	case s.Blur > Sharp:
 		return "its clock cannot be read closely"
 	}
 	return ""
@@ -229,7 +236,7 @@ func (q *Survey) doubtful(s State, others []Other, now time.Time) string {
 		return "there is no other node"
 	case len(others) != q.N-1:
 		return fmt.Sprintf("this guard watches only %d of the %d other nodes", len(others), q.N-1)
-	case s.Blur > sharp:
+	case s.Blur > Sharp:
 		return "its own clock cannot be read closely"
 	}
 	lives := map[string]bool{s.RunID: true}
@@ -245,7 +252,7 @@ func (q *Survey) doubtful(s State, others []Other, now time.Time) string {
 		lives[o.State.RunID] = true
 	}
 	if apart := ahead - behind; len(bad) == 0 && apart > q.Apart {
-		return fmt.Sprintf("the clocks of the nodes differ by %s", round(apart))
+		return fmt.Sprintf("the clocks of the nodes differ by %s", Round(apart))
 	}
 	return strings.Join(bad, ", ")
 }

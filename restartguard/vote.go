@@ -1,6 +1,8 @@
 package restartguard
 
-import "time"
+import (
+	"time"
+)
 
 // Loss is what is known of the last loss of a node.
 type Loss struct {
@@ -46,7 +48,7 @@ func (s *State) lastLoss() Loss {
 // mayVote reports whether the node may vote by now. One that is no independent master may not, and its
 // promotion is a loss.
 func (m *machine) mayVote() bool {
-	if foreign(m.Role) != "" {
+	if Foreign(m.Role) != "" {
 		return false
 	}
 	from := MayVoteFrom(m.lastLoss(), m.State.Delay)

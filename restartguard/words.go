@@ -1,12 +1,8 @@
 package restartguard
 
-// Words for people, and how numbers and other people's text are shown in them.
-
 import (
 	"fmt"
 	"time"
-
-	"redlockctl/server/safetext"
 )
 
 // short is enough of a run_id to tell two apart.
@@ -25,23 +21,15 @@ func AtMost(d time.Duration) time.Duration {
 }
 
 // round drops digits that nobody reads.
-func round(d time.Duration) time.Duration {
+func Round(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d.Round(time.Millisecond)
 	}
 	return d.Round(10 * time.Millisecond)
 }
 
-// show makes an error fit for a screen: it may hold a server's text.
-func show(err error) string {
-	if err == nil {
-		return ""
-	}
-	return safetext.Escape(err.Error())
-}
-
 // clockless is what a guard that may not send TIME misses.
-const clockless = "TIME is denied to the guard: a forward step of its clock ends locks too early, and would go unnoticed"
+const Clockless = "TIME is denied to the guard: a forward step of its clock ends locks too early, and would go unnoticed"
 
 // Reasons of a node whose fence cannot be read.
 const (
@@ -49,12 +37,6 @@ const (
 	blindlyServing = "its fence cannot be read: not guarded"
 )
 
-const unannounced = "cannot announce itself, so that nobody sees that it watches"
-
-const unresolved = "its name cannot be resolved, so that it would not be seen that it leads to another server"
-
-const unheard = "the announcements of other guards cannot be read, so that only its own D counts here"
-
-func sameServer(other string) string {
+func SameServer(other string) string {
 	return fmt.Sprintf("is the same server as %s, by another address: it has no vote of its own", other)
 }

@@ -19,6 +19,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/boot"
 	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
@@ -93,7 +94,7 @@ func Check(ctx context.Context, f Folder, getenv func(string) string) (*Progress
 	} else {
 		p.Steps = append(p.Steps, Step{"guard", Next, "not known before the users are there", "sudo sh guard.sh"})
 	}
-	boots := make([]restartguard.BootVerdict, len(nodes))
+	boots := make([]boot.Verdict, len(nodes))
 	for i, n := range nodes {
 		boots[i] = f.boot(ctx, n, guard.Nodes[i].Fence)
 		if s != nil {
@@ -188,18 +189,18 @@ func guardStep(s *monitor.Snapshot) Step {
 }
 
 // startSteps are the steps of the nodes' starts, those alike together.
-func startSteps(nodes []*redlock.Node, boots []restartguard.BootVerdict) []Step {
+func startSteps(nodes []*redlock.Node, boots []boot.Verdict) []Step {
 	var steps []Step
 	for _, kind := range []struct {
-		of    func(restartguard.BootVerdict) bool
+		of    func(boot.Verdict) bool
 		state State
 		text  string
 		do    string
 	}{
-		{func(v restartguard.BootVerdict) bool { return v.Boot == restartguard.BootFenced }, Done, "would start fenced", ""},
-		{func(v restartguard.BootVerdict) bool { return v.Boot == restartguard.BootUnfenced }, Next, "would start UNFENCED", "sh servers.sh"},
-		{func(v restartguard.BootVerdict) bool { return v.Boot == restartguard.BootUnknown }, Next, "how it would start is not known", "sh servers.sh"},
-		{func(v restartguard.BootVerdict) bool { return v.Boot == restartguard.BootFragile }, Wrong, "would start fenced, but not after CONFIG REWRITE", "sh servers.sh"},
+		{func(v boot.Verdict) bool { return v.Boot == boot.Fenced }, Done, "would start fenced", ""},
+		{func(v boot.Verdict) bool { return v.Boot == boot.Unfenced }, Next, "would start UNFENCED", "sh servers.sh"},
+		{func(v boot.Verdict) bool { return v.Boot == boot.Unknown }, Next, "how it would start is not known", "sh servers.sh"},
+		{func(v boot.Verdict) bool { return v.Boot == boot.Fragile }, Wrong, "would start fenced, but not after CONFIG REWRITE", "sh servers.sh"},
 	} {
 		var names []string
 		because := ""
@@ -245,34 +246,34 @@ func stateSteps(s *monitor.Snapshot) []Step {
 
 // boot is how a node starts: by what install.sh has read in its files, and by the files
 // themselves where they can be read from here.
-func (f Folder) boot(ctx context.Context, n *redlock.Node, method restartguard.Method) restartguard.BootVerdict {
-	var v restartguard.BootVerdict
+func (f Folder) boot(ctx context.Context, n *redlock.Node, method restartguard.Method) boot.Verdict {
+	var v boot.Verdict
 	seen, err := os.ReadFile(filepath.Join(f.Path, n.Name(), app.SeenFile))
 	if err == nil {
 		v, _ = app.ReadSeen(f.Path, n.Name(), method)
 	} else {
 		v.Because = []string{"its files were not read yet"}
 	}
-	if c, err := restartguard.CheckBoot(ctx, n, method, nil); err == nil && c.Local && c.Boot != restartguard.BootUnknown {
-		v = c.BootVerdict
+	if c, err := boot.CheckNode(ctx, n, method, nil); err == nil && c.Local && c.Boot != boot.Unknown {
+		v = c.Verdict
 	}
 	for _, u := range users {
-		if err == nil && !strings.Contains(string(seen), "\n# user: "+u.name+"\n") && v.Boot == restartguard.BootFenced {
-			v.Boot, v.Because = restartguard.BootUnknown, []string{"its files lack the user " + u.name}
+		if err == nil && !strings.Contains(string(seen), "\n# user: "+u.name+"\n") && v.Boot == boot.Fenced {
+			v.Boot, v.Because = boot.Unknown, []string{"its files lack the user " + u.name}
 		}
 	}
 	return v
 }
 
 // proved corrects what files say by what a guard has seen: a start shows more.
-func proved(v *restartguard.BootVerdict, n *monitor.Node) {
+func proved(v *boot.Verdict, n *monitor.Node) {
 	saw := func(boot announce.Boot) bool {
 		return slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot == boot })
 	}
 	switch {
-	case saw(announce.BootUnfenced) && v.Boot == restartguard.BootFenced:
-		v.Boot, v.Because = restartguard.BootUnknown, []string{"its files say fenced, but a guard saw its last start unfenced: a restart shows which holds"}
-	case saw(announce.BootFenced) && v.Boot == restartguard.BootUnknown:
-		v.Boot = restartguard.BootFenced
+	case saw(announce.BootUnfenced) && v.Boot == boot.Fenced:
+		v.Boot, v.Because = boot.Unknown, []string{"its files say fenced, but a guard saw its last start unfenced: a restart shows which holds"}
+	case saw(announce.BootFenced) && v.Boot == boot.Unknown:
+		v.Boot = boot.Fenced
 	}
 }

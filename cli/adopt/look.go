@@ -25,7 +25,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
+	"redlockctl/restartguard/boot"
 	"redlockctl/server/resp"
 	"redlockctl/server/safetext"
 	"redlockctl/server/serverinfo"
@@ -132,7 +132,7 @@ func ask(ctx context.Context, cfg config.Node, node *redlock.Node) (s Server) {
 	defer open.Close()
 	s.Password = redis.HasErrorPrefix(open.Ping(ctx).Err(), "NOAUTH")
 
-	boot, err := restartguard.CheckBoot(ctx, node, cfg.Fence, nil)
+	boot, err := boot.CheckNode(ctx, node, cfg.Fence, nil)
 	if err != nil {
 		s.Err = err
 		return s
@@ -163,9 +163,9 @@ func userFields(answer any, err error) (fields []string, _ error) {
 	return fields, err
 }
 
-var bootWords = map[restartguard.Boot]string{
-	restartguard.BootFenced: "fenced", restartguard.BootFragile: "fenced, not for long",
-	restartguard.BootUnfenced: "unfenced", restartguard.BootUnknown: "not seen",
+var bootWords = map[boot.State]string{
+	boot.Fenced: "fenced", boot.Fragile: "fenced, not for long",
+	boot.Unfenced: "unfenced", boot.Unknown: "not seen",
 }
 
 var debianFile = regexp.MustCompile(`^/etc/(redis|valkey)/(?:redis|valkey)(?:-([A-Za-z0-9_.]+))?\.conf$`)

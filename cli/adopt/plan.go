@@ -25,6 +25,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/restartguard"
 	"redlockctl/server/lockform"
+	"redlockctl/server/minreplicas"
 	"redlockctl/server/safetext"
 )
 
@@ -105,7 +106,7 @@ func (p Problems) Unwrap() []error { return p }
 // Plan is the files of the folder, or [Problems]. It is pure: the same facts, answers and secrets make
 // the same files.
 func Plan(f *Facts, a Answers, secrets Secrets) ([]File, error) {
-	p := page{Answers: a, FenceLines: restartguard.FenceLines, FenceArgs: strings.Join(restartguard.FenceArgs, " "), Variable: PasswordVariable}
+	p := page{Answers: a, FenceLines: minreplicas.FenceLines, FenceArgs: strings.Join(minreplicas.FenceArgs, " "), Variable: PasswordVariable}
 	p.Delay = restartguard.DefaultDelay(a.MaxTTL)
 	p.Seconds = strconv.FormatFloat(p.Delay.Seconds(), 'f', -1, 64)
 	p.StartSeconds = int64((p.Delay + 90*time.Second + time.Second - 1) / time.Second)
@@ -243,7 +244,7 @@ func hostOf(s Server) (host, error) {
 		return fail("cannot be looked at: %s; %s", strings.TrimSuffix(safetext.Escape(s.Err.Error()), "."), advice)
 	case s.Role != "master":
 		return fail("its role is %s: locks need masters without replication", safetext.Escape(cmp.Or(s.Role, "unknown")))
-	case s.MinReplicas > 0 && s.MinReplicas < restartguard.FenceCordon:
+	case s.MinReplicas > 0 && s.MinReplicas < minreplicas.FenceCordon:
 		return fail("it uses min-replicas-to-write %d for its replicas, which the fence needs for itself: see fence = \"acl\" in docs/guard.md", s.MinReplicas)
 	}
 	if !strings.HasPrefix(s.Addr, "/") {

@@ -18,6 +18,7 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 )
 
 // ConfigError is a configuration that cannot be used, or the name of something that
@@ -32,7 +33,7 @@ type Spec struct {
 	Nodes    []*redlock.Node
 	Redlock  redlock.Options
 	Monitor  observe.Options
-	Guard    restartguard.Config
+	Guard    watch.Config
 	Guarded  []*redlock.Node // what a guard of this cluster watches; empty: nothing is to be guarded
 	ReadOnly bool
 	Force    bool           // locks are taken beyond the bound of their TTL

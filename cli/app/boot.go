@@ -18,6 +18,7 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/boot"
 	"redlockctl/server/safetext"
 )
 
@@ -25,7 +26,7 @@ import (
 type BootLook struct {
 	Node   *redlock.Node
 	Method restartguard.Method
-	Check  restartguard.BootCheck
+	Check  boot.Check
 	Err    error
 }
 
@@ -42,14 +43,14 @@ func lookAtBoots(ctx context.Context, memory map[string]restartguard.Remembered,
 		l := &looks[i]
 		all.Go(crash.Safe(func() {
 			if file != "" {
-				l.Check, l.Err = restartguard.CheckBootFile(ctx, l.Node, l.Method, file)
+				l.Check, l.Err = boot.CheckFile(ctx, l.Node, l.Method, file)
 				return
 			}
 			var known *restartguard.Remembered
 			if m, ok := memory[l.Node.Name()]; ok && m.Addr == l.Node.Addr() {
 				known = &m
 			}
-			l.Check, l.Err = restartguard.CheckBoot(ctx, l.Node, l.Method, known)
+			l.Check, l.Err = boot.CheckNode(ctx, l.Node, l.Method, known)
 			if memoryErr != nil {
 				l.Check.Because = append(l.Check.Because, safetext.Printable(memoryErr.Error()))
 			}
@@ -86,17 +87,17 @@ func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
 
 // form is how the node starts: firm is only what the files or the command line show.
 func (l *BootLook) form(s *finding.BootSight, folder string, method restartguard.Method) {
-	v := l.Check.BootVerdict
-	if seen, ok := ReadSeen(folder, l.Node.Name(), method); ok && (l.Err != nil || v.Boot == restartguard.BootUnknown || v.Form == restartguard.FormUnknown) {
+	v := l.Check.Verdict
+	if seen, ok := ReadSeen(folder, l.Node.Name(), method); ok && (l.Err != nil || v.Boot == boot.Unknown || v.Form == boot.FormUnknown) {
 		v, l.Err = seen, nil
 	}
 	switch {
-	case l.Err != nil || v.Form == restartguard.FormUnknown:
-	case v.Boot == restartguard.BootFenced:
+	case l.Err != nil || v.Form == boot.FormUnknown:
+	case v.Boot == boot.Fenced:
 		s.Form = finding.BootFirm
-	case v.Boot == restartguard.BootFragile:
+	case v.Boot == boot.Fragile:
 		s.Form = finding.BootFragile
-	case v.Boot == restartguard.BootUnfenced:
+	case v.Boot == boot.Unfenced:
 		s.Form = finding.BootUnfenced
 	}
 	if s.Form == finding.BootFragile || s.Form == finding.BootUnfenced {
@@ -123,13 +124,13 @@ func followBoots(ctx context.Context, s Spec, mon *observe.Monitor) {
 const SeenFile = "seen.conf"
 
 // ReadSeen is how a node starts by its [SeenFile]; false: there is none.
-func ReadSeen(folder, node string, method restartguard.Method) (restartguard.BootVerdict, bool) {
+func ReadSeen(folder, node string, method restartguard.Method) (boot.Verdict, bool) {
 	if folder == "" || filepath.Base(node) != node {
-		return restartguard.BootVerdict{}, false
+		return boot.Verdict{}, false
 	}
 	seen, err := os.ReadFile(filepath.Join(folder, node, SeenFile))
 	if err != nil {
-		return restartguard.BootVerdict{}, false
+		return boot.Verdict{}, false
 	}
 	return AssessSeen(string(seen), method), true
 }
@@ -150,7 +151,7 @@ func Examine(ctx context.Context, cfg *config.Config, span time.Duration, of Aim
 }
 
 // AssessSeen is how a node starts by the text of a [SeenFile].
-func AssessSeen(seen string, method restartguard.Method) restartguard.BootVerdict {
+func AssessSeen(seen string, method restartguard.Method) boot.Verdict {
 	var names []string
 	texts := map[string]string{}
 	for line := range strings.Lines(seen) {
@@ -163,12 +164,12 @@ func AssessSeen(seen string, method restartguard.Method) restartguard.BootVerdic
 		}
 	}
 	if len(names) == 0 {
-		return restartguard.BootVerdict{Because: []string{"install.sh has read no file"}}
+		return boot.Verdict{Because: []string{"install.sh has read no file"}}
 	}
-	read := func(pattern string) (files []restartguard.BootFile, err error) {
+	read := func(pattern string) (files []boot.File, err error) {
 		for _, name := range names {
 			if ok, _ := path.Match(pattern, name); ok || name == pattern {
-				files = append(files, restartguard.BootFile{Path: name, Text: texts[name]})
+				files = append(files, boot.File{Path: name, Text: texts[name]})
 			}
 		}
 		if len(files) == 0 && !strings.ContainsAny(pattern, "*?[") {
@@ -176,5 +177,5 @@ func AssessSeen(seen string, method restartguard.Method) restartguard.BootVerdic
 		}
 		return files, err
 	}
-	return restartguard.AssessBoot(restartguard.BootText{Main: names[0], Dir: path.Dir(names[0]), Read: read}, method)
+	return boot.Assess(boot.Text{Main: names[0], Dir: path.Dir(names[0]), Read: read}, method)
 }

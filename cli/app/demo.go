@@ -17,6 +17,7 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 	"redlockctl/server/safetext"
 	"redlockctl/tui/action"
 )
@@ -67,13 +68,13 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 		return d, err
 	}
 	nodes := d.cluster.Nodes()
-	watch := observe.Options{ClusterName: "demo", MaxTTL: o.MaxTTL, Meant: []string{"same-host"}}
-	guard := restartguard.Config{Delay: restartguard.DefaultDelay(o.MaxTTL), StartedFenced: true}
+	look := observe.Options{ClusterName: "demo", MaxTTL: o.MaxTTL, Meant: []string{"same-host"}}
+	guard := watch.Config{Delay: restartguard.DefaultDelay(o.MaxTTL), StartedFenced: true}
 	if o.RedisServer == "" {
 		// Embedded masters do not tell of changes, and cost this process what they do: what
 		// looks at them does so as often as a person sees a difference.
-		watch.Meant = append(watch.Meant, "limited-sight")
-		watch.ScanEvery, watch.ProbeEvery = time.Second, time.Second
+		look.Meant = append(look.Meant, "limited-sight")
+		look.ScanEvery, look.ProbeEvery = time.Second, time.Second
 		guard.Poll = time.Second
 	}
 	mode := GuardAlways
@@ -82,7 +83,7 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 	}
 	d.Session, err = OpenSession(ctx, Spec{
 		Nodes:    nodes,
-		Monitor:  watch,
+		Monitor:  look,
 		Guard:    guard,
 		Guarded:  nodes,
 		ReadOnly: o.ReadOnly,

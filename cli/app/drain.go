@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/oneshot"
 	"redlockctl/server/safetext"
 )
 
@@ -81,7 +82,7 @@ func drainedSeen(ctx context.Context, cfg *config.Config, name string) (bool, st
 
 // drainLook says what is in the way, and how many copies that are.
 func drainLook(ctx context.Context, cfg *config.Config, node *redlock.Node) (text string, left int, err error) {
-	copies, err := restartguard.CopiesOn(ctx, node, cfg.Cluster.LockPatterns)
+	copies, err := oneshot.CopiesOn(ctx, node, cfg.Cluster.LockPatterns)
 	if err != nil || len(copies) == 0 {
 		return "", 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 )
 
 // guardEvents are what a guard of this process tells of, and where it goes: to the
@@ -34,13 +35,13 @@ func newGuardEvents(path string, tell func(restartguard.Event)) *guardEvents {
 
 // newGuard makes the guard of a session or of the daemon; with a former guard it is its
 // successor.
-func (k *guardEvents) newGuard(s Spec, former *restartguard.Guard) (*restartguard.Guard, error) {
+func (k *guardEvents) newGuard(s Spec, former *watch.Guard) (*watch.Guard, error) {
 	cfg, cluster := s.Guard, s.Monitor.ClusterName
 	cfg.OnEvent = func(e restartguard.Event) { k.take(cluster, e) }
 	if former != nil {
 		return former.Successor(s.Guarded, cfg)
 	}
-	g, err := restartguard.New(s.Guarded, cfg)
+	g, err := watch.New(s.Guarded, cfg)
 	if err == nil {
 		k.record.By(g.ID()) // which its successors keep
 	}
@@ -58,7 +59,7 @@ func (k *guardEvents) take(cluster string, e restartguard.Event) {
 
 // vouch has a guard announce what a monitor beside it knows of locks, so that who looks for the
 // first time says the same, until ctx ends.
-func vouch(ctx context.Context, mon *observe.Monitor, g *restartguard.Guard) {
+func vouch(ctx context.Context, mon *observe.Monitor, g *watch.Guard) {
 	const pause = 50 * time.Millisecond // what a look says is this old, and as old as its last probe
 	for version := uint64(0); ; {
 		select {
@@ -77,7 +78,7 @@ func vouch(ctx context.Context, mon *observe.Monitor, g *restartguard.Guard) {
 	}
 }
 
-func sightOf(g *restartguard.Guard) monitor.GuardView {
+func sightOf(g *watch.Guard) monitor.GuardView {
 	sight := monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}, Delay: g.Delay()}
 	for _, s := range g.Status() {
 		if s.Method.Kind == restartguard.MethodNone {

@@ -16,6 +16,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/memory"
 	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
@@ -31,7 +32,7 @@ func remembered(dir string) (map[string]restartguard.Remembered, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	m, err := restartguard.ReadMemory(dir)
+	m, err := memory.Read(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("what the guard remembers cannot be read: %w", err)
 	}
@@ -43,7 +44,7 @@ func GuardRuns(cfg *config.Config) (bool, error) {
 	if cfg.Guard.StateDir == "" {
 		return false, nil
 	}
-	return restartguard.Running(cfg.Guard.StateDir)
+	return memory.Running(cfg.Guard.StateDir)
 }
 
 // Guards is what can be told from here of the guards that run: those that announce
@@ -146,15 +147,15 @@ func (g Guards) Lines() (lines []string) {
 
 // Remembered are the guards that are not seen now, and whose D counts for the guard on this machine all
 // the same, by what it has written down.
-func (g Guards) Remembered() []restartguard.KnownDelay {
+func (g Guards) Remembered() []memory.KnownDelay {
 	if g.cfg.Guard.StateDir == "" {
 		return nil
 	}
-	all, err := restartguard.ReadDelays(g.cfg.Guard.StateDir)
+	all, err := memory.ReadDelays(g.cfg.Guard.StateDir)
 	if err != nil {
 		return nil // the guard says so itself, and does not start with it
 	}
-	return slices.DeleteFunc(all, func(k restartguard.KnownDelay) bool {
+	return slices.DeleteFunc(all, func(k memory.KnownDelay) bool {
 		return slices.ContainsFunc(g.All, func(one announce.Guard) bool { return one.ID == k.ID })
 	})
 }
@@ -226,10 +227,10 @@ func toldBy(dir string, s *monitor.Snapshot) []restartguard.NodeStatus {
 	if dir == "" || !slices.ContainsFunc(s.Nodes, fenced) {
 		return nil
 	}
-	if runs, err := restartguard.Running(dir); err != nil || !runs {
+	if runs, err := memory.Running(dir); err != nil || !runs {
 		return nil
 	}
-	memory, err := restartguard.ReadMemory(dir)
+	memory, err := memory.Read(dir)
 	if err != nil {
 		return nil
 	}

@@ -23,6 +23,8 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/memory"
+	"redlockctl/restartguard/watch"
 	"redlockctl/server/safetext"
 )
 
@@ -36,7 +38,7 @@ type post struct {
 	share      int                              // how many clusters share the memory of this process
 
 	recording atomic.Pointer[noted] // what the events of the guard go into; nil: not yet
-	memory    *restartguard.Memory
+	memory    *memory.Store
 	events    *guardEvents
 	metrics   *metrics.Metrics
 	first     guardPlan // its state directory and its audit log stay
@@ -76,7 +78,7 @@ func (d *post) plan() (guardPlan, error) {
 	case cfg.Guard.StateDir == "":
 		return guardPlan{}, ConfigError{errors.New("[guard] state_dir is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a directory")}
 	}
-	if _, err := restartguard.New(s.Guarded, s.Guard); err != nil {
+	if _, err := watch.New(s.Guarded, s.Guard); err != nil {
 		return guardPlan{}, ConfigError{err}
 	}
 	return guardPlan{Spec: s, stateDir: cfg.Guard.StateDir}, nil
@@ -94,7 +96,7 @@ func (d *post) run(ctx context.Context) error {
 	}
 	d.first = plan
 	d.log = d.log.With("cluster", safetext.Escape(plan.Monitor.ClusterName))
-	if d.memory, err = restartguard.OpenMemory(plan.stateDir); errors.Is(err, restartguard.ErrInUse) {
+	if d.memory, err = memory.Open(plan.stateDir); errors.Is(err, memory.ErrInUse) {
 		return fmt.Errorf("%w: %w; give this one a [guard] state_dir of its own, or end the other", operator.ErrRefused, err)
 	} else if err != nil {
 		return err
@@ -130,7 +132,7 @@ func (d *post) run(ctx context.Context) error {
 	}
 }
 
-func (d *post) next(p guardPlan, former *restartguard.Guard) (*restartguard.Guard, error) {
+func (d *post) next(p guardPlan, former *watch.Guard) (*watch.Guard, error) {
 	p.Guard.Memory = d.memory
 	return d.events.newGuard(p.Spec, former)
 }
@@ -150,14 +152,14 @@ func (d *post) tell(e restartguard.Event) {
 	d.log.Log(context.Background(), level, safetext.Printable(e.Text), args...)
 }
 
-func (d *post) started(what string, g *restartguard.Guard, p guardPlan) {
+func (d *post) started(what string, g *watch.Guard, p guardPlan) {
 	d.log.Info(what, "n", len(p.Nodes), "quorum", redlock.Quorum(len(p.Nodes)),
 		"max_ttl", p.Monitor.MaxTTL, "delay", p.Guard.Delay, "state_dir", safetext.Escape(d.first.stateDir), "id", g.ID())
 }
 
 // guardUntil runs one guard until ctx ends, or until there is another configuration,
 // which it returns. Either way the guard has ended.
-func (d *post) guardUntil(ctx context.Context, guard *restartguard.Guard, plan guardPlan, hangup <-chan os.Signal) (*guardPlan, error) {
+func (d *post) guardUntil(ctx context.Context, guard *watch.Guard, plan guardPlan, hangup <-chan os.Signal) (*guardPlan, error) {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -213,7 +215,7 @@ func (d *post) guardUntil(ctx context.Context, guard *restartguard.Guard, plan g
 // watch tells the metrics and the record of a new guard, and watches the locks for them
 // where that is wanted, until ctx ends; wait returns when that is over. Guarding never
 // depends on it: when watching fails or takes too much memory it is given up.
-func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardPlan) (wait func()) {
+func (d *post) watch(ctx context.Context, guard *watch.Guard, plan guardPlan) (wait func()) {
 	about := metrics.Cluster{Name: plan.Monitor.ClusterName, Guard: guard}
 	d.metrics.Show(about)
 	var wg sync.WaitGroup
@@ -250,7 +252,7 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 	return wg.Wait
 }
 
-func (d *post) record(ctx context.Context, wg *sync.WaitGroup, plan guardPlan, from noted, guard *restartguard.Guard) metrics.Export {
+func (d *post) record(ctx context.Context, wg *sync.WaitGroup, plan guardPlan, from noted, guard *watch.Guard) metrics.Export {
 	d.recording.Store(&from)
 	recorded(ctx, wg, plan.Record, from, "guard", guard.Status)
 	acted(ctx, wg, plan.Audit, plan.Monitor.ClusterName, from)
@@ -282,7 +284,7 @@ func (d *post) reload(old guardPlan) (guardPlan, error) {
 
 // guardStatus is the guard in one line: how many nodes are in which phase, and
 // the outlook where there is no quorum.
-func guardStatus(g *restartguard.Guard) string {
+func guardStatus(g *watch.Guard) string {
 	var count [restartguard.PhaseUnreachable + 1]int
 	for _, s := range g.Status() {
 		count[s.Phase]++

@@ -16,6 +16,7 @@ import (
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 	"redlockctl/server/safetext"
 )
 
@@ -135,7 +136,7 @@ func exported(ctx context.Context, wg *sync.WaitGroup, cluster string, from note
 // guardSource is what a guard that watches no locks has to be recorded: the states of its
 // nodes, and what it tells.
 type guardSource struct {
-	guard *restartguard.Guard
+	guard *watch.Guard
 	about monitor.Cluster
 
 	mu     sync.Mutex

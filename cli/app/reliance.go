@@ -7,6 +7,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 	"redlockctl/server/announce"
 )
 
@@ -41,7 +42,7 @@ func relianceOf(s *monitor.Snapshot) (reliance, []announce.Guard) {
 
 // runOrRely runs the guard until ctx ends, if no other one watches. Else it says which
 // one this session relies on, and when that is gone; it does not take over by itself.
-func (s *Session) runOrRely(ctx context.Context, g *restartguard.Guard) {
+func (s *Session) runOrRely(ctx context.Context, g *watch.Guard) {
 	snap := s.Monitor.Snapshot()
 	does, others := relianceOf(snap)
 	for ; does == undecided; does, others = relianceOf(snap) {

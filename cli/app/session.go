@@ -13,6 +13,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 	"redlockctl/tui"
 	"redlockctl/tui/source"
 )
@@ -66,7 +67,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metr
 	if ses.Operator, err = OpenOperator(s, opt); err != nil {
 		return nil, err
 	}
-	var guard *restartguard.Guard
+	var guard *watch.Guard
 	if mode != GuardNever && len(s.Guarded) > 0 {
 		ses.events = newGuardEvents(s.Audit, ses.tell)
 		if guard, err = ses.events.newGuard(s, nil); err != nil {
@@ -118,7 +119,7 @@ func (s *Session) Screen() tui.Cluster {
 
 // seat is the place of a session's guard: empty until it runs.
 type seat struct {
-	at atomic.Pointer[restartguard.Guard]
+	at atomic.Pointer[watch.Guard]
 	// told is what the guard on which the session relies has written down, if it runs on this machine.
 	told atomic.Pointer[[]restartguard.NodeStatus]
 }
@@ -143,7 +144,7 @@ func (s *seat) Status() []restartguard.NodeStatus {
 }
 
 // sit lets all see the guard that runs from now on.
-func (s *Session) sit(ctx context.Context, g *restartguard.Guard) {
+func (s *Session) sit(ctx context.Context, g *watch.Guard) {
 	s.guard.at.Store(g)
 	s.wg.Go(crash.Safe(func() { vouch(ctx, s.Monitor, g) }))
 	s.Monitor.Guarded(func() monitor.GuardView { return sightOf(g) })

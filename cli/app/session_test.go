@@ -17,6 +17,8 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/memory"
+	"redlockctl/restartguard/watch"
 	"redlockctl/tui/action"
 )
 
@@ -142,12 +144,12 @@ func get(t *testing.T, s *lab.Server, args ...any) any {
 func TestConsoleTellsWhatAGuardHereWaitsFor(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	dir := filepath.Join(t.TempDir(), "guard")
-	memory, err := restartguard.OpenMemory(dir)
+	memory, err := memory.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer memory.Close()
-	guard, err := restartguard.New([]*redlock.Node{s.Node()}, restartguard.Config{Delay: time.Minute, Cluster: "shop", FirstContact: restartguard.Fence, Memory: memory, N: 1})
+	guard, err := watch.New([]*redlock.Node{s.Node()}, watch.Config{Delay: time.Minute, Cluster: "shop", FirstContact: restartguard.Fence, Memory: memory, N: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

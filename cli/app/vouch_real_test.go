@@ -10,6 +10,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 )
 
 // A holder has a lock on n1, n2 and n3; n1 is killed and comes back fenced, then all three. Who
@@ -31,7 +32,7 @@ func TestAFirstLookSaysWhatTheGuardKnows(t *testing.T) {
 		return m
 	}
 	mon := run(observe.New(nodes, opt))
-	guard, err := restartguard.New(nodes, restartguard.Config{Delay: 31 * time.Second, Cluster: "c", N: 5, Poll: 50 * time.Millisecond, FirstContact: restartguard.AdoptYoung})
+	guard, err := watch.New(nodes, watch.Config{Delay: 31 * time.Second, Cluster: "c", N: 5, Poll: 50 * time.Millisecond, FirstContact: restartguard.AdoptYoung})
 	if err != nil {
 		t.Fatal(err)
 	}

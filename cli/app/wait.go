@@ -13,6 +13,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/oneshot"
 	"redlockctl/server/safetext"
 )
 
@@ -52,7 +53,7 @@ func (w *Waiter) Serves(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err = restartguard.WaitServing(ctx, node, method); err == nil {
+	if err = oneshot.WaitServing(ctx, node, method); err == nil {
 		return nil
 	}
 	if s, e := Look(context.WithoutCancel(ctx), w.cfg, Aim{Nodes: true}); e == nil {
@@ -94,7 +95,7 @@ func WaitBeforeStart(ctx context.Context, cfg *config.Config, name string, waits
 	if err := cfg.Guardable(); err != nil {
 		return ConfigError{err}
 	}
-	if err := restartguard.Unused(ctx, node); err != nil {
+	if err := oneshot.Unused(ctx, node); err != nil {
 		return fmt.Errorf("%w: %w", operator.ErrRefused, err)
 	}
 	defer waits(cfg.Guard.Delay)()

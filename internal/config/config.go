@@ -34,6 +34,7 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
@@ -92,7 +93,7 @@ type Node struct {
 // Guard is [guard].
 type Guard struct {
 	// Config has the options in [guard]. Its Delay is 0 if the max TTL is unknown.
-	restartguard.Config
+	watch.Config
 	// StateDir is the directory in which the daemon stores its memory; "" without a home.
 	StateDir string
 }
@@ -302,7 +303,7 @@ func (f *configFile) monitor(c *Config, t *table) {
 func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 	g := &c.Guard
 	if counter, _ := t.boolean("counter", false); counter {
-		g.CountEvery = restartguard.DefaultCount
+		g.CountEvery = watch.DefaultCount
 	}
 	step := t.duration("clock_step", defaultClockStep, leastDuration)
 	g.ClockStep = step.Duration
@@ -371,7 +372,7 @@ func (f *configFile) early(c *Config, t *table, delay span, drift setting) {
 	case on && bound.ok && delay.ok && restartguard.EarlyAfter(bound.Duration) >= delay.Duration:
 		bound.problem("is not below %s: early_rejoin would never be early", delay.refer())
 	case on && bound.ok:
-		c.Guard.Early = restartguard.EarlyRejoin{AttemptBound: bound.Duration, Patterns: c.Cluster.LockPatterns}
+		c.Guard.Early = watch.EarlyRejoin{AttemptBound: bound.Duration, Patterns: c.Cluster.LockPatterns}
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -165,7 +166,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			Nodes:   []Node{{Name: "n1", Addr: "127.0.0.1:7001", Line: 4}},
 			Redlock: redlock.Options{NodeTimeout: 50 * time.Millisecond, ConnectTimeout: 500 * time.Millisecond, DriftFactor: 0.01, DriftMargin: 2 * time.Millisecond, Retries: 3, RetryDelay: 200 * time.Millisecond},
 			Monitor: observe.Options{Timeout: 500 * time.Millisecond, ProbeEvery: 200 * time.Millisecond, InfoEvery: time.Second, ScanEvery: 250 * time.Millisecond, ScanCount: 250},
-			Guard: Guard{Config: restartguard.Config{FirstContact: restartguard.Adopt, Delay: 30350 * time.Millisecond,
+			Guard: Guard{Config: watch.Config{FirstContact: restartguard.Adopt, Delay: 30350 * time.Millisecond,
 				Poll: 200 * time.Millisecond, Timeout: 500 * time.Millisecond, ClockStep: 5 * time.Millisecond, Patterns: []string{"*"}},
 				StateDir: "/home/ops/.local/state/redlockctl/guard"},
 			TUI:      TUI{Color: true, FPS: 15},
@@ -191,8 +192,8 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			},
 			Redlock: redlock.Options{NodeTimeout: 80 * time.Millisecond, ConnectTimeout: time.Second, DriftFactor: 0.05, DriftMargin: 5 * time.Millisecond, Retries: -1, RetryDelay: time.Second},
 			Monitor: observe.Options{Timeout: time.Second, ProbeEvery: 100 * time.Millisecond, InfoEvery: 2 * time.Second, ScanEvery: time.Second, ScanCount: 500, MaxMemory: 512 << 20},
-			Guard: Guard{Config: restartguard.Config{FirstContact: restartguard.Fence, Delay: 3 * time.Minute,
-				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, CountEvery: restartguard.DefaultCount, Patterns: []string{"lock:*", "redlock:*"}, Early: restartguard.EarlyRejoin{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}}},
+			Guard: Guard{Config: watch.Config{FirstContact: restartguard.Fence, Delay: 3 * time.Minute,
+				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, CountEvery: watch.DefaultCount, Patterns: []string{"lock:*", "redlock:*"}, Early: watch.EarlyRejoin{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}}},
 				StateDir: filepath.Join(dir, "state")},
 			TUI:         TUI{ASCII: true, FPS: 30, Theme: "color-blind", Colors: map[string]string{"warn": "#ffd75f", "bad": "210"}},
 			PasswordEnv: []string{"REDIS_PASSWORD"},

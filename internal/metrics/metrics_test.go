@@ -24,6 +24,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
@@ -62,7 +63,7 @@ func TestAGuardThatIsRefused(t *testing.T) {
 	status := []restartguard.NodeStatus{a, b, c}
 	m := New(Build{})
 	m.Show(Cluster{Name: "orders", Guard: &fakeGuard{
-		status: status, outlook: restartguard.OutlookOf(status, 3, 2), met: true, blind: fmt.Errorf("%w: refused by n1", restartguard.ErrBlind),
+		status: status, outlook: restartguard.OutlookOf(status, 3, 2), met: true, blind: fmt.Errorf("%w: refused by n1", watch.ErrBlind),
 	}})
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()

@@ -12,6 +12,8 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/memory"
+	"redlockctl/restartguard/oneshot"
 	"redlockctl/server/announce"
 )
 
@@ -36,7 +38,7 @@ const keepsWithin = 3 * time.Second
 // not cordoned is refused.
 func (o *Operator) Uncordon(ctx context.Context, node, reason string) error {
 	if n, err := o.find(node); err == nil {
-		is, err := restartguard.Inspect(ctx, n, o.opt.methodOf(n))
+		is, err := oneshot.Inspect(ctx, n, o.opt.methodOf(n))
 		if _, cordoned := is.Fenced(); err == nil && !is.Blind && !cordoned {
 			return fmt.Errorf("%w: node %q is not cordoned; \"node rejoin --now\" removes any fence", ErrRefused, node)
 		}
@@ -51,7 +53,7 @@ func (o *Operator) RejoinNow(ctx context.Context, node, reason string) error {
 
 // ForgetDelay has the guard of a state directory forget the D of other guards, by a name as of
 // [restartguard.KnownDelay.Is]. It returns whose.
-func (o *Operator) ForgetDelay(dir, name, reason string) ([]restartguard.KnownDelay, error) {
+func (o *Operator) ForgetDelay(dir, name, reason string) ([]memory.KnownDelay, error) {
 	if err := o.mayAct(reason); err != nil {
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func (o *Operator) ForgetDelay(dir, name, reason string) ([]restartguard.KnownDe
 	if err != nil {
 		return nil, err
 	}
-	gone, err := restartguard.ForgetDelay(dir, name)
+	gone, err := memory.ForgetDelay(dir, name)
 	if err == nil && len(gone) == 0 {
 		err = fmt.Errorf("%w: no guard %q is remembered in %s", ErrRefused, name, dir)
 	}
@@ -106,7 +108,7 @@ func (o *Operator) Already(ctx context.Context, node string, cordoned bool) bool
 	if err != nil {
 		return false
 	}
-	is, err := restartguard.Inspect(ctx, n, o.opt.methodOf(n))
+	is, err := oneshot.Inspect(ctx, n, o.opt.methodOf(n))
 	if err != nil || is.Blind || is.Role != "master" {
 		return false
 	}
@@ -142,7 +144,7 @@ func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restar
 
 func (o *Operator) askFirstUse(ctx context.Context, memory map[string]restartguard.Remembered, patterns []string, delay time.Duration) (asked []announce.Guard, err error) {
 	for _, n := range o.locks.Nodes() {
-		f, err := restartguard.AskFirstUse(ctx, n, o.opt.Methods[n.Name()], memory[n.Name()], patterns)
+		f, err := oneshot.AskFirstUse(ctx, n, o.opt.Methods[n.Name()], memory[n.Name()], patterns)
 		if err != nil {
 			return nil, fmt.Errorf("%w: it cannot be told that this is a new cluster: %w", ErrRefused, err)
 		}

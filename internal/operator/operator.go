@@ -23,6 +23,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/oneshot"
 	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
@@ -122,11 +123,11 @@ func New(client *redlock.Client, opt Options) *Operator {
 	by := func(do func(context.Context, *redlock.Node, restartguard.Method) error) hand {
 		return func(ctx context.Context, n *redlock.Node) error { return do(ctx, n, opt.methodOf(n)) }
 	}
-	o := build(client, keepLock, by(restartguard.Cordon), by(restartguard.RejoinNow), opt)
+	o := build(client, keepLock, by(oneshot.Cordon), by(oneshot.RejoinNow), opt)
 	o.guards = func(ctx context.Context) []announce.Guard { return guardsOf(ctx, client.Nodes()) }
-	o.uncordon = by(restartguard.Uncordon)
+	o.uncordon = by(oneshot.Uncordon)
 	o.kept = func(ctx context.Context, n *redlock.Node) (bool, error) {
-		return restartguard.AwaitKept(ctx, n, opt.methodOf(n))
+		return oneshot.AwaitKept(ctx, n, opt.methodOf(n))
 	}
 	return o
 }

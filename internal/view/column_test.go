@@ -18,6 +18,7 @@ import (
 	"redlockctl/restartguard"
 	"redlockctl/server/announce"
 	"redlockctl/server/lockform"
+	"redlockctl/server/minreplicas"
 	"redlockctl/server/safetext"
 	"redlockctl/server/safetext/safetexttest"
 )
@@ -55,7 +56,7 @@ func sample() *Context {
 		{Name: "n1", Addr: "10.0.0.1:6379", State: monitor.NodeServing, Since: in(-3 * time.Hour), RunID: strings.Repeat("a", 40), Version: "7.0.15", Role: "master", Uptime: 76 * time.Hour, Eviction: "noeviction", UsedMemory: 3 << 20,
 			Clients: 12, Locks: 1204, Read: 1, RTT: 312 * time.Microsecond, RTTs: []time.Duration{300_000, 312_000}, Offset: monitor.Estimate{Valid: true, Offset: 180 * time.Microsecond, Bound: 90 * time.Microsecond},
 			Drift: monitor.Drift{Valid: true, PPM: -4.2, Bound: 0.3}, GuardsKnown: true, Guards: []announce.Guard{{ID: "e1e2e3e4", Host: text("ops1"), Delay: 30350 * time.Millisecond, Boot: announce.BootFenced}}},
-		{Name: "n2", Addr: "10.0.0.2:6379", State: monitor.NodeFenced, Since: in(-12 * s), RunID: strings.Repeat("b", 40), Uptime: 12 * s, MinReplicasToWrite: restartguard.FenceUp, Locks: 3, Read: 0.5, Restarts: 1},
+		{Name: "n2", Addr: "10.0.0.2:6379", State: monitor.NodeFenced, Since: in(-12 * s), RunID: strings.Repeat("b", 40), Uptime: 12 * s, MinReplicasToWrite: minreplicas.FenceUp, Locks: 3, Read: 0.5, Restarts: 1},
 		{Name: "n3", Addr: "10.0.0.3:6379", State: monitor.NodeDown, Since: in(-40 * s), Err: text("dial tcp 10.0.0.3:6379: connection refused"), MinReplicasToWrite: -1},
 	}
 	locks := []monitor.Lock{

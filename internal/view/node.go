@@ -11,6 +11,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/words"
 	"redlockctl/restartguard"
+	"redlockctl/server/minreplicas"
 )
 
 // NodeColumns are the columns of nodes.
@@ -163,15 +164,15 @@ func fenceCell(n *monitor.Node) Cell {
 		return Cell{Text: "does not hold", Tone: Bad}
 	case n.State == monitor.NodeCordoned:
 		return Cell{Text: "cordoned", Tone: Warn}
-	case n.State == monitor.NodeFenced && n.MinReplicasToWrite == restartguard.FenceNone:
+	case n.State == monitor.NodeFenced && n.MinReplicasToWrite == minreplicas.FenceNone:
 		return Cell{Text: "fenced", Tone: Warn} // by its lock clients' user
 	case n.RunID == "" || n.MinReplicasToWrite < 0:
 		return Cell{Text: "?", Tone: Warn}
-	case n.MinReplicasToWrite == restartguard.FenceNone:
+	case n.MinReplicasToWrite == minreplicas.FenceNone:
 		return Cell{Text: "none"}
-	case n.MinReplicasToWrite == restartguard.FenceUp:
+	case n.MinReplicasToWrite == minreplicas.FenceUp:
 		return Cell{Text: "fenced", Tone: Warn}
-	case n.MinReplicasToWrite == restartguard.FenceCordon:
+	case n.MinReplicasToWrite == minreplicas.FenceCordon:
 		return Cell{Text: "cordoned", Tone: Warn}
 	}
 	return Cell{Text: "needs " + Plural(int(n.MinReplicasToWrite), "replica"), Tone: Warn}

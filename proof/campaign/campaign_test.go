@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/proof/campaign"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 )
 
 func TestMain(m *testing.M) {
@@ -105,7 +106,7 @@ func redlockctl(t *testing.T) string {
 func TestClockStep(t *testing.T) {
 	const poll = 20 * time.Millisecond
 	servers := labtest.ClockServers(t, 3)
-	g, err := restartguard.New(labtest.Nodes(servers), restartguard.Config{Delay: time.Second, Poll: poll})
+	g, err := watch.New(labtest.Nodes(servers), watch.Config{Delay: time.Second, Poll: poll})
 	if err != nil {
 		t.Fatal(err)
 	}

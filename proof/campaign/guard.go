@@ -12,6 +12,7 @@ import (
 
 	"redlockctl/base/sleep"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/watch"
 )
 
 // guard starts guard number i, if there is to be one.
@@ -50,17 +51,17 @@ func (r *campaign) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop co
 	return nil
 }
 
-func (r *campaign) guardInside() (*restartguard.Guard, error) {
-	cfg := restartguard.Config{Delay: r.waits(), Poll: guardPoll, Methods: map[string]restartguard.Method{}}
+func (r *campaign) guardInside() (*watch.Guard, error) {
+	cfg := watch.Config{Delay: r.waits(), Poll: guardPoll, Methods: map[string]restartguard.Method{}}
 	if r.ACL {
 		for _, n := range r.nodes {
 			cfg.Methods[n.Name()] = restartguard.Method{Kind: restartguard.MethodACL, User: lockUser}
 		}
 	}
 	if r.Early {
-		cfg.Early = restartguard.EarlyRejoin{AttemptBound: attemptBound, Patterns: []string{r.Pattern}}
+		cfg.Early = watch.EarlyRejoin{AttemptBound: attemptBound, Patterns: []string{r.Pattern}}
 	}
-	return restartguard.New(r.nodes, cfg)
+	return watch.New(r.nodes, cfg)
 }
 
 // guardProgram is a guard in a process of its own. The memory of one start in four is

@@ -92,6 +92,15 @@ type Guard struct {
 // Same reports whether both announcements are from the same guard.
 func (g Guard) Same(h Guard) bool { return g.ID == h.ID }
 
+// Name returns the guard for people, safe to print: the beginning of its ID, and its host.
+func (g Guard) Name() string {
+	name := g.ID[:min(6, len(g.ID))]
+	if !g.Host.Empty() {
+		name += " on " + g.Host.String()
+	}
+	return name
+}
+
 // Channel returns the announcement. Delay and Exposed are rounded up; names that are too
 // long are cut.
 func (g Guard) Channel() string {

@@ -34,6 +34,15 @@ func (t Text) Empty() bool { return t.raw == "" }
 // different texts never look the same. Ordinary letters of any script stay as they are.
 func (t Text) String() string { return Escape(t.raw) }
 
+// Error returns the text of an error, which may hold a server's text, safe to print; "" if
+// err is nil.
+func Error(err error) string {
+	if err == nil {
+		return ""
+	}
+	return Escape(err.Error())
+}
+
 // Printable renders s as one safe line. Text that is already harmless stays unchanged, so
 // that a name that was escaped once is not escaped again.
 func Printable(s string) string {

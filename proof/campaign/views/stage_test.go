@@ -18,7 +18,7 @@ import (
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
+	"redlockctl/restartguard/memory"
 )
 
 const (
@@ -112,7 +112,7 @@ func (s *stage) session(cfg *config.Config, mode app.GuardMode) *app.Session {
 		s.t.Fatal(err)
 	}
 	if mode == app.GuardAlways {
-		if spec.Guard.Memory, err = restartguard.OpenMemory(spec.Memory); err != nil {
+		if spec.Guard.Memory, err = memory.Open(spec.Memory); err != nil {
 			s.t.Fatal(err)
 		}
 		s.t.Cleanup(func() { _ = spec.Guard.Memory.Close() })

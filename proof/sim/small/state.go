@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redlockctl/restartguard"
+	"redlockctl/server/minreplicas"
 )
 
 type restartModel struct {
@@ -80,10 +81,10 @@ const (
 	removalDone // its answer is on its way
 )
 
-func params(closed bool) restartguard.Params {
-	p := restartguard.Params{MinReplicas: restartguard.FenceNone, MaxLag: 10}
+func params(closed bool) minreplicas.Params {
+	p := minreplicas.Params{MinReplicas: minreplicas.FenceNone, MaxLag: 10}
 	if closed {
-		p.MinReplicas = restartguard.FenceUp
+		p.MinReplicas = minreplicas.FenceUp
 	}
 	return p
 }

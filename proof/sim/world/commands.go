@@ -4,6 +4,7 @@ import (
 	"redlockctl/proof/sim/mutant"
 	"redlockctl/proof/sim/schedule"
 	"redlockctl/restartguard"
+	"redlockctl/server/minreplicas"
 )
 
 // asked: a guard's command reaches a master.
@@ -56,7 +57,7 @@ func (w *World) asked(e *event) {
 func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 	node := int(e.node)
 	o := restartguard.Observation{RunID: w.runIDs[node][m.incarnation%incarnations], Conn: int64(e.gen) + 1}
-	before := restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
+	before := minreplicas.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
 	switch e.op {
 	case askLook:
 		w.showTo(g, m, node, &o)
@@ -115,12 +116,12 @@ func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 			w.raiseFence(g, m, node, e)
 		}
 	}
-	o.Params = restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
+	o.Params = minreplicas.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
 	if m.acl {
 		o.Params.MaxLag = 1
 	}
 	if m.blind {
-		o.Params, o.Before, o.Blind = restartguard.Params{}, restartguard.Params{}, true
+		o.Params, o.Before, o.Blind = minreplicas.Params{}, minreplicas.Params{}, true
 	}
 	return o
 }
@@ -145,7 +146,7 @@ func (w *World) showTo(g *guard, m *master, node int, o *restartguard.Observatio
 }
 
 func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
-	if w.plan.Calm() && !m.harmed && !g.watches[node].away && int64(e.x) == restartguard.FenceUp {
+	if w.plan.Calm() && !m.harmed && !g.watches[node].away && int64(e.x) == minreplicas.FenceUp {
 		w.breach(mutant.NeedlessFence, "g%d fences %s, which has lost nothing", g.index+1, nodeNames[node])
 	}
 	if e.code&codeLag != 0 {
@@ -194,10 +195,10 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 }
 
 func (w *World) setFence(m *master, value int64) {
-	if value == restartguard.FenceCordon && !m.cordoned() {
+	if value == minreplicas.FenceCordon && !m.cordoned() {
 		m.heldSince = w.now
 	}
-	if w.rules.Breaks("fence-of-one") && value == restartguard.FenceUp {
+	if w.rules.Breaks("fence-of-one") && value == minreplicas.FenceUp {
 		value = 1
 	}
 	m.minReplicas, m.configured = value, true

@@ -6,7 +6,7 @@ import (
 	"redlockctl/proof/sim/mutant"
 	"redlockctl/proof/sim/schedule"
 	"redlockctl/proof/sim/trace"
-	"redlockctl/restartguard"
+	"redlockctl/server/minreplicas"
 )
 
 // forget loses the copy that is there before it expires.
@@ -56,11 +56,11 @@ func (w *World) boot(i int, incarnation uint16) {
 	m.up, m.silent = true, false
 	m.incarnation++
 	m.booted = m.clock.at(w.now)
-	m.minReplicas, m.maxLag, m.wipes, m.evicted, m.configured = restartguard.FenceUp, 10, 0, 0, false
+	m.minReplicas, m.maxLag, m.wipes, m.evicted, m.configured = minreplicas.FenceUp, 10, 0, 0, false
 	m.slave, m.promotions, m.commands, m.counter, m.crossUntil = false, 0, 0, 0, 0
 	m.killed, m.swept, m.named = [schedule.MaxGuards][killedMost]uint16{}, [schedule.MaxGuards]uint16{}, [schedule.MaxGuards]uint16{}
 	if !w.plan.Fenced {
-		m.minReplicas = restartguard.FenceNone
+		m.minReplicas = minreplicas.FenceNone
 	}
 	if w.plan.LagZero {
 		m.maxLag = 0
@@ -237,7 +237,7 @@ func (w *World) cordon(i int, length time.Duration) {
 		return
 	}
 	w.say("n", i, "is cordoned by an operator")
-	m.minReplicas, m.maxLag, m.configured, m.heldSince = restartguard.FenceCordon, max(m.maxLag, 10), true, w.now
+	m.minReplicas, m.maxLag, m.configured, m.heldSince = minreplicas.FenceCordon, max(m.maxLag, 10), true, w.now
 	w.push(event{at: w.now + length, kind: evCordonOver, node: uint8(i), incarnation: m.incarnation})
 }
 
@@ -249,7 +249,7 @@ func (w *World) handBack(i int, incarnation uint16) {
 	}
 	w.say("n", i, "is uncordoned, still fenced")
 	w.view.lost = w.now
-	m.minReplicas = restartguard.FenceUp
+	m.minReplicas = minreplicas.FenceUp
 }
 
 // expired looks at a copy when it may have run out.

@@ -10,7 +10,7 @@ import (
 // keepClock writes the reading of the clock down when it is time to, as late as the
 // product does; that of a new incarnation at once.
 func (w *World) keepClock(g *guard, x *watch) {
-	if s := &x.state; x.kept.runID != s.RunID || w.now-x.keptAt >= restartguard.MemoryEvery(w.delayOf(g)) {
+	if s := &x.state; x.kept.runID != s.RunID || w.now-x.keptAt >= restartguard.RecordEvery(w.delayOf(g)) {
 		x.kept, x.keptAt = clockMemory{s.RunID, s.ClockBase}, w.now
 	}
 }

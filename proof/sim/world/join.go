@@ -7,6 +7,7 @@ import (
 	"redlockctl/proof/sim/schedule"
 	"redlockctl/restartguard"
 	"redlockctl/server/announce"
+	"redlockctl/server/minreplicas"
 )
 
 // listenFor is for how long the product's operator asks whether a cluster is new.
@@ -47,7 +48,7 @@ func (w *World) bootReplacement(m *master) {
 	m.replaced = false
 	m.booted = m.clock.at(w.now) - time.Hour
 	if m.unfenced {
-		m.minReplicas = restartguard.FenceNone
+		m.minReplicas = minreplicas.FenceNone
 	}
 }
 
@@ -111,7 +112,7 @@ func (w *World) newCluster(e *event) {
 			m.unguarded |= m.fresh
 		}
 		w.say("n", i, "is let serve as a master of a new cluster")
-		w.setFence(m, restartguard.FenceNone)
+		w.setFence(m, minreplicas.FenceNone)
 		w.emit(schedule.OnRemoval, i)
 	}
 	w.free()
@@ -121,7 +122,7 @@ func (w *World) newCluster(e *event) {
 func (w *World) firstUse(node int) restartguard.FirstUse {
 	m := &w.masters[node]
 	f := restartguard.FirstUse{Node: nodeNames[node], Seen: restartguard.Observation{
-		Role: "master", Params: restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}, Blind: m.blind, Configured: m.configured,
+		Role: "master", Params: minreplicas.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}, Blind: m.blind, Configured: m.configured,
 	}}
 	if m.slave {
 		f.Seen.Role = "slave"

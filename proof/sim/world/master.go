@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"redlockctl/proof/sim/schedule"
-	"redlockctl/restartguard"
+	"redlockctl/server/minreplicas"
 )
 
 // master is one Redis server, as far as locks on one key and the guard's
@@ -96,7 +96,7 @@ func (m *master) refusesScript() bool { return m.refuses() && (m.slave || !m.lea
 // fenced reports whether it does so because of a fence.
 func (m *master) fenced() bool {
 	if m.acl {
-		return m.minReplicas >= restartguard.FenceCordon
+		return m.minReplicas >= minreplicas.FenceCordon
 	}
 	return m.maxLag > 0 && m.minReplicas > m.replicas
 }
@@ -117,7 +117,7 @@ func (m *master) hears(by uint8, gen uint16) bool {
 }
 
 // cordoned reports whether an operator has fenced it.
-func (m *master) cordoned() bool { return m.minReplicas == restartguard.FenceCordon && m.maxLag > 0 }
+func (m *master) cordoned() bool { return m.minReplicas == minreplicas.FenceCordon && m.maxLag > 0 }
 
 // live reports whether a copy is there.
 func (m *master) live(now time.Duration) bool { return m.token != 0 && m.clock.at(now) < m.expires }

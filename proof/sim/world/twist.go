@@ -5,24 +5,25 @@ import (
 
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/server/minreplicas"
 )
 
 // twistObservation is what a broken guard makes of what it is told.
 func (w *World) twistObservation(g *guard, node int, o restartguard.Observation, s *restartguard.State) restartguard.Observation {
 	r, x := &w.rules, &g.watches[node]
-	twist := func(p *restartguard.Params) {
+	twist := func(p *minreplicas.Params) {
 		switch {
-		case r.Breaks("cordon-is-fence") && p.MinReplicas == restartguard.FenceCordon:
-			p.MinReplicas = restartguard.FenceUp
+		case r.Breaks("cordon-is-fence") && p.MinReplicas == minreplicas.FenceCordon:
+			p.MinReplicas = minreplicas.FenceUp
 		case r.Breaks("lag-ignored") && p.MaxLag == 0:
 			p.MaxLag = 10
 		case r.Breaks("fence-of-one") && p.MinReplicas == 1:
-			p.MinReplicas = restartguard.FenceUp
+			p.MinReplicas = minreplicas.FenceUp
 		}
 	}
 	twist(&o.Params)
 	twist(&o.Before)
-	if o.About == restartguard.Proving && (r.Breaks("lag-ignored") || r.Breaks("fence-of-one")) && o.Params.MinReplicas == restartguard.FenceUp {
+	if o.About == restartguard.Proving && (r.Breaks("lag-ignored") || r.Breaks("fence-of-one")) && o.Params.MinReplicas == minreplicas.FenceUp {
 		o.Canary = restartguard.CanaryFenced
 	}
 	if r.Breaks("wipes-ignored") {

@@ -1,0 +1,227 @@
+package boot
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/restartguard/fence"
+	"redlockctl/restartguard/wire"
+	"redlockctl/server/minreplicas"
+	"redlockctl/server/safetext"
+	"redlockctl/server/serverinfo"
+)
+
+// BootCheck is what can be told of how a server starts, without restarting it.
+type Check struct {
+	Verdict
+	// File is the server's configuration and Program its executable, as it tells
+	// them; empty if it has none or does not say.
+	File, Program string
+	// Process is how it is started, where it runs on this host; Local says that it
+	// does.
+	Process Process
+	Local   bool
+	// StartedUnfenced: a guard saw its present process start unfenced.
+	StartedUnfenced bool
+	// Rewrites is how often its present process was told to rewrite what its fence
+	// rests on: CONFIG REWRITE, and for [MethodACL] also ACL SAVE; −1 if it does not tell.
+	Rewrites int64
+	// Data is what becomes of its data after its next start.
+	Data NextData
+}
+
+// CheckBoot says whether a server would start fenced by its method. CONFIG GET
+// cannot say that: it shows what is set at present. The evidence, best first: the
+// command line and the files, if the server runs on this host and they can be
+// read; and that the present process started fenced, which was seen by a guard
+// (remembered), or which the server shows by being fenced with nothing set since its
+// start. A file that says nothing is no proof that the server starts unfenced,
+// where the command line cannot be seen.
+func CheckNode(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered *restartguard.Remembered) (Check, error) {
+	var c Check
+	if method.Kind == restartguard.MethodNone {
+		c.Verdict = Assess(Text{}, method)
+		return c, nil
+	}
+	l := wire.Dial(node, method, wire.HandTimeout)
+	defer l.Close()
+	l.Met = true
+	o, err := l.Look(ctx)
+	if err != nil {
+		return c, wire.NodeError(node, err, restartguard.ErrUnreachable)
+	}
+	var info, stats *redis.StringCmd
+	var write *redis.Cmd
+	err = l.Send(ctx, func(p redis.Pipeliner) {
+		info = p.Info(ctx, "server")
+		stats = p.Info(ctx, "commandstats")
+		if method.Kind == restartguard.MethodACL {
+			write = fence.AskWrites(ctx, p)
+		}
+	})
+	if err != nil {
+		return c, wire.NodeError(node, err, restartguard.ErrUnreachable)
+	}
+	c.File, c.Program = serverinfo.Field(info.Val(), "config_file"), serverinfo.Field(info.Val(), "executable")
+	c.Rewrites = -1
+	if serverinfo.Field(stats.Val(), "cmdstat_info") != "" {
+		c.Rewrites, _ = wire.CallsOf(stats.Val(), fence.Of(method).Traits().Rewrites...)
+	}
+	var names []string
+	if write != nil {
+		names, _ = write.StringSlice()
+	}
+
+	var why string
+	c.Process, why = findProcess(ctx, node.Addr(), info.Val())
+	c.Local = why == ""
+	filesRead := false // all that its files say is known
+	switch {
+	case c.Local && (c.File != "" || c.Process.ArgsKnown):
+		t := Text{Args: c.Process.Args, ArgsKnown: c.Process.ArgsKnown, Main: c.File, Dir: c.Process.dir,
+			Read: readFiles, Write: names, Writes: writesACLFile(c.Process.PID)}
+		if t.Dir == "" && c.File != "" {
+			t.Dir = filepath.Dir(c.File)
+		}
+		if c.Process.ExecStart != "" && len(t.Args) > 0 && filepath.IsAbs(t.Args[0]) && !strings.Contains(t.Args[0], "%") {
+			t.Main = "" // the file that the unit names is the one of the next start
+		}
+		c.Verdict, c.Data = Assess(t, method), AssessData(t)
+		_, _, err := t.readAll()
+		filesRead = err == nil
+		if c.Boot == Unfenced && c.contradicts(o, remembered, info.Val()) {
+			c.Boot, c.Form, c.Because, c.Do, filesRead = Unknown, FormUnknown, nil, nil, false
+			c.because("what is read of its files and its command line does not start it fenced, and its present process did start so")
+		}
+	case c.File == "":
+		c.because("it runs without a configuration file")
+		filesRead = true
+	default:
+		c.because("its files cannot be read from here: %s", safetext.Escape(why))
+	}
+	known := remembered != nil && remembered.Known && remembered.RunID == o.RunID
+	c.StartedUnfenced = known && !remembered.Verified
+	if c.Boot == Unknown {
+		c.byPresentProcess(o, known, filesRead)
+	} else if c.StartedUnfenced && c.Boot == Fenced {
+		c.because("a guard saw its present process start UNFENCED: whatever fences it was not there then")
+	}
+	c.scriptsPass(method, serverinfo.Field(info.Val(), "redis_version"))
+	return c, nil
+}
+
+// contradicts reports whether the present process is known to have started fenced, and nothing has
+// changed since: then what is read here is not all that starts it.
+func (c *Check) contradicts(o restartguard.Observation, remembered *restartguard.Remembered, info string) bool {
+	fenced, _ := o.Fenced()
+	seen := remembered != nil && remembered.Known && remembered.Verified && remembered.RunID == o.RunID
+	if !seen && (!fenced || o.Configured) || c.Process.ExecStart != "" || c.Rewrites != 0 {
+		return false
+	}
+	up, ok := serverinfo.Number(info, "uptime_in_seconds")
+	if c.File == "" {
+		return true
+	}
+	file, err := os.Stat(c.File)
+	return ok && err == nil && time.Since(file.ModTime()) > time.Duration(up+1)*time.Second
+}
+
+// scriptsPass takes back what was told of a fence that scripts pass.
+func (c *Check) scriptsPass(method restartguard.Method, version string) {
+	if method.Kind != restartguard.MethodMinReplicas || minreplicas.StopsScripts(version) {
+		return
+	}
+	c.Boot = Unfenced
+	c.because("scripts write through min-replicas-to-write on version %s", safetext.Escape(version))
+	c.do("upgrade the server (6.0.17, 6.2.7 or 7.0), or start it late with fence = \"none\": ExecStartPre=redlockctl node wait NAME --before-start")
+}
+
+// byPresentProcess judges by how the present process started, where its files and
+// command line do not tell.
+func (c *Check) byPresentProcess(o restartguard.Observation, remembered, filesRead bool) {
+	const where = "run this command on the server's own host, or copy its file and use --file"
+	fenced, _ := o.Fenced()
+	switch {
+	case c.StartedUnfenced:
+		c.Boot = Unfenced
+		c.because("a guard saw its present process start UNFENCED")
+		return
+	case remembered:
+		c.because("a guard saw its present process start fenced")
+	case fenced && !o.Configured:
+		c.because("it is fenced, and nothing was set since its start: it started fenced")
+	default:
+		c.do(where)
+		return
+	}
+	switch {
+	case filesRead:
+		// Its files do not do it, so it was started by options.
+		c.Boot, c.Form = Fenced, FormCommandLine
+		c.because("its files do not fence it, so its command line does")
+	case c.Rewrites > 0:
+		c.because("CONFIG REWRITE or ACL SAVE was sent to it %d times since then: whether it starts fenced again depends on its files", c.Rewrites)
+		c.do(where)
+	default:
+		c.Boot = Fenced
+		c.because("whether CONFIG REWRITE or ACL SAVE can undo it depends on its files")
+		c.do(where)
+	}
+}
+
+// CheckBootFile is what a file says of how a server starts: its configuration,
+// or the unit that starts it. The server is asked only for the commands that write,
+// for [MethodACL]. Of a node of this host includes are read where they stand; otherwise
+// the file is a copy, and they are copies beside it.
+func CheckFile(ctx context.Context, node *redlock.Node, method restartguard.Method, file string) (Check, error) {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return Check{}, err
+	}
+	f, err := readFile(file)
+	if err != nil {
+		return Check{}, err
+	}
+	c := Check{File: file, Rewrites: -1, Local: isOwnAddr(ctx, node.Addr())}
+	t := Text{Main: file, Dir: filepath.Dir(file), Read: readCopies(file)}
+	if c.Local {
+		t.Read = readFiles
+	}
+	if isUnit(f.Text) {
+		c.Process.ExecStart = execStartOf(f.Text)
+		args := serverArgs(c.Process.ExecStart)
+		if args == nil {
+			c.because("%s has no single ExecStart whose options of a server can be told", safetext.Escape(file))
+			c.do("use the output of systemctl cat, and give the two options last")
+			return c, nil
+		}
+		t.Args, t.ArgsKnown, t.Main = args, true, ""
+	}
+	if method.Kind == restartguard.MethodACL {
+		l := wire.Dial(node, method, wire.HandTimeout)
+		defer l.Close()
+		var write *redis.Cmd
+		if err := l.Send(ctx, func(p redis.Pipeliner) { write = fence.AskWrites(ctx, p) }); err == nil {
+			t.Write, _ = write.StringSlice()
+		}
+	}
+	c.Verdict = Assess(t, method)
+	return c, nil
+}
+
+// isUnit reports whether a text is a systemd unit.
+func isUnit(text string) bool {
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "[Service]" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,27 @@
+package oneshot
+
+import (
+	"context"
+	"fmt"
+
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/restartguard/wire"
+)
+
+// CopiesOn reads the unexpired copies that a node has under the patterns. It fails also if they cannot
+// be told completely.
+func CopiesOn(ctx context.Context, node *redlock.Node, patterns []string) ([]restartguard.Copy, error) {
+	l := wire.Dial(node, restartguard.Method{}, wire.HandTimeout)
+	defer l.Close()
+	var s wire.Scan
+	for s.Begin(restartguard.Question{}, ""); !s.Done; {
+		if err := s.Step(ctx, &l, patterns); err != nil {
+			return nil, wire.NodeError(node, err, restartguard.ErrUnreachable)
+		}
+	}
+	if s.Doubt != "" {
+		return nil, fmt.Errorf("node %q %s", node.Name(), s.Doubt)
+	}
+	return s.Copies, nil
+}

@@ -1,0 +1,202 @@
+package oneshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/base/sleep"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/restartguard/fence"
+	"redlockctl/restartguard/wire"
+	"redlockctl/server/announce"
+	"redlockctl/server/minreplicas"
+	"redlockctl/server/safetext"
+)
+
+// Cordon closes a node by an operator's hand: no guard lifts it. It returns after
+// the fence was read back and a canary write was refused. What another setting
+// of min-replicas-to-write was there before is overwritten. The hold lives in the
+// server's memory: a restart forgets it, and a guard that saw it puts it up again.
+//
+// By [MethodACL] it is a mark on the user that says so. It does nothing by [MethodNone] but to
+// fail with ErrDenied.
+func Cordon(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
+	if method.Kind == restartguard.MethodNone {
+		return adviceError(node)
+	}
+	l := wire.Dial(node, method, wire.HandTimeout)
+	defer l.Close()
+	before, err := l.Params(ctx) // what cannot be read back is not set
+	if err != nil {
+		return wire.NodeError(node, err, ErrNotFenced)
+	}
+	set, err := l.Set(ctx, minreplicas.FenceCordon, before.MaxLag <= 0, false)
+	switch {
+	case err != nil:
+		return wire.NodeError(node, err, ErrNotFenced)
+	case set.Blind != nil:
+		return wire.NodeError(node, set.Blind, ErrNotFenced)
+	case !set.After.Cordoned():
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotFenced, readBack(method, set.After))
+	}
+	canary, after, err := l.Prove(ctx)
+	if err != nil {
+		return wire.NodeError(node, err, ErrNotFenced)
+	}
+	if got, why := canary(); got == restartguard.CanaryAccepted {
+		return fmt.Errorf("node %q: %w: a canary write got through%s", node.Name(), ErrNotFenced, because(why))
+	}
+	p, err := after()
+	switch {
+	case err != nil:
+		return wire.NodeError(node, err, ErrNotFenced)
+	case !p.Cordoned():
+		// A guard's lift crossed it, and that guard is about to put it back, or
+		// another hand opened it.
+		return fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotFenced, readBack(method, p))
+	}
+	return nil
+}
+
+// Uncordon ends an operator's cordon, and nothing else: the node is handed back to the guards, fenced,
+// and rejoins when it may vote ([MayVoteFrom]). It fails with [ErrNotCordoned] where there is none.
+func Uncordon(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
+	if method.Kind == restartguard.MethodNone {
+		return adviceError(node)
+	}
+	l := wire.Dial(node, method, wire.HandTimeout)
+	defer l.Close()
+	before, err := l.Params(ctx)
+	switch {
+	case err != nil:
+		return wire.NodeError(node, err, ErrNotFenced)
+	case !before.Cordoned():
+		return fmt.Errorf("node %q: %w", node.Name(), ErrNotCordoned)
+	}
+	set, err := l.Set(ctx, minreplicas.FenceUp, false, false)
+	switch {
+	case err != nil:
+		return wire.NodeError(node, err, ErrNotFenced)
+	case set.Blind != nil:
+		return wire.NodeError(node, set.Blind, ErrNotFenced)
+	case !set.After.Fenced():
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotFenced, readBack(method, set.After))
+	}
+	return nil
+}
+
+// AwaitKept waits until a guard announces on the node that it keeps it cordoned, over any crash; a node that
+// restarts before that is cordoned again. It reports whether one does: none is there, or none that has seen
+// the cordon within the context's time.
+func AwaitKept(ctx context.Context, node *redlock.Node, method restartguard.Method) (kept bool, err error) {
+	for alone := time.Now(); ; {
+		p, all, err := keepers(ctx, node, method)
+		switch {
+		case err == nil && !p.Cordoned():
+			if err := Cordon(ctx, node, method); err != nil && !errors.Is(err, restartguard.ErrUnreachable) {
+				return false, err
+			}
+		case err == nil && slices.ContainsFunc(all, func(g announce.Guard) bool { return g.Cordoned }):
+			return true, nil
+		case err == nil && len(all) > 0:
+			alone = time.Now()
+		case time.Since(alone) > keptAlone:
+			return false, nil
+		}
+		if sleep.For(ctx, keptPoll) != nil {
+			return false, nil
+		}
+	}
+}
+
+const (
+	keptPoll = 20 * time.Millisecond // between two looks for a guard that keeps a cordon
+	// keptAlone is for how long no guard is seen until there is none: longer than one takes to come
+	// back after a start of the server.
+	keptAlone = 300 * time.Millisecond
+)
+
+// keepers reads the fence of a node, and the guards there.
+func keepers(ctx context.Context, node *redlock.Node, method restartguard.Method) (minreplicas.Params, []announce.Guard, error) {
+	l := wire.Dial(node, method, wire.HandTimeout)
+	defer l.Close()
+	var guards *redis.StringSliceCmd
+	var params func() (minreplicas.Params, error)
+	err := l.Send(ctx, func(p redis.Pipeliner) {
+		params = l.Codec.Ask(ctx, p)
+		guards = p.PubSubChannels(ctx, announce.Pattern)
+	})
+	if err != nil {
+		return minreplicas.Params{}, nil, err
+	}
+	p, err := params()
+	return p, announce.DecodeAll(guards.Val()), err
+}
+
+// RejoinNow opens a node by an operator's hand, whoever closed it and before any
+// deadline. It returns after the fence was read back and a canary write got
+// through; where the server does not let us write the canary, the reading has to
+// do. A guard accepts it, unless it never saw the node closed since its last
+// loss.
+func RejoinNow(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
+	if method.Kind == restartguard.MethodNone {
+		return adviceError(node)
+	}
+	l := wire.Dial(node, method, wire.HandTimeout)
+	defer l.Close()
+	if _, err := l.Params(ctx); err != nil {
+		return wire.NodeError(node, err, ErrNotServing)
+	}
+	l.Met = true
+	if is, err := l.Look(ctx); err == nil && restartguard.Foreign(is.Role) != "" {
+		return fmt.Errorf("node %q: %w: it is %s", node.Name(), ErrNotServing, restartguard.Foreign(is.Role))
+	}
+	set, err := l.Set(ctx, minreplicas.FenceNone, false, false)
+	switch {
+	case err != nil:
+		return wire.NodeError(node, err, ErrNotServing)
+	case set.Blind != nil:
+		return wire.NodeError(node, set.Blind, ErrNotServing)
+	case set.After.MinReplicas != minreplicas.FenceNone:
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotServing, readBack(method, set.After))
+	}
+	canary, after, err := l.Prove(ctx)
+	if err != nil {
+		return wire.NodeError(node, err, ErrNotServing)
+	}
+	got, why := canary()
+	switch {
+	case got == restartguard.CanaryAccepted || wire.IsDenied(why):
+		return nil
+	case got == restartguard.CanaryFenced:
+		p, _ := after()
+		return fmt.Errorf("node %q: %w: a canary write was refused with %s: %s", node.Name(), ErrNotServing, fence.Of(method).Traits().Refusal, readBack(method, p))
+	}
+	return wire.NodeError(node, why, ErrNotServing)
+}
+
+// readBack is what the fence reads, in words.
+func readBack(m restartguard.Method, p minreplicas.Params) string {
+	if w := fence.Of(m).Words(p); w != "" {
+		return "read back: " + w
+	}
+	return p.String()
+}
+
+func adviceError(node *redlock.Node) error {
+	return fmt.Errorf("node %q: %w: its fence is \"none\"", node.Name(), restartguard.ErrDenied)
+}
+
+// because is why, behind a sentence; "" where there is no reason.
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + safetext.Error(err)
+}

@@ -1,0 +1,28 @@
+package oneshot
+
+import (
+	"context"
+	"fmt"
+
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/restartguard/wire"
+)
+
+// AskFirstUse looks at a node and asks the guards on it, by what they announce; nothing
+// is changed. It fails if it cannot be read or if its guards cannot be seen.
+func AskFirstUse(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered restartguard.Remembered, patterns []string) (f restartguard.FirstUse, err error) {
+	f = restartguard.FirstUse{Node: node.Name(), Remembered: remembered}
+	l := wire.Dial(node, method, wire.HandTimeout)
+	defer l.Close()
+	l.Met, l.Hear = true, true
+	if f.Seen, err = l.Look(ctx); err != nil {
+		return f, wire.NodeError(node, err, restartguard.ErrUnreachable)
+	}
+	if l.Deaf != nil {
+		return f, fmt.Errorf("the guards that watch node %q cannot be seen: %w", node.Name(), wire.NodeError(node, l.Deaf, restartguard.ErrDenied))
+	}
+	f.Guards = l.Heard
+	f.Keys, err = CountKeys(ctx, node, patterns)
+	return f, err
+}

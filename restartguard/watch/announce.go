@@ -1,0 +1,185 @@
+package watch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
+	"redlockctl/redlock"
+	"redlockctl/restartguard/wire"
+	"redlockctl/server/resp"
+)
+
+const (
+	announcePing  = 2 * time.Second        // between two signs of life on the connection
+	announceAgain = 100 * time.Millisecond // before the next connection is tried
+	announceLater = 2 * time.Second        // where the node does not let us
+	announceMost  = 30 * time.Second       // where what it answers is invalid again and again
+)
+
+// announcer keeps a guard seen on one node.
+type announcer struct {
+	node    *redlock.Node
+	timeout time.Duration
+	text    func() []string // the channels: what it says of itself, then of locks
+	changed <-chan struct{} // these may be others by now
+	// elsewhere reports whether the node's name does not lead to an address any more.
+	elsewhere func(netip.AddrPort) bool
+	// seen is told why the guard is not seen on a node that answers; nil: it is seen.
+	seen func(error)
+}
+
+// run goes from one connection to the next until ctx ends.
+func (a announcer) run(ctx context.Context) {
+	invalid := announceLater // the pause after an invalid answer
+	for ctx.Err() == nil {
+		conn, err := a.node.Open(ctx, a.timeout, wire.Abrupt)
+		opened := err == nil
+		if opened {
+			var seen bool
+			if seen, err = a.announced(ctx, conn); seen {
+				invalid = announceLater
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		pause := announceAgain
+		switch bad := errors.Is(err, resp.ErrBad); {
+		case bad:
+			pause = invalid
+			invalid = min(2*invalid, announceMost)
+		case wire.Answered(err), errors.Is(err, resp.ErrFull):
+			pause = announceLater
+		}
+		// What keeps the guard from opening a connection the watch itself has told.
+		if opened && pause != announceAgain {
+			a.seen(err)
+		}
+		_ = sleep.For(ctx, pause)
+	}
+}
+
+// announced is one connection: subscribed until it breaks. seen: the server has confirmed the announcement.
+func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err error) {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	s := subscription{conn, bufio.NewReader(conn), a.timeout}
+	// What it says may be of an earlier incarnation of the node for a moment, until
+	// the watch has met this one.
+	said := a.text()
+	if err := s.send(resp.AppendCommand(nil, append([]string{"SUBSCRIBE"}, said...)...)); err != nil {
+		return false, err
+	}
+	if what, err := s.next(); err != nil {
+		return false, fmt.Errorf("SUBSCRIBE: %w", err)
+	} else if what != "subscribe" {
+		return false, fmt.Errorf("SUBSCRIBE: %w: it says %.40q", resp.ErrBad, what)
+	}
+	a.seen(nil)
+	ended := make(chan error, 1)
+	crash.Go(func() {
+		for {
+			// Messages, which anybody may send there, say nothing.
+			if _, err := s.next(); err != nil {
+				ended <- err
+				return
+			}
+		}
+	})
+	defer func() { _ = conn.Close(); <-ended }()
+	ping := time.NewTicker(announcePing)
+	defer ping.Stop()
+	for {
+		var out []byte
+		select {
+		case err := <-ended:
+			ended <- err
+			return true, err
+		case <-ping.C:
+			if a.elsewhere(wire.AddrOf(conn)) {
+				return true, fmt.Errorf("%s: %w", a.node.Addr(), net.ErrClosed)
+			}
+			out = resp.AppendCommand(nil, "PING")
+		case <-a.changed:
+			next := a.text()
+			// The new ones before the old ones: at no moment is there none.
+			if fresh := without(next, said); len(fresh) > 0 {
+				out = resp.AppendCommand(out, append([]string{"SUBSCRIBE"}, fresh...)...)
+			}
+			if gone := without(said, next); len(gone) > 0 {
+				out = resp.AppendCommand(out, append([]string{"UNSUBSCRIBE"}, gone...)...)
+			}
+			if said = next; out == nil {
+				continue
+			}
+		}
+		if err := s.send(out); err != nil {
+			return true, err
+		}
+	}
+}
+
+// without are the channels of some that others have not.
+func without(some, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(some), func(c string) bool { return slices.Contains(others, c) })
+}
+
+// subscription is a connection that has sent SUBSCRIBE. go-redis' own reader panics on an answer of another form than
+// it expects, so answers and messages are read here.
+type subscription struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	timeout time.Duration
+}
+
+func (s subscription) send(b []byte) error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
+		return err
+	}
+	_, err := s.conn.Write(b)
+	return err
+}
+
+// next waits for the next thing that the server says, and returns what it is: "subscribe", "message" or the like.
+// It fails with a [resp.ErrBad] if a server with channels does not speak like that.
+func (s subscription) next() (what string, err error) {
+	defer resp.Contain(&err, "a subscription")
+	if err := s.conn.SetReadDeadline(time.Now().Add(announcePing + s.timeout)); err != nil {
+		return "", err
+	}
+	kind, n, text, err := resp.ReadHead(s.in)
+	switch {
+	case err != nil:
+		return "", err
+	case kind == '-':
+		return "", resp.ServerError(text)
+	case kind == '+':
+		return string(text), nil
+	case kind != '*' && kind != '>':
+		return "", fmt.Errorf("%w: it begins with %q", resp.ErrBad, kind)
+	case n < 2 || n > resp.MostItems:
+		return "", fmt.Errorf("%w: a list of %d", resp.ErrBad, n)
+	}
+	most := resp.ItemCost
+	name, err := resp.ReadItem(s.in, 1, &most)
+	if err != nil {
+		return "", err
+	}
+	if name.Kind != '$' && name.Kind != '+' {
+		return "", fmt.Errorf("%w: a list that begins with %q", resp.ErrBad, name.Kind)
+	}
+	for range n - 1 {
+		if err := resp.Skip(s.in); err != nil {
+			return "", err
+		}
+	}
+	return name.Text, nil
+}

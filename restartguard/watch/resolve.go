@@ -1,0 +1,73 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"redlockctl/base/sleep"
+	"redlockctl/restartguard"
+	"redlockctl/server/safetext"
+)
+
+const (
+	// resolveEvery is how often the name of a node is resolved: so late it is seen that
+	// it leads to another server while the former one goes on.
+	resolveEvery = time.Second
+	// resolveTimeout bounds one resolution.
+	resolveTimeout = 2 * time.Second
+)
+
+// hostOf is the name in an address; "": it has none that can lead elsewhere.
+func hostOf(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil || host == "" {
+		return "" // a unix socket
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return ""
+	}
+	return host
+}
+
+// resolve keeps the addresses of the node's name up to date until ctx ends.
+func (w *watcher) resolve(ctx context.Context) {
+	host, failing := hostOf(w.node.Addr()), false
+	for sleep.For(ctx, resolveEvery) == nil {
+		limited, cancel := context.WithTimeout(ctx, resolveTimeout)
+		found, err := net.DefaultResolver.LookupNetIP(limited, "ip", host)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil && len(found) == 0 {
+			err = errors.New("it has no address")
+		}
+		if err != nil && !failing { // its text is another one each time
+			w.guard.tell(w.node.Name(), []restartguard.Event{{At: time.Now(), Kind: "moved", Text: unresolved + ": " + safetext.Error(err), Alarm: true}})
+		}
+		failing = err != nil
+		w.mu.Lock()
+		w.addrs = found // none: nothing is known
+		w.mu.Unlock()
+	}
+}
+
+// elsewhere reports whether the node's name leads to other addresses by now.
+func (w *member) elsewhere(peer netip.AddrPort) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return peer.IsValid() && len(w.addrs) > 0 && !slices.ContainsFunc(w.addrs, func(a netip.Addr) bool {
+		return a.Unmap().WithZone("") == peer.Addr().WithZone("")
+	})
+}
+
+// led tells that the node's name leads elsewhere, while the server that it led to answers.
+func (w *watcher) led(peer netip.AddrPort) {
+	w.guard.tell(w.node.Name(), []restartguard.Event{{At: time.Now(), Kind: "moved", Alarm: true, Text: fmt.Sprintf(
+		"its name does not lead to %s any more, where a server still answers: clients that are connected there go on taking its vote. End that server", peer)}})
+}

@@ -1,0 +1,181 @@
+package watch_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/restartguard"
+	"redlockctl/restartguard/memory"
+	"redlockctl/restartguard/oneshot"
+	"redlockctl/restartguard/watch"
+	"redlockctl/server/announce"
+)
+
+func memoryIn(t *testing.T, dir string) *memory.Store {
+	t.Helper()
+	m, err := memory.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+var startsFenced = []string{"--min-replicas-to-write", "2147483647", "--min-replicas-max-lag", "10"}
+
+// A guard that restarts while it is cut off from the one with the greater D keeps that D, also
+// where all that it knew of nodes is gone.
+func TestADelayOutlivesTheGuardThatHeardIt(t *testing.T) {
+	s := labtest.Servers(t, 1, startsFenced...)[0]
+	const short, long = 200 * time.Millisecond, 2 * time.Second
+	dir := t.TempDir()
+	m := memoryIn(t, dir)
+	right := guard(t, watch.Config{Delay: long}, s.Node())
+	old := guard(t, watch.Config{Delay: short, Memory: m}, s.Node())
+	old.becomes("that it knows of the other", func(st restartguard.NodeStatus) bool { return st.Delay == long })
+	right.stop()
+	old.stop()
+	_ = m.Close()
+	if err := os.Remove(filepath.Join(dir, "guard.json")); err != nil {
+		t.Fatal(err)
+	}
+	m = memoryIn(t, dir)
+	again := guard(t, watch.Config{Delay: short, Memory: m}, s.Node())
+	again.becomes("that it knows of the other still", func(st restartguard.NodeStatus) bool { return st.Delay == long })
+	born := restart(t, s)
+	for !writes(t, s) {
+		time.Sleep(time.Millisecond)
+	}
+	notBefore(t, long, born, time.Now())
+
+	gone, err := memory.ForgetDelay(dir, right.ID()[:6])
+	if err != nil || len(gone) != 1 || gone[0].Delay != long {
+		t.Fatalf("%+v, %v", gone, err)
+	}
+	again.becomes("that an operator had it forgotten", func(st restartguard.NodeStatus) bool { return st.Delay == short })
+	if all, err := memory.ReadDelays(dir); err != nil || len(all) != 0 {
+		t.Errorf("on disk: %+v, %v", all, err)
+	}
+	if gone, err := memory.ForgetDelay(dir, "nobody"); err != nil || len(gone) != 0 {
+		t.Errorf("%+v, %v", gone, err)
+	}
+}
+
+func uncordon(t *testing.T, s *lab.Server) {
+	t.Helper()
+	if err := oneshot.Uncordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cordon(t *testing.T, s *lab.Server) {
+	t.Helper()
+	if err := oneshot.Cordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := oneshot.AwaitKept(t.Context(), s.Node(), restartguard.Method{}); err != nil || !kept {
+		t.Fatalf("kept: %v, %v", kept, err)
+	}
+}
+
+// Neither a restart before the cordon nor one while it lasts is forgotten by an uncordon.
+func TestUncordonCancelsNoDelay(t *testing.T) {
+	for name, restarts := range map[string]bool{"a restart before": false, "a restart while cordoned": true} {
+		t.Run(name, func(t *testing.T) {
+			s := fenced(t)
+			const d = time.Second
+			g := guard(t, watch.Config{Delay: d}, s.Node())
+			g.reaches(restartguard.PhaseServing)
+			var born time.Time
+			if !restarts {
+				born = restart(t, s)
+				g.reaches(restartguard.PhaseFenced)
+			}
+			cordon(t, s)
+			if restarts {
+				born = restart(t, s)
+				old := g.Status()[0].RunID
+				g.becomes("cordoned again", func(st restartguard.NodeStatus) bool {
+					return st.Phase == restartguard.PhaseCordoned && st.RunID != old || !st.Until.IsZero()
+				})
+				cordon(t, s)
+			}
+			if until := g.Status()[0].Until; until.Before(born.Add(d)) {
+				t.Errorf("a cordoned node is shown to be free to serve %s after its restart", until.Sub(born))
+			}
+			uncordon(t, s)
+			for !writes(t, s) {
+				time.Sleep(time.Millisecond)
+			}
+			notBefore(t, d, born, time.Now())
+			if took := time.Since(born); took > 3*d {
+				t.Errorf("it waited %s, not by the deadline from before", took)
+			}
+		})
+	}
+}
+
+// A cordon that was set less than one poll before a crash outlives it, where the command has returned.
+func TestACordonOutlivesACrash(t *testing.T) {
+	s := fenced(t)
+	g := guard(t, watch.Config{Delay: 200 * time.Millisecond, Poll: time.Second}, s.Node())
+	g.reaches(restartguard.PhaseServing)
+	cordon(t, s)
+	restart(t, s)
+	time.Sleep(time.Second)
+	if writes(t, s) {
+		t.Error("it serves")
+	}
+}
+
+// A node without a copy forgets nothing when it restarts.
+func TestADrainedNodeRejoinsAtOnce(t *testing.T) {
+	s := fenced(t)
+	const d = 4 * time.Second
+	g := guard(t, watch.Config{Delay: d, Patterns: []string{"*"}}, s.Node())
+	g.reaches(restartguard.PhaseServing)
+	trusted := time.Now().Add(d) // what it lost before it was met nobody knows
+	do(t, s, "SET", "lock", "token", "PX", 700)
+	cordon(t, s)
+	time.Sleep(200 * time.Millisecond)
+	if g.Status()[0].Drained {
+		t.Error("drained with a copy")
+	}
+	g.becomes("drained", func(st restartguard.NodeStatus) bool { return st.Drained })
+	time.Sleep(time.Until(trusted))
+	old, born := g.Status()[0].RunID, restart(t, s)
+	g.becomes("cordoned again", func(st restartguard.NodeStatus) bool {
+		return st.Phase == restartguard.PhaseCordoned && st.RunID != old
+	})
+	uncordon(t, s)
+	for !writes(t, s) {
+		time.Sleep(time.Millisecond)
+	}
+	if took := time.Since(born); took > d/2 {
+		t.Errorf("it has waited %s", took)
+	}
+}
+
+// A fence that somebody removes before its time is an alarm.
+func TestAFenceThatIsRemovedEarlyIsAnAlarm(t *testing.T) {
+	s := fenced(t)
+	g := guard(t, watch.Config{Delay: 5 * time.Second}, s.Node())
+	g.reaches(restartguard.PhaseServing)
+	restart(t, s)
+	g.reaches(restartguard.PhaseFenced)
+	if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+		t.Fatal(err)
+	}
+	g.reaches(restartguard.PhaseServing)
+	if text := g.told("rejoined"); !strings.Contains(text, " early") {
+		t.Errorf("told %q", text)
+	}
+	announces(t, s, "when it may vote", func(all []announce.Guard) bool {
+		return len(all) == 1 && all[0].MayVote.After(time.Now().Add(3*time.Second))
+	})
+}
