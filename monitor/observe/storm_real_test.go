@@ -184,7 +184,8 @@ func (s *storm) round(ctx context.Context, round int) error {
 }
 
 // differs runs rounds of a storm and returns the first after which the table did not
-// match a direct read of all masters in time; −1: none.
+// match a direct read of all masters in time, or after which the monitor itself found
+// that it was not told of all changes; −1: none.
 func (s *storm) differs(t *testing.T, rounds int, patience time.Duration) int {
 	t.Helper()
 	for round := range rounds {
@@ -195,12 +196,14 @@ func (s *storm) differs(t *testing.T, rounds int, patience time.Duration) int {
 		deadline := time.After(patience)
 		for {
 			snap := s.m.Snapshot()
+			if n := untold(snap); n != nil {
+				t.Logf("round %d: %s did not tell of %d changes, such as that of %s", round, n.Name, n.Facts.Untold, n.Facts.UntoldKey)
+				return round
+			}
 			if equal(t, snap, s.servers) {
 				break
 			}
-			// The shortest TTLs of the storm end after it, and the direct read is later than
-			// the snapshot. A change that was missed is missed for an hour.
-			if upTo(snap, quiet.Add(time.Second)) {
+			if upTo(snap, quiet) {
 				t.Logf("round %d: said to be read up to the end of it", round)
 				return round
 			}
@@ -217,6 +220,17 @@ func (s *storm) differs(t *testing.T, rounds int, patience time.Duration) int {
 		}
 	}
 	return -1
+}
+
+// untold returns a node of which the monitor has found that it does not tell of all
+// changes: its own comparison read them, and it has put that right; nil: none.
+func untold(s *monitor.Snapshot) *monitor.Node {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; !n.Facts.UntoldAt.IsZero() {
+			return n
+		}
+	}
+	return nil
 }
 
 // upTo reports whether a snapshot claims to be complete with all changes before a moment.
@@ -255,11 +269,6 @@ func TestTheTableEqualsADirectReadAfterAStorm(t *testing.T) {
 	if round := newStorm(t, servers, m, 1).differs(t, 100, 15*time.Second); round >= 0 {
 		t.Errorf("not what a direct read says after round %d:\n%s", round, describe(m.Snapshot()))
 	}
-	for _, n := range m.Snapshot().Nodes {
-		if !n.Facts.UntoldAt.IsZero() {
-			t.Errorf("%s did not tell of %d changes, such as that of %s", n.Name, n.Facts.Untold, n.Facts.UntoldKey)
-		}
-	}
 }
 
 // Monitors that miss a gap fail that test: one does not see flushes (a null push), one
@@ -281,10 +290,11 @@ func TestStormMutants(t *testing.T) {
 			m := watch(t, []*redlock.Node{node(t, "n1", &redis.Options{Addr: p.listener.Addr().String()})}, slow)
 			settled(t, m)
 			s := newStorm(t, servers, m, 3)
-			// No full read follows, however long one waits.
-			rounds, patience := 40, 2*time.Second
+			// A flush is found by its counter too, within a second: of that, and of the monitor's
+			// own comparison, a busy machine may hear before the view claims to have all changes.
+			rounds, patience := 100, 15*time.Second
 			if name == "whole" {
-				rounds, patience = 10, 15*time.Second
+				rounds = 10
 			}
 			switch round := s.differs(t, rounds, patience); {
 			case name == "whole" && round >= 0:
@@ -421,14 +431,22 @@ func (p *deafProxy) relay(client, server net.Conn) bool {
 	}
 }
 
-// equal reports whether a snapshot matches a direct read.
+// ending reports whether a copy has one of the storm's shortest TTLs, which end after it:
+// a direct read is later than the snapshot.
+func ending(left time.Duration) bool { return left > -time.Second && left < time.Minute }
+
+// equal reports whether a snapshot matches a direct read, but for what is about to end.
 func equal(t *testing.T, s *monitor.Snapshot, servers []*lab.Server) bool {
 	t.Helper()
 	got, want := map[string]string{}, direct(t, servers)
 	for l := range s.Locks.All() {
+		soon := false
+		for _, c := range l.Copies.All() {
+			soon = soon || c.State == monitor.CopyPresent && !c.Expires.IsZero() && ending(c.Expires.Sub(s.At))
+		}
 		// Of a lock with several keys, only one shows its copies.
 		for _, key := range l.Keys() {
-			there := false
+			there := soon
 			for i := range servers {
 				_, ok := want[fmt.Sprint(i, key.Raw())]
 				there = there || ok
@@ -439,7 +457,7 @@ func equal(t *testing.T, s *monitor.Snapshot, servers []*lab.Server) bool {
 			}
 		}
 		for i, c := range l.Copies.All() {
-			if c.State == monitor.CopyPresent && l.Keys() == nil {
+			if c.State == monitor.CopyPresent && l.Keys() == nil && (c.Expires.IsZero() || !ending(c.Expires.Sub(s.At))) {
 				got[fmt.Sprint(i, l.Key.Raw())] = sameText(c.Type, c.Len, c.Token.Raw(), c.Expires.Sub(s.At), c.Expires.IsZero())
 			}
 		}
@@ -481,8 +499,8 @@ return out`, keys).Slice()
 		}
 		for k, key := range keys {
 			typ, ttl := v[4*k].(string), v[4*k+2].(int64)
-			if typ != "none" {
-				want[fmt.Sprint(i, key)] = sameText(typ, v[4*k+1].(int64), v[4*k+3].(string), time.Duration(max(0, ttl))*time.Millisecond, ttl < 0)
+			if left := time.Duration(ttl) * time.Millisecond; typ != "none" && (ttl < 0 || !ending(left)) {
+				want[fmt.Sprint(i, key)] = sameText(typ, v[4*k+1].(int64), v[4*k+3].(string), left, ttl < 0)
 			}
 		}
 		_ = c.Close()
