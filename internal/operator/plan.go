@@ -336,7 +336,7 @@ func (p *Plan) describe(a Asked, noEnd, revoked bool) {
 	all := len(p.standing.reliances())
 	switch {
 	case s.majority && all > 1:
-		p.Risk += ". Two rely on it: " + p.standing.others(nil, s.now)
+		p.Risk += ". Two may rely on it: " + p.standing.others(nil, s.now)
 	case !s.majority && (all > 1 || all == 1 && s.relies == nil && !s.another):
 		p.Risk += ". Besides, " + p.standing.others(s.relies, s.now)
 	}

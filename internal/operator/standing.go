@@ -68,7 +68,7 @@ func until(at, now time.Time) string {
 func (s *Standing) belief(r *monitor.Reliance, now time.Time) string {
 	switch {
 	case s.Lock.Earlier != nil:
-		return "the holder of " + shortToken(r.Token) + " relies on it " + until(r.Until, now)
+		return s.beliefOf(r, now)
 	case s.Lock.MayBeHeld():
 		return "it may be held " + until(r.Until, now)
 	}
@@ -81,10 +81,20 @@ func (s *Standing) others(r *monitor.Reliance, now time.Time) string {
 	var parts []string
 	for _, o := range s.reliances() {
 		if r == nil || o.Token != r.Token {
-			parts = append(parts, "the holder of "+shortToken(o.Token)+" relies on it "+until(o.Until, now))
+			parts = append(parts, s.beliefOf(&o, now))
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// beliefOf says by its token how long a client relies on the lock. Of an earlier client
+// it is not known whether its lock was granted.
+func (s *Standing) beliefOf(r *monitor.Reliance, now time.Time) string {
+	relies := " relies on it "
+	if s.isEarlier(r) || s.Lock.MayBeHeld() {
+		relies = " may rely on it "
+	}
+	return "the holder of " + shortToken(r.Token) + relies + until(r.Until, now)
 }
 
 func shortToken(t safetext.Text) string {

@@ -48,7 +48,7 @@ func (t *Table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
 		return 0
 	}
 	r.alarmTold = true
-	t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), r.key(), "%s", alarmText(r.lock)))
+	t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), r.key(), "%s", alarmText(r)))
 	return 0
 }
 
@@ -70,7 +70,7 @@ func (t *Table) emitFirstAlarms(now packed.Moment, states ...monitor.LockState) 
 	for _, s := range states {
 		switch n := counts[s]; {
 		case n == 1:
-			t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), first[s].key(), "%s", alarmText(first[s].lock)))
+			t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), first[s].key(), "%s", alarmText(first[s])))
 		case n > 1:
 			t.emit(monitor.NodeEvent(t.Time(now), monitor.LevelAlarm, s.String(), "", "%d locks: %s", n, alarmTexts[s]))
 		}
@@ -86,10 +86,13 @@ var alarmTexts = map[monitor.LockState]string{
 }
 
 // alarmText describes the state of the lock.
-func alarmText(l *monitor.Lock) string {
+func alarmText(r *record) string {
+	l := r.lock
 	switch {
-	case l.State == monitor.LockSplit && l.Earlier != nil:
+	case l.State == monitor.LockSplit && r.earlier != nil:
 		return "another client got in before the holder's end: two clients rely on the lock"
+	case l.State == monitor.LockSplit && l.Earlier != nil:
+		return "several tokens at once: two clients may rely on the lock"
 	case l.State == monitor.LockSplit && l.Tokens <= 1:
 		return "locks and other values at once"
 	case l.State == monitor.LockSplit && l.Nobody:

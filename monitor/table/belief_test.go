@@ -91,6 +91,10 @@ func TestWhatAHolderMayRelyOn(t *testing.T) {
 		if l := r.lock("k"); l.Nobody || l.Holder.Raw() != "a" || l.State != monitor.LockSplit {
 			t.Errorf("%+v", l)
 		}
+		r.pass(2 * alarmPatience)
+		if text := r.text("split"); text == "" || strings.Contains(text, "two clients rely") {
+			t.Errorf("told: %q", text)
+		}
 	})
 	t.Run("another client gets in before the end", func(t *testing.T) {
 		r := granted()
@@ -104,6 +108,10 @@ func TestWhatAHolderMayRelyOn(t *testing.T) {
 		l := r.lock("k")
 		if l.State != monitor.LockSplit || l.Holder.Raw() != "b" || l.Earlier == nil || l.Earlier.Token.Raw() != "a" || !l.Earlier.Until.Equal(end) {
 			t.Errorf("%+v", l)
+		}
+		r.pass(2 * alarmPatience)
+		if text := r.text("split"); !strings.Contains(text, "two clients rely") {
+			t.Errorf("told: %q", text)
 		}
 	})
 	t.Run("the data of all nodes are wiped", func(t *testing.T) {

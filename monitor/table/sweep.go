@@ -193,7 +193,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 		t.vouching[r] = struct{}{}
 	}
 	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && a.best.open > 0 && (a.best.never || a.best.end-now > packed.Moment(t.Attempt)) { // on nodes that refuse writes it blocks nobody
-		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r.lock)))
+		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r)))
 	}
 	if r.hit != 0 {
 		t.countCost(r, was)

@@ -100,6 +100,16 @@ func (r *rig) pass(d time.Duration) {
 
 func (r *rig) lock(key string) *monitor.Lock { return cmp.Or(r.Locks().Get(key), &monitor.Lock{}) }
 
+// text returns the text of the last event of a kind; "": there was none.
+func (r *rig) text(kind string) (text string) {
+	for _, e := range r.events {
+		if e.Kind == kind {
+			text = e.Text.Raw()
+		}
+	}
+	return text
+}
+
 func (r *rig) kinds() (kinds []string) {
 	for _, e := range r.events {
 		kinds = append(kinds, e.Kind)
