@@ -87,8 +87,8 @@ func (s *Standing) others(r *monitor.Reliance, now time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// beliefOf says by its token how long a client relies on the lock. Of an earlier client
-// it is not known whether its lock was granted.
+// beliefOf says until when the client with this token relies on the lock. Whether an
+// earlier client was granted it may be unknown.
 func (s *Standing) beliefOf(r *monitor.Reliance, now time.Time) string {
 	relies := " relies on it "
 	if s.isEarlier(r) || s.Lock.MayBeHeld() {

@@ -184,8 +184,8 @@ func (s *storm) round(ctx context.Context, round int) error {
 }
 
 // differs runs rounds of a storm and returns the first after which the table did not
-// match a direct read of all masters in time, or after which the monitor itself found
-// that it was not told of all changes; −1: none.
+// match a direct read of all masters in time, or in which the monitor itself found changes
+// that were not reported; −1: none.
 func (s *storm) differs(t *testing.T, rounds int, patience time.Duration) int {
 	t.Helper()
 	for round := range rounds {
@@ -222,8 +222,8 @@ func (s *storm) differs(t *testing.T, rounds int, patience time.Duration) int {
 	return -1
 }
 
-// untold returns a node of which the monitor has found that it does not tell of all
-// changes: its own comparison read them, and it has put that right; nil: none.
+// untold returns a node that did not report all of its changes, as the monitor's own
+// comparison found; nil: none.
 func untold(s *monitor.Snapshot) *monitor.Node {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Facts.UntoldAt.IsZero() {
@@ -290,8 +290,8 @@ func TestStormMutants(t *testing.T) {
 			m := watch(t, []*redlock.Node{node(t, "n1", &redis.Options{Addr: p.listener.Addr().String()})}, slow)
 			settled(t, m)
 			s := newStorm(t, servers, m, 3)
-			// A flush is found by its counter too, within a second: of that, and of the monitor's
-			// own comparison, a busy machine may hear before the view claims to have all changes.
+			// The monitor also finds a flush by the server's counter, within a second. On a busy
+			// machine that may come before the view claims to have all changes.
 			rounds, patience := 100, 15*time.Second
 			if name == "whole" {
 				rounds = 10
@@ -431,11 +431,12 @@ func (p *deafProxy) relay(client, server net.Conn) bool {
 	}
 }
 
-// ending reports whether a copy has one of the storm's shortest TTLs, which end after it:
-// a direct read is later than the snapshot.
+// ending reports whether a copy has one of the storm's shortest TTLs. It may expire between
+// the snapshot and the direct read.
 func ending(left time.Duration) bool { return left > -time.Second && left < time.Minute }
 
-// equal reports whether a snapshot matches a direct read, but for what is about to end.
+// equal reports whether a snapshot matches a direct read, except for copies that are about to
+// expire.
 func equal(t *testing.T, s *monitor.Snapshot, servers []*lab.Server) bool {
 	t.Helper()
 	got, want := map[string]string{}, direct(t, servers)
