@@ -40,7 +40,7 @@ func TestARunningFenceIsNeverShortened(t *testing.T) {
 	s.after(30*time.Second).hears("c", fenced, 0).does(Action{Kind: Remove, RunID: "c"}).lifted(fenced, servingParams).phase(PhaseServing)
 	// The next fence is its own.
 	s.after(time.Second).hears("d", fenced, 0)
-	if d := s.state.Deadline.Sub(s.now); d != testDelay {
+	if d := s.state.Basis.Deadline.Sub(s.now); d != testDelay {
 		t.Errorf("the next fence lasts %s", d)
 	}
 }
@@ -62,11 +62,11 @@ func TestALongerDelayOutlivesACordon(t *testing.T) {
 func TestALongerDelayIsWaitedForBeforeANodesWordCounts(t *testing.T) {
 	s := newScript(t)
 	s.sees("a", servingParams).after(testDelay).hears("a", servingParams, 30*time.Second)
-	if got := s.state.Trusted.Sub(epoch); got != 30*time.Second {
+	if got := s.state.Basis.Trusted.Sub(epoch); got != 30*time.Second {
 		t.Errorf("trusted after %s", got)
 	}
 	s.sees("a", servingParams)
-	if got := s.state.Trusted.Sub(epoch); got != 30*time.Second {
+	if got := s.state.Basis.Trusted.Sub(epoch); got != 30*time.Second {
 		t.Errorf("trusted after %s", got)
 	}
 }
@@ -108,17 +108,17 @@ func TestExposureOfAStartIsKeptApart(t *testing.T) {
 	s := newScript(t)
 	s.sees("a", servingParams).after(100*time.Millisecond).sees("b", servingParams).phase(PhaseExposed)
 	s.after(20*time.Millisecond).closed(servingParams, fenced).canary(CanaryFenced, fenced).phase(PhaseFenced)
-	if s.state.BootExposed != 120*time.Millisecond || !s.state.Known || s.state.Verified {
+	if s.state.Report.BootExposed != 120*time.Millisecond || !s.state.Report.Known || s.state.Report.Verified {
 		t.Fatalf("%+v", s.state)
 	}
 	s.after(testDelay).sees("b", fenced).lifted(fenced, servingParams).phase(PhaseServing)
 	s.after(time.Second).step(Observation{About: Seen, RunID: "b", Role: "master", Params: servingParams, Wipes: 1}).phase(PhaseExposed)
 	s.after(time.Second).closed(servingParams, fenced).canary(CanaryFenced, fenced).phase(PhaseFenced)
-	if s.state.AtStart {
+	if s.state.Report.AtStart {
 		t.Error("a wipe is no start")
 	}
-	if s.state.BootExposed != 120*time.Millisecond || s.state.Exposed <= s.state.BootExposed {
-		t.Errorf("the start was open for %s, the last loss for %s", s.state.BootExposed, s.state.Exposed)
+	if s.state.Report.BootExposed != 120*time.Millisecond || s.state.Report.Exposed <= s.state.Report.BootExposed {
+		t.Errorf("the start was open for %s, the last loss for %s", s.state.Report.BootExposed, s.state.Report.Exposed)
 	}
 }
 

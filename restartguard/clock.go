@@ -73,7 +73,7 @@ func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 
 // unsettled reports whether the last reading showed a step that the next one has to
 // confirm. Another guard may have seen it twice, and have fenced the node for it.
-func (m *machine) unsettled() bool { return m.Ahead > 0 && !m.Clockless }
+func (b *Basis) unsettled() bool { return b.Ahead > 0 && !b.Clockless }
 
 // largeStep is a step that is told whatever came before it.
 const largeStep = time.Second
@@ -84,20 +84,20 @@ const largeStep = time.Second
 // every few seconds, for as long as it does.
 func (m *machine) again(step time.Duration) int {
 	forward := step > 0
-	if forward != m.stepsForward || m.now.Sub(m.stepped) > m.Policy.Delay {
-		m.steps = 0
+	if forward != m.report.stepsForward || m.now.Sub(m.report.stepped) > m.Policy.Delay {
+		m.report.steps = 0
 	}
-	m.stepped, m.stepsForward = m.now, forward
-	m.steps++
-	if m.steps > 2 && step.Abs() >= largeStep {
+	m.report.stepped, m.report.stepsForward = m.now, forward
+	m.report.steps++
+	if m.report.steps > 2 && step.Abs() >= largeStep {
 		return 2
 	}
-	return min(m.steps, 3)
+	return min(m.report.steps, 3)
 }
 
 // ahead tells of a step forward, which is a loss.
 func (m *machine) ahead(step, within time.Duration) {
-	m.Cause = "clock stepped"
+	m.report.Cause = "clock stepped"
 	switch m.again(step) {
 	case 1:
 		m.tell("clock", "its wall clock stepped forward by %s in %s: its locks end too early", Round(step), Round(within))
@@ -105,9 +105,9 @@ func (m *machine) ahead(step, within time.Duration) {
 	case 2:
 		m.tell("clock", "its wall clock keeps getting ahead, by %s in %s: its locks end too early, and D begins anew until that ends", Round(step), Round(within))
 	default:
-		m.announced = m.Deadline // nor is the new deadline told each time
+		m.report.announced = m.Deadline // nor is the new deadline told each time
 	}
-	m.Cause = "clock runs ahead"
+	m.report.Cause = "clock runs ahead"
 }
 
 // behind tells of a step back, which is none.

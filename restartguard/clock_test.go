@@ -32,8 +32,8 @@ func TestClock(t *testing.T) {
 		s.step(Observation{About: Raising, RunID: "a", Params: fenced}).step(Observation{About: Proving, RunID: "a", Params: fenced})
 		// From when the last reading without it was asked for, rounded up.
 		want := AtMost(tick + 2*time.Second + rtt)
-		if s.state.Exposed < tick+2*time.Second+123*time.Microsecond || s.state.Exposed > want+10*time.Millisecond {
-			t.Fatalf("served for at most %s, %s is right", s.state.Exposed, want)
+		if s.state.Report.Exposed < tick+2*time.Second+123*time.Microsecond || s.state.Report.Exposed > want+10*time.Millisecond {
+			t.Fatalf("served for at most %s, %s is right", s.state.Report.Exposed, want)
 		}
 	})
 	t.Run("a forward step is a loss at its second sight, and D counts from there", func(t *testing.T) {
@@ -94,10 +94,10 @@ func TestClock(t *testing.T) {
 		for range 20 {
 			at, ahead = at+tick, ahead+4*time.Millisecond
 			s.wall(at, ahead, rtt)
-			if ahead > 20*time.Millisecond && s.state.Phase == PhaseServing {
+			if ahead > 20*time.Millisecond && s.state.Basis.Phase == PhaseServing {
 				t.Fatalf("ahead by %s, and nothing was noticed", ahead)
 			}
-			if s.state.Phase != PhaseServing {
+			if s.state.Basis.Phase != PhaseServing {
 				return
 			}
 		}
@@ -114,10 +114,10 @@ func TestClock(t *testing.T) {
 				ahead += time.Duration(rapid.IntRange(-10, 20).Draw(rt, "gain")) * time.Millisecond
 				gained := ahead - time.Duration(clockRate*float64(at-tick))
 				s.wall(at, ahead, rtt)
-				if s.state.Phase != PhaseServing {
+				if s.state.Basis.Phase != PhaseServing {
 					return
 				}
-				if s.state.Ahead == 0 && gained-least > most {
+				if s.state.Basis.Ahead == 0 && gained-least > most {
 					rt.Fatalf("gained %s", gained-least)
 				}
 				least = min(least, gained)
@@ -131,7 +131,7 @@ func TestClock(t *testing.T) {
 	t.Run("a clock that is 1 % fast is fenced", func(t *testing.T) {
 		s := newScript(t)
 		for at := tick; at < 10*time.Second; at += tick {
-			if s.wall(at, at/100, rtt); s.state.Phase == PhaseExposed {
+			if s.wall(at, at/100, rtt); s.state.Basis.Phase == PhaseExposed {
 				return
 			}
 		}
@@ -147,18 +147,18 @@ func TestClock(t *testing.T) {
 		see(0, 0, servingParams)
 		p, at, last := servingParams, time.Duration(0), time.Duration(0)
 		for at = tick; at < 3*testDelay; at += tick {
-			before := s.state.Deadline
-			if see(at, at/100, p); s.state.Phase == PhaseExposed {
+			before := s.state.Basis.Deadline
+			if see(at, at/100, p); s.state.Basis.Phase == PhaseExposed {
 				p = fenced
 				s.step(Observation{About: Raising, RunID: "a", Params: fenced})
 				s.canary(CanaryFenced, fenced)
 			}
-			if !s.state.Deadline.Equal(before) {
+			if !s.state.Basis.Deadline.Equal(before) {
 				last = at
 			}
 		}
-		if s.state.Phase != PhaseFenced || last < 2*testDelay {
-			t.Fatalf("%s, D last began at %s", s.state.Phase, last)
+		if s.state.Basis.Phase != PhaseFenced || last < 2*testDelay {
+			t.Fatalf("%s, D last began at %s", s.state.Basis.Phase, last)
 		}
 		s.told("clock", "stepped forward").told("clock", "keeps getting ahead")
 		if n := s.count("clock"); n != 2 {
@@ -206,7 +206,7 @@ func TestClock(t *testing.T) {
 	})
 	t.Run("the clock of another life is not compared", func(t *testing.T) {
 		s := newScript(t).wall(tick, 0, rtt)
-		s.state.RunID = "before"
+		s.state.Basis.RunID = "before"
 		s.wall(2*tick, time.Second, rtt).wall(3*tick, time.Second, rtt)
 		if s.has("clock", "") {
 			t.Fatalf("%+v", s.events)
@@ -243,8 +243,8 @@ func TestDriftIsNoStep(t *testing.T) {
 			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: servingParams,
 				Clock: Reading{Sent: time.Hour + at - rtt, Got: time.Hour + at, Wall: 1000*time.Hour + read + time.Duration(rate*float64(read))}})
 		}
-		if s.state.Phase != PhaseServing || s.has("clock", "") || s.has("clock back", "") {
-			rt.Fatalf("%s: %+v", s.state.Phase, s.events)
+		if s.state.Basis.Phase != PhaseServing || s.has("clock", "") || s.has("clock back", "") {
+			rt.Fatalf("%s: %+v", s.state.Basis.Phase, s.events)
 		}
 	})
 }

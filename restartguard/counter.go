@@ -46,5 +46,5 @@ func (m *machine) restored(before, now int64) {
 	} else {
 		m.tell("restored", "the guard's counter went back from %d to %d: its data are those of an earlier time", before, now)
 	}
-	m.Cause = "data went back in time"
+	m.report.Cause = "data went back in time"
 }

@@ -88,8 +88,8 @@ func TestAdviceSendsNothing(t *testing.T) {
 		after(testDelay).sees("b", servingParams).phase(PhaseServing).does().told("rejoined", "nothing may fence it").
 		after(tick).sees("c", fenced).phase(PhaseFenced).does().
 		after(testDelay).sees("c", fenced).phase(PhaseFenced).does()
-	if s.state.Reason != "may rejoin: its delay has passed, and no guard lets it rejoin" {
-		t.Fatalf("reason %q", s.state.Reason)
+	if s.state.Report.Reason != "may rejoin: its delay has passed, and no guard lets it rejoin" {
+		t.Fatalf("reason %q", s.state.Report.Reason)
 	}
 }
 

@@ -47,10 +47,10 @@ func (m *machine) scanned(o *Observation) {
 	}
 }
 
-// isDrained reports whether a restart that is seen now has forgotten nothing.
-func (m *machine) isDrained() bool {
-	lease := time.Duration(drainLease * float64(m.Policy.Delay))
-	return m.Duty.Kind == DutyCordon && !m.Drained.IsZero() && m.now.Sub(m.Drained) <= lease
+// isDrained reports whether a restart that is seen now lost nothing; own is the guard's D.
+func (b *Basis) isDrained(now time.Time, own time.Duration) bool {
+	lease := time.Duration(drainLease * float64(own))
+	return b.Duty.Kind == DutyCordon && !b.Drained.IsZero() && now.Sub(b.Drained) <= lease
 }
 
 // nothingLost sets the deadline after a restart that has forgotten nothing; before is the one that
@@ -60,47 +60,47 @@ func (m *machine) nothingLost(before time.Time) {
 	m.waits()
 }
 
-// mayVoteBefore is from when the node may vote by what was known so far: before its word counts ([Trust]) it
-// may have lost what this guard does not know of.
-func (m *machine) mayVoteBefore() time.Time {
-	if m.Deadline.Before(m.Trusted) {
-		return m.Trusted
+// mayVoteBefore returns from when the node might vote if nothing is lost now. Before [Trust] is
+// earned the node may have lost what this guard does not know of.
+func (b *Basis) mayVoteBefore() time.Time {
+	if b.Deadline.Before(b.Trusted) {
+		return b.Trusted
 	}
-	return m.Deadline
+	return b.Deadline
 }
 
 // uncordoned hands the node back to the guards. It cancels nothing: what the node has lost before,
 // or while it was cordoned, has the deadline that it had.
 func (m *machine) uncordoned() {
-	d := m.delay()
+	d := m.countingDelay(m.Policy.Delay)
 	if before := m.mayVoteBefore(); m.Deadline.IsZero() || before.After(m.Deadline) {
 		m.Deadline = MayVoteFrom(Loss{Seen: m.now, Nothing: true, Before: before})
 	}
-	m.State.Delay, m.Handed = d, m.now
+	m.Basis.Delay, m.Handed = d, m.now
 	m.Duty.Kind, m.Proven = DutyWait, false
-	m.Doubt, m.Early, m.From = "", "", m.Deadline
-	m.Cause = "it was uncordoned, for the guards to let it rejoin"
+	m.report.Doubt, m.Early, m.report.From = "", "", m.Deadline
+	m.report.Cause = "it was uncordoned, for the guards to let it rejoin"
 }
 
-// believed reports whether another guard may take the node for drained that has been uncordoned or
-// has restarted since: not any more when D is over.
-func (m *machine) believed() bool {
-	d := m.delay()
-	if unknown := !m.Recalled.IsZero() && m.now.Sub(m.Recalled) < d; !m.Believed && !unknown {
+// mayBeDrainedElsewhere reports whether another guard may take a node for drained that was
+// uncordoned or has restarted since. After D none does any more.
+func (b *Basis) mayBeDrainedElsewhere(now time.Time, own time.Duration) bool {
+	d := b.countingDelay(own)
+	if unknown := !b.Recalled.IsZero() && now.Sub(b.Recalled) < d; !b.Believed && !unknown {
 		return false
 	}
-	since := m.Handed
+	since := b.Handed
 	if since.IsZero() {
-		since = m.Deadline.Add(-m.State.Delay)
+		since = b.lastLoss().Seen
 	}
-	return m.now.Sub(since) < d
+	return now.Sub(since) < d
 }
 
-// removedEarly reports whether somebody has removed the fence before the node may vote: no guard has,
-// as far as this one knows.
-func (m *machine) removedEarly() bool {
-	return !m.Deadline.IsZero() && !m.mayVote() && m.Early == "" && !m.Allowed
+// removedEarly reports whether somebody has removed the fence before the node may vote, and no
+// guard that this one knows of has.
+func (b *Basis) removedEarly(now time.Time) bool {
+	return !b.Deadline.IsZero() && !b.mayVote(now) && b.Early == "" && !b.Allowed
 }
 
-// cordoned reports whether the guard keeps the node cordoned.
-func (s *State) Cordoned() bool { return s.Duty.Kind == DutyCordon }
+// Cordoned reports whether the guard keeps the node cordoned.
+func (b *Basis) Cordoned() bool { return b.Duty.Kind == DutyCordon }

@@ -7,23 +7,23 @@ import (
 
 // early reports whether the node may be opened before its deadline.
 func (m *machine) early(e *Evidence) bool {
-	m.Doubt = ""
+	m.report.Doubt = ""
 	if m.EarlyAfter <= 0 || m.Advice || e == nil {
 		return false
 	}
 	if m.Pending.Removal {
 		// Two lifts of ours must not be under way at once.
-		m.Doubt = certain + "a command that removes its fence may still be in flight"
+		m.report.Doubt = certain + "a command that removes its fence may still be in flight"
 		m.doubts()
 		return false
 	}
-	lost := m.Deadline.Add(-m.State.Delay)
+	lost := m.lastLoss().Seen
 	switch {
 	case e.Doubt != "":
-		m.Doubt = e.Doubt
+		m.report.Doubt = e.Doubt
 		m.doubts()
 	case e.RunID != m.RunID || e.Began.Before(lost.Add(m.EarlyAfter)):
-		m.Doubt = certain + "what the others hold was read too soon after the loss"
+		m.report.Doubt = certain + "what the others hold was read too soon after the loss"
 	default:
 		m.Early = "rejoined early: no lock was found elsewhere"
 		if e.Locks > 0 {
@@ -40,10 +40,10 @@ const mostDoubts = 3
 
 // doubts tells of a doubt, once.
 func (m *machine) doubts() {
-	if strings.HasPrefix(m.Doubt, certain) && m.Doubt != m.doubted && m.told < mostDoubts {
-		m.doubted = m.Doubt
-		m.told++
-		m.tell("waiting", "%s", m.Doubt)
+	if strings.HasPrefix(m.report.Doubt, certain) && m.report.Doubt != m.report.lastDoubt && m.report.doubtsCounted < mostDoubts {
+		m.report.lastDoubt = m.report.Doubt
+		m.report.doubtsCounted++
+		m.tell("waiting", "%s", m.report.Doubt)
 	}
 }
 
@@ -51,8 +51,8 @@ func (m *machine) doubts() {
 // then nobody believes in anything that it may have forgotten.
 func (m *machine) trust(old, now Reading) {
 	if m.Trusted.IsZero() {
-		m.State.Delay = m.delay()
-		m.Trusted = m.now.Add(m.State.Delay)
+		m.Basis.Delay = m.countingDelay(m.Policy.Delay)
+		m.Trusted = m.now.Add(m.Basis.Delay)
 	}
 	m.Blur = forever
 	if now.Wall != 0 {

@@ -116,7 +116,7 @@ func TestCoveredOutlastsEveryBelief(t *testing.T) {
 type bench struct {
 	*Survey
 	t      *testing.T
-	state  State
+	state  Basis
 	others []Other
 	now    time.Time
 }
@@ -125,10 +125,10 @@ const testBound = 2 * time.Second
 
 func newBench(t *testing.T, n int) *bench {
 	b := &bench{t: t, now: epoch, Survey: &Survey{N: n, Quorum: n/2 + 1, After: testBound, Apart: testBound / 2}}
-	b.state = State{Phase: PhaseFenced, Incarnation: Incarnation{RunID: "run1"}, Duty: Duty{Kind: DutyWait, Deadline: epoch.Add(testDelay), Holds: true}, Fencing: Fencing{Delay: testDelay}}
+	b.state = Basis{Phase: PhaseFenced, Incarnation: Incarnation{RunID: "run1"}, Duty: Duty{Kind: DutyWait, Deadline: epoch.Add(testDelay), Holds: true}, Fencing: Fencing{Delay: testDelay}}
 	for i := 2; i <= n; i++ {
-		s := State{Phase: PhaseServing, Incarnation: Incarnation{RunID: fmt.Sprintf("run%d", i), Role: "master"}, Trust: Trust{Trusted: epoch.Add(-time.Hour)}}
-		b.others = append(b.others, Other{Name: fmt.Sprintf("n%d", i), State: s})
+		s := Basis{Phase: PhaseServing, Incarnation: Incarnation{RunID: fmt.Sprintf("run%d", i), Role: "master"}, Trust: Trust{Trusted: epoch.Add(-time.Hour)}}
+		b.others = append(b.others, Other{Name: fmt.Sprintf("n%d", i), Basis: s})
 	}
 	return b
 }
@@ -157,7 +157,7 @@ func (b *bench) all(copies func(node int) []Copy) {
 		if !ok {
 			b.t.Fatalf("%s is not asked", o.Name)
 		}
-		t := Answer{Round: q.Round, RunID: o.State.RunID, Began: b.now}
+		t := Answer{Round: q.Round, RunID: o.Basis.RunID, Began: b.now}
 		b.now = b.now.Add(time.Millisecond)
 		t.Ended = b.now
 		for _, c := range copies(i + 2) {
@@ -168,7 +168,7 @@ func (b *bench) all(copies func(node int) []Copy) {
 		}
 		b.Answer(o.Name, t)
 		b.now = b.now.Add(time.Millisecond)
-		b.Confirm(o.Name, o.State, b.now, b.now)
+		b.Confirm(o.Name, o.Basis, b.now, b.now)
 	}
 }
 
@@ -232,22 +232,22 @@ func TestALockInDoubtIsReadAgain(t *testing.T) {
 
 func TestDoubtsThatMeanWaiting(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(*State)
+		spoil func(*Basis)
 		part  string
 	}{
-		"unreachable":        {func(s *State) { s.Phase = PhaseUnreachable }, "n3 unreachable"},
-		"closed":             {func(s *State) { s.Phase = PhaseFenced }, "n3 fenced"},
-		"held":               {func(s *State) { s.Phase = PhaseCordoned }, "n3 cordoned"},
-		"exposed":            {func(s *State) { s.Phase = PhaseExposed }, "n3 exposed"},
-		"not seen":           {func(s *State) { *s = State{} }, "n3 not seen yet"},
-		"lost votes lately":  {func(s *State) { s.Trusted = epoch.Add(time.Minute) }, "less than D ago"},
-		"never known":        {func(s *State) { s.Trusted = time.Time{} }, "less than D ago"},
-		"a replica":          {func(s *State) { s.Role = "slave" }, "not a master"},
-		"fence not readable": {func(s *State) { s.Blind = true }, "fence"},
-		"its clock is ahead": {func(s *State) { s.Ahead = 1 }, "stepped"},
-		"its clock is far":   {func(s *State) { s.Blur = time.Second }, "closely"},
-		"the same server":    {func(s *State) { s.RunID = "run2" }, "same server"},
-		"it is the lost one": {func(s *State) { s.RunID = "run1" }, "same server"},
+		"unreachable":        {func(s *Basis) { s.Phase = PhaseUnreachable }, "n3 unreachable"},
+		"closed":             {func(s *Basis) { s.Phase = PhaseFenced }, "n3 fenced"},
+		"held":               {func(s *Basis) { s.Phase = PhaseCordoned }, "n3 cordoned"},
+		"exposed":            {func(s *Basis) { s.Phase = PhaseExposed }, "n3 exposed"},
+		"not seen":           {func(s *Basis) { *s = Basis{} }, "n3 not seen yet"},
+		"lost votes lately":  {func(s *Basis) { s.Trusted = epoch.Add(time.Minute) }, "less than D ago"},
+		"never known":        {func(s *Basis) { s.Trusted = time.Time{} }, "less than D ago"},
+		"a replica":          {func(s *Basis) { s.Role = "slave" }, "not a master"},
+		"fence not readable": {func(s *Basis) { s.Blind = true }, "fence"},
+		"its clock is ahead": {func(s *Basis) { s.Ahead = 1 }, "stepped"},
+		"its clock is far":   {func(s *Basis) { s.Blur = time.Second }, "closely"},
+		"the same server":    {func(s *Basis) { s.RunID = "run2" }, "same server"},
+		"it is the lost one": {func(s *Basis) { s.RunID = "run1" }, "same server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 5)
@@ -255,19 +255,19 @@ func TestDoubtsThatMeanWaiting(t *testing.T) {
 			b.doubts("asking")
 			b.all(func(int) []Copy { return nil })
 			b.proves(0)
-			good := b.others[1].State
-			c.spoil(&b.others[1].State)
+			good := b.others[1].Basis
+			c.spoil(&b.others[1].Basis)
 			b.doubts(c.part)
-			b.others[1].State = good
+			b.others[1].Basis = good
 			b.doubts("asking") // all over again
 		})
 	}
 	t.Run("clocks that differ by more than what the bound leaves for them", func(t *testing.T) {
 		b := newBench(t, 5)
 		b.now = epoch.Add(testBound)
-		b.others[0].State.Offset, b.others[3].State.Offset = testBound/4, -testBound/4
+		b.others[0].Basis.Offset, b.others[3].Basis.Offset = testBound/4, -testBound/4
 		b.doubts("asking")
-		b.others[3].State.Offset--
+		b.others[3].Basis.Offset--
 		b.doubts("the clocks of the nodes differ by 1s")
 		b.state.Offset = -testBound
 		b.doubts("differ")
@@ -287,15 +287,15 @@ func TestDoubtsThatMeanWaiting(t *testing.T) {
 
 // What was told counts after a look that was begun later has found nothing lost.
 func TestAnswerNeedsALaterLook(t *testing.T) {
-	for name, spoil := range map[string]func(*Answer, *State, *time.Time){
-		"a look from before":   func(t *Answer, _ *State, asked *time.Time) { *asked = t.Ended.Add(-1) },
-		"another life":         func(_ *Answer, s *State, _ *time.Time) { s.RunID = "other" },
-		"a loss":               func(t *Answer, s *State, _ *time.Time) { s.Trusted = t.Ended.Add(time.Hour) },
-		"an earlier loss":      func(t *Answer, s *State, _ *time.Time) { s.Trusted = t.Began.Add(1) },
-		"closed":               func(_ *Answer, s *State, _ *time.Time) { s.Phase = PhaseFenced },
-		"an earlier question":  func(t *Answer, _ *State, _ *time.Time) { t.Round-- },
-		"begun before it":      func(t *Answer, _ *State, _ *time.Time) { t.Began = epoch.Add(testBound - 1) },
-		"a scan that was hurt": func(t *Answer, _ *State, _ *time.Time) { t.Doubt = "cannot be read" },
+	for name, spoil := range map[string]func(*Answer, *Basis, *time.Time){
+		"a look from before":   func(t *Answer, _ *Basis, asked *time.Time) { *asked = t.Ended.Add(-1) },
+		"another life":         func(_ *Answer, s *Basis, _ *time.Time) { s.RunID = "other" },
+		"a loss":               func(t *Answer, s *Basis, _ *time.Time) { s.Trusted = t.Ended.Add(time.Hour) },
+		"an earlier loss":      func(t *Answer, s *Basis, _ *time.Time) { s.Trusted = t.Began.Add(1) },
+		"closed":               func(_ *Answer, s *Basis, _ *time.Time) { s.Phase = PhaseFenced },
+		"an earlier question":  func(t *Answer, _ *Basis, _ *time.Time) { t.Round-- },
+		"begun before it":      func(t *Answer, _ *Basis, _ *time.Time) { t.Began = epoch.Add(testBound - 1) },
+		"a scan that was hurt": func(t *Answer, _ *Basis, _ *time.Time) { t.Doubt = "cannot be read" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 2)
@@ -306,7 +306,7 @@ func TestAnswerNeedsALaterLook(t *testing.T) {
 				t.Fatal("not asked")
 			}
 			told := Answer{Round: q.Round, RunID: "run2", Began: b.now, Ended: b.now.Add(time.Millisecond)}
-			asked, s := told.Ended.Add(time.Millisecond), b.others[0].State
+			asked, s := told.Ended.Add(time.Millisecond), b.others[0].Basis
 			b.now = asked.Add(time.Millisecond)
 			spoil(&told, &s, &asked)
 			b.Answer("n2", told)
@@ -354,7 +354,7 @@ func TestEarlyRejoin(t *testing.T) {
 	lost := s.now
 	s.after(testBound).looks("b", early("b", lost.Add(testBound))).does(removeIt("b"))
 	s.lifted(fenced, servingParams).phase(PhaseServing).told("rejoined", "rejoined early: 412 locks, each with a quorum of copies elsewhere; D would have ended 8s later")
-	if !s.state.Trusted.Equal(s.now) || s.state.Early != "" {
+	if !s.state.Basis.Trusted.Equal(s.now) || s.state.Basis.Early != "" {
 		t.Errorf("%+v", s.state)
 	}
 }
@@ -365,13 +365,16 @@ func TestNoEarlyRejoin(t *testing.T) {
 		"a doubt": func(_ *script, l time.Time) *Evidence {
 			return &Evidence{RunID: "b", Began: l.Add(time.Hour), Doubt: "x"}
 		},
-		"asked too early":         func(_ *script, l time.Time) *Evidence { return early("b", l.Add(testBound-1)) },
-		"of an earlier life":      func(_ *script, l time.Time) *Evidence { return early("a", l.Add(testBound)) },
-		"not switched on":         func(s *script, l time.Time) *Evidence { s.policy.EarlyAfter = 0; return early("b", l.Add(testBound)) },
-		"advice only":             func(s *script, l time.Time) *Evidence { s.policy.Advice = true; return early("b", l.Add(testBound)) },
-		"not proven to be closed": func(s *script, l time.Time) *Evidence { s.state.Proven = false; return early("b", l.Add(testBound)) },
+		"asked too early":    func(_ *script, l time.Time) *Evidence { return early("b", l.Add(testBound-1)) },
+		"of an earlier life": func(_ *script, l time.Time) *Evidence { return early("a", l.Add(testBound)) },
+		"not switched on":    func(s *script, l time.Time) *Evidence { s.policy.EarlyAfter = 0; return early("b", l.Add(testBound)) },
+		"advice only":        func(s *script, l time.Time) *Evidence { s.policy.Advice = true; return early("b", l.Add(testBound)) },
+		"not proven to be closed": func(s *script, l time.Time) *Evidence {
+			s.state.Basis.Proven = false
+			return early("b", l.Add(testBound))
+		},
 		"an earlier lift is astray": func(s *script, l time.Time) *Evidence {
-			s.state.Pending = InFlightCommand{Sent: true, Removal: true, Until: s.now.Add(time.Hour)}
+			s.state.Basis.Pending = InFlightCommand{Sent: true, Removal: true, Until: s.now.Add(time.Hour)}
 			return early("b", l.Add(testBound))
 		},
 	} {
@@ -420,16 +423,16 @@ func TestDoubtsAreToldOnce(t *testing.T) {
 
 func TestOnlyWhoIsKnownForLongMayAnswer(t *testing.T) {
 	s := newScript(t).sees("a", servingParams).phase(PhaseServing)
-	if s.state.unsound(s.now.Add(testDelay-1)) == "" {
+	if s.state.Basis.unsound(s.now.Add(testDelay-1)) == "" {
 		t.Error("one that was just adopted")
 	}
-	s.state.Blur = 0
-	if why := s.state.unsound(s.now.Add(testDelay)); why != "" {
+	s.state.Basis.Blur = 0
+	if why := s.state.Basis.unsound(s.now.Add(testDelay)); why != "" {
 		t.Errorf("known for D: %s", why)
 	}
 	s.after(2*testDelay).sees("b", fenced).canary(CanaryFenced, fenced).after(tick).sees("b", servingParams).phase(PhaseServing)
-	s.state.Blur = 0
-	if s.state.unsound(s.now) == "" {
+	s.state.Basis.Blur = 0
+	if s.state.Basis.unsound(s.now) == "" {
 		t.Error("one that another opened within D of its loss")
 	}
 }

@@ -1,5 +1,7 @@
 package restartguard
 
+import "time"
+
 // answeredBy takes note that the order that was sent by a connection has its
 // answer, or was never sent: what it is asked next comes behind.
 func (m *machine) answeredBy(conn int64) {
@@ -60,16 +62,16 @@ func (m *machine) killing(o *Observation) {
 	case m.Pending.Until.IsZero():
 		// Nobody sends it again by now, but the network may hold it. For D no other
 		// lift is sent, so that it finds nothing that was closed again.
-		m.Pending.Until = m.now.Add(m.delay())
+		m.Pending.Until = m.now.Add(m.countingDelay(m.Policy.Delay))
 		m.tell("in-flight command", "in-flight commands cannot be ruled out: a command that removes its fence has no answer, and its connection cannot be ended: %s", o.Err)
-		if m.mayVote() && o.Params.Fenced() {
+		if m.mayVote(m.now) && o.Params.Fenced() {
 			m.waitFrom()
-			m.Cause = "a command that removes its fence may still be in flight"
+			m.report.Cause = "a command that removes its fence may still be in flight"
 		}
 	}
 }
 
-// removedTooEarly: the node is open before its time, and a lift of ours may have done it.
-func (m *machine) removedTooEarly() bool {
-	return m.Pending.Removal && !m.Pending.Until.IsZero() && !m.Deadline.IsZero() && !m.mayVote() && m.Duty.Kind == DutyWait
+// removedByUs reports whether the fence was removed early, perhaps by an in-flight command of ours.
+func (b *Basis) removedByUs(now time.Time) bool {
+	return b.Pending.Removal && !b.Pending.Until.IsZero() && !b.Deadline.IsZero() && !b.mayVote(now) && b.Duty.Kind == DutyWait
 }

@@ -12,7 +12,7 @@ func (s *script) redials() *script { s.conn++; return s }
 
 func (s *script) killed(o Observation, p minreplicas.Params) *script {
 	s.t.Helper()
-	o.About, o.RunID, o.Params = Killing, s.state.RunID, p
+	o.About, o.RunID, o.Params = Killing, s.state.Basis.RunID, p
 	return s.step(o)
 }
 
@@ -70,8 +70,8 @@ func TestInFlightCommand(t *testing.T) {
 	})
 	t.Run("rights that come later are made use of", func(t *testing.T) {
 		s := lifting(t).redials().sees("a", fenced).killed(denied, fenced).sees("a", fenced).does(killIt("a", 1)).killed(gone, fenced)
-		if s.state.Pending != (InFlightCommand{}) {
-			t.Fatalf("%+v", s.state.Pending)
+		if s.state.Basis.Pending != (InFlightCommand{}) {
+			t.Fatalf("%+v", s.state.Basis.Pending)
 		}
 	})
 	t.Run("it survives the guard", func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestInFlightCommand(t *testing.T) {
 		s := &script{t: t, policy: Policy{Delay: testDelay}, now: old.now, conn: 8, state: old.state.Remembered(old.now, bootNow, testDelay)}
 		s.sees("a", fenced).does(killIt("a", 1)).killed(denied, fenced).does(proveIt("a")).until(2*testDelay).told("in-flight command", "cannot be ruled out")
 		for _, until := range []time.Duration{0, testDelay} {
-			if old.state.Pending.Until = (time.Time{}); until != 0 {
-				old.state.Pending.Until = old.now.Add(until)
+			if old.state.Basis.Pending.Until = (time.Time{}); until != 0 {
+				old.state.Basis.Pending.Until = old.now.Add(until)
 			}
 			s := &script{t: t, policy: Policy{Delay: testDelay, Sweep: true}, now: old.now, conn: 8,
 				state: old.state.Remembered(old.now, bootNow, testDelay)}

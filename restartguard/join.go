@@ -12,10 +12,10 @@ func (m *machine) mustWait(o *Observation) string {
 		return "to be fenced"
 	case m.Joins:
 		return "the cluster was in use before this node came to it, and the votes of the node whose place it takes are not known here"
-	case m.FirstContact == AdoptYoung || m.Verified:
+	case m.FirstContact == AdoptYoung:
 		return ""
-	case MayVoteFrom(Loss{Seen: m.now.Add(-o.Up)}, m.delay()).After(m.now):
-		return fmt.Sprintf("up for less than D, %s, so that it may have lost votes with its start", m.delay())
+	case MayVoteFrom(Loss{Seen: m.now.Add(-o.Up)}, m.countingDelay(m.Policy.Delay)).After(m.now):
+		return fmt.Sprintf("up for less than D, %s, so that it may have lost votes with its start", m.countingDelay(m.Policy.Delay))
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ func (old Incarnation) lossBy(now Incarnation) lossKind {
 // noteLoss takes note of a loss, and tells of it.
 func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	told := losses[why]
-	drained, before := m.isDrained(), m.mayVoteBefore()
+	drained, before := m.isDrained(m.now, m.Policy.Delay), m.mayVoteBefore()
 	m.Empty, m.Drained = false, time.Time{}
 	m.lose()
 	tell, text := m.tell, told.text
@@ -56,18 +56,18 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	case lossRestart:
 		fenced := o.Params.Fenced() || o.Params.Cordoned()
 		// Of a start that nobody could see an earlier unfenced one stays known.
-		m.Known = !o.Configured && !o.Blind || m.Known && !m.Verified
-		m.Verified = m.Known && fenced && !o.Configured && !o.Blind
-		m.AtStart, m.BootExposed, m.Rivals = true, 0, false
+		m.report.Known = !o.Configured && !o.Blind || m.report.Known && !m.report.Verified
+		m.report.Verified = m.report.Known && fenced && !o.Configured && !o.Blind
+		m.report.AtStart, m.report.BootExposed, m.Rivals = true, 0, false
 		if !o.Blind && !fenced {
 			tell, told.cause = m.alarm, "started unfenced"
 		}
 		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.howStarted(o))
 		switch {
-		case o.Peer != m.Peer: // nobody watched this server before, while it may have served others
-			m.UnfencedSince = time.Time{}
-			text = fmt.Sprintf("another server answers, at %s instead of %s (run %s → %s), %s", o.Peer, m.Peer, short(old.RunID), short(o.RunID), m.howStarted(o))
-		case drained && m.Verified:
+		case o.Peer != m.report.Peer: // nobody watched this server before, while it may have served others
+			m.report.UnfencedSince = time.Time{}
+			text = fmt.Sprintf("another server answers, at %s instead of %s (run %s → %s), %s", o.Peer, m.report.Peer, short(old.RunID), short(o.RunID), m.howStarted(o))
+		case drained && m.report.Verified:
 			m.nothingLost(before)
 			text += "; it was drained, and has lost nothing"
 		}
@@ -75,7 +75,7 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 		text = fmt.Sprintf("role changed from %s to %s", old.Role, o.Role)
 	}
 	tell(told.kind, "%s", text)
-	m.Cause = told.cause
+	m.report.Cause = told.cause
 }
 
 // wiped reports whether data were wiped between two readings of the counter. One that
@@ -97,7 +97,7 @@ func (m *machine) howStarted(o *Observation) string {
 	switch fenced := o.Params.Fenced() || o.Params.Cordoned(); {
 	case o.Blind:
 		return "and whether it started fenced cannot be read"
-	case fenced && m.Verified:
+	case fenced && m.report.Verified:
 		return "started fenced"
 	case fenced:
 		return "is fenced, but was configured before it was first seen: whether it started fenced is not known"
@@ -107,7 +107,7 @@ func (m *machine) howStarted(o *Observation) string {
 }
 
 func (m *machine) firstContact(o *Observation) {
-	m.UnfencedSince = m.asked
+	m.report.UnfencedSince = m.asked
 	wait := m.mustWait(o)
 	m.Joins = false
 	switch {
@@ -115,29 +115,29 @@ func (m *machine) firstContact(o *Observation) {
 		m.tell("first contact", "seen for the first time; its fence cannot be read")
 		if wait != "" {
 			m.waitFrom()
-			m.Holds, m.UnfencedSince = false, time.Time{}
+			m.Holds, m.report.UnfencedSince = false, time.Time{}
 		} else {
 			m.order(Prove, 0, false)
 		}
-		m.Cause = "first contact"
+		m.report.Cause = "first contact"
 	case o.Params.Cordoned():
 		m.tell("first contact", "seen for the first time, cordoned by an operator: what it may have lost is not known, so D counts from now")
 		m.waitFrom()
-		m.Cause = "first contact"
+		m.report.Cause = "first contact"
 	case o.Params.Fenced():
 		m.tell("first contact", "seen for the first time, fenced: what it may have lost is not known, so D counts from now")
 		m.waitFrom()
-		m.Cause = "first contact"
+		m.report.Cause = "first contact"
 	case wait != "":
 		m.tell("first contact", "seen for the first time, serving: %s", wait)
 		m.waitFrom()
-		m.Holds, m.UnfencedSince = false, time.Time{} // nobody watched it before
-		m.Cause = "first contact"
-	case m.Verified: // by who has just started it
+		m.Holds, m.report.UnfencedSince = false, time.Time{} // nobody watched it before
+		m.report.Cause = "first contact"
+	case m.report.Verified: // by who has just started it
 		m.tell("first contact", "seen for the first time: serving, started fenced")
-		m.Cause = "started fenced"
+		m.report.Cause = "started fenced"
 	default:
 		m.tell("first contact", "seen for the first time: serving, start not seen yet")
-		m.Cause = "adopted, start not seen yet"
+		m.report.Cause = "adopted, start not seen yet"
 	}
 }

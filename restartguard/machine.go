@@ -9,7 +9,8 @@ import (
 
 type machine struct {
 	*Policy
-	*State
+	*Basis
+	report  *Report
 	now     time.Time
 	asked   time.Time // of the observation
 	connID  int64     // of the observation
@@ -40,42 +41,32 @@ func (m *machine) alarm(kind, format string, args ...any) {
 
 func (m *machine) enter(p Phase, reason string) {
 	if m.Phase != p {
-		m.Phase, m.Since, m.Failing = p, m.now, ""
+		m.Phase, m.report.Since, m.report.Failing = p, m.now, ""
 	}
-	m.Reason = reason
+	m.report.Reason = reason
 }
 
 // failing tells of a failure once, however often it comes again.
 func (m *machine) failing(kind, why string) {
-	if m.Failing != why {
-		m.Failing = why
+	if m.report.Failing != why {
+		m.report.Failing = why
 		m.alarm(kind, "%s", why)
 	}
-}
-
-// delay is the D that counts: the greatest of one's own, of what other guards
-// announce, and of what has counted since the node was closed.
-func (m *machine) delay() time.Duration {
-	d := max(m.Policy.Delay, m.Heard)
-	if m.Duty.Kind != DutyServe {
-		d = max(d, m.State.Delay)
-	}
-	return d
 }
 
 // lengthen lets a node wait for longer if D grew meanwhile, and its word count later
 // for others. It is never shortened: what was lost may have been lost under the longer
 // TTL.
 func (m *machine) lengthen() {
-	d := m.delay()
-	more := d - m.State.Delay
+	d := m.countingDelay(m.Policy.Delay)
+	more := d - m.Basis.Delay
 	if more <= 0 {
 		return
 	}
 	if loss := m.lastLoss(); !m.Deadline.IsZero() {
 		m.Deadline = MayVoteFrom(loss, d)
 	}
-	m.State.Delay = d
+	m.Basis.Delay = d
 	if !m.Trusted.IsZero() {
 		m.Trusted = m.Trusted.Add(more)
 	}
@@ -83,19 +74,19 @@ func (m *machine) lengthen() {
 
 // waitFrom sets the deadline: D from now. A node that served is taken to be fenced.
 func (m *machine) waitFrom() {
-	d := m.delay()
+	d := m.countingDelay(m.Policy.Delay)
 	if m.Duty.Kind == DutyServe {
 		m.Duty = Duty{Kind: DutyWait, Holds: true}
 	}
-	m.Deadline, m.State.Delay = MayVoteFrom(Loss{Seen: m.now}, d), d
+	m.Deadline, m.Basis.Delay = MayVoteFrom(Loss{Seen: m.now}, d), d
 	m.waits()
 }
 
 // waits begins to wait for a deadline that was set.
 func (m *machine) waits() {
-	m.Trusted, m.Doubt, m.Early = m.Deadline, "", ""
-	m.From = m.Deadline
-	m.doubted, m.told = "", 0
+	m.Trusted, m.report.Doubt, m.Early = m.Deadline, "", ""
+	m.report.From = m.Deadline
+	m.report.lastDoubt, m.report.doubtsCounted = "", 0
 }
 
 // lose takes note that votes may have been lost, at or before now.
@@ -104,9 +95,9 @@ func (m *machine) lose() {
 	m.Holds = false // a restart forgets a cordon; the operator did not
 	m.Proven, m.Leaked, m.Revert = false, false, minreplicas.FenceNone
 	m.CountedAt, m.Rivals = time.Time{}, true
-	m.Unfenced, m.Exposed, m.UnfencedSince, m.AtStart = false, 0, m.LastSeen, false
-	if m.LastRefused.After(m.UnfencedSince) {
-		m.UnfencedSince = m.LastRefused
+	m.report.Unfenced, m.report.Exposed, m.report.UnfencedSince, m.report.AtStart = false, 0, m.LastSeen, false
+	if m.report.LastRefused.After(m.report.UnfencedSince) {
+		m.report.UnfencedSince = m.report.LastRefused
 	}
 }
 

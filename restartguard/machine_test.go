@@ -39,7 +39,11 @@ func (s *script) step(o Observation) *script {
 		o.Conn = 1 + s.conn
 	}
 	var events []Event
+	bare, todo, _ := Step(s.policy, State{Basis: s.state.Basis}, o, s.now)
 	s.state, s.actions, events = Step(s.policy, s.state, o, s.now)
+	if bare.Basis != s.state.Basis || !slices.Equal(todo, s.actions) {
+		s.t.Fatalf("what is only reported has decided: %+v, %+v\nwithout it %+v, %+v", s.state.Basis, s.actions, bare.Basis, todo)
+	}
 	s.events = append(s.events, events...)
 	return s
 }
@@ -53,17 +57,17 @@ func (s *script) sees(run string, p minreplicas.Params) *script {
 
 func (s *script) closed(before, after minreplicas.Params) *script {
 	s.t.Helper()
-	return s.step(Observation{About: Raising, RunID: s.state.RunID, Before: before, Params: after})
+	return s.step(Observation{About: Raising, RunID: s.state.Basis.RunID, Before: before, Params: after})
 }
 
 func (s *script) canary(c Canary, p minreplicas.Params) *script {
 	s.t.Helper()
-	return s.step(Observation{About: Proving, RunID: s.state.RunID, Canary: c, Params: p})
+	return s.step(Observation{About: Proving, RunID: s.state.Basis.RunID, Canary: c, Params: p})
 }
 
 func (s *script) lifted(before, after minreplicas.Params) *script {
 	s.t.Helper()
-	return s.step(Observation{About: Removing, RunID: s.state.RunID, Before: before, Params: after})
+	return s.step(Observation{About: Removing, RunID: s.state.Basis.RunID, Before: before, Params: after})
 }
 
 func (s *script) lost(err string) *script {
@@ -73,8 +77,8 @@ func (s *script) lost(err string) *script {
 
 func (s *script) phase(want Phase) *script {
 	s.t.Helper()
-	if s.state.Phase != want {
-		s.t.Fatalf("phase %s, want %s (reason %q, err %q, failing %q)", s.state.Phase, want, s.state.Reason, s.state.Err, s.state.Failing)
+	if s.state.Basis.Phase != want {
+		s.t.Fatalf("phase %s, want %s (reason %q, err %q, failing %q)", s.state.Basis.Phase, want, s.state.Report.Reason, s.state.Report.Err, s.state.Report.Failing)
 	}
 	return s
 }
@@ -89,7 +93,7 @@ func (s *script) does(want ...Action) *script {
 
 func (s *script) until(after time.Duration) *script {
 	s.t.Helper()
-	if got := s.state.Deadline.Sub(epoch); got != after {
+	if got := s.state.Basis.Deadline.Sub(epoch); got != after {
 		s.t.Fatalf("deadline %s after the beginning, want %s", got, after)
 	}
 	return s
@@ -135,12 +139,12 @@ const tick = 200 * time.Millisecond
 func TestFirstContact(t *testing.T) {
 	t.Run("an open node is adopted and not verified", func(t *testing.T) {
 		s := newScript(t).sees("a1b2c3", servingParams).phase(PhaseServing).does()
-		if s.state.Known || s.state.Reason != "adopted, start not seen yet" {
+		if s.state.Report.Known || s.state.Report.Reason != "adopted, start not seen yet" {
 			t.Fatalf("%+v", s.state)
 		}
 		s.after(tick).sees("a1b2c3", servingParams).phase(PhaseServing).does()
-		if s.state.Reason != "adopted, start not seen yet" {
-			t.Fatalf("reason %q", s.state.Reason)
+		if s.state.Report.Reason != "adopted, start not seen yet" {
+			t.Fatalf("reason %q", s.state.Report.Reason)
 		}
 	})
 	adopts := func(t *testing.T) *script {
@@ -161,18 +165,18 @@ func TestFirstContact(t *testing.T) {
 	})
 	t.Run("one that joins a cluster in use waits, however long it is up, once", func(t *testing.T) {
 		s := adopts(t)
-		s.state.Joins = true
+		s.state.Basis.Joins = true
 		s.step(serving(time.Hour)).phase(PhaseExposed).does(raiseIt("a")).until(testDelay)
-		if s.state.Joins || !s.state.UnfencedSince.IsZero() {
+		if s.state.Basis.Joins || !s.state.Report.UnfencedSince.IsZero() {
 			t.Errorf("%+v", s.state)
 		}
 	})
 	t.Run("one whose start is known is not told as unverified", func(t *testing.T) {
 		s := newScript(t)
-		s.state.Known, s.state.Verified = true, true // as [Config] StartedFenced has it
+		s.state.Report.Known, s.state.Report.Verified = true, true // as [Config] StartedFenced has it
 		s.sees("a1b2c3", servingParams).phase(PhaseServing).does().told("first contact", "started fenced")
-		if s.state.Reason != "started fenced" {
-			t.Errorf("reason %q", s.state.Reason)
+		if s.state.Report.Reason != "started fenced" {
+			t.Errorf("reason %q", s.state.Report.Reason)
 		}
 	})
 	t.Run("a closed node waits D from now", func(t *testing.T) {
@@ -207,7 +211,7 @@ func TestRestart(t *testing.T) {
 			after(time.Second).lost("refused").phase(PhaseUnreachable).
 			after(time.Second).sees("bbbb2", fenced).phase(PhaseFenced).does(proveIt("bbbb2")).until(2*time.Second+testDelay).
 			told("restart", "run aaaa → bbbb").told("restart", "started fenced").told("waiting", "10s")
-		if !s.state.Known || !s.state.Verified || s.state.Exposed != 0 {
+		if !s.state.Report.Known || !s.state.Report.Verified || s.state.Report.Exposed != 0 {
 			t.Fatalf("%+v", s.state)
 		}
 		s.canary(CanaryFenced, fenced).after(testDelay).sees("bbbb2", fenced).does(removeIt("bbbb2"))
@@ -219,7 +223,7 @@ func TestRestart(t *testing.T) {
 			after(time.Second).closed(servingParams, fenced).does(proveIt("b")).phase(PhaseExposed).
 			canary(CanaryFenced, fenced).phase(PhaseFenced).until(time.Second+testDelay).
 			told("fenced", "served for at most 2s")
-		if !s.state.Known || s.state.Verified || s.state.Exposed != 2*time.Second {
+		if !s.state.Report.Known || s.state.Report.Verified || s.state.Report.Exposed != 2*time.Second {
 			t.Fatalf("%+v", s.state)
 		}
 	})
@@ -228,8 +232,8 @@ func TestRestart(t *testing.T) {
 			step(Observation{About: Unreached, Refused: true, Err: "refused"}).
 			after(30*time.Millisecond).sees("b", servingParams).
 			closed(servingParams, fenced).canary(CanaryFenced, fenced).phase(PhaseFenced)
-		if s.state.Exposed != 30*time.Millisecond {
-			t.Fatalf("exposed %s", s.state.Exposed)
+		if s.state.Report.Exposed != 30*time.Millisecond {
+			t.Fatalf("exposed %s", s.state.Report.Exposed)
 		}
 	})
 	t.Run("inside the fence it starts D again", func(t *testing.T) {
@@ -260,7 +264,7 @@ func TestRestart(t *testing.T) {
 		s := newScript(t).sees("a", servingParams).after(tick).
 			step(Observation{About: Seen, RunID: "b", Role: "master", Params: fenced, Configured: true}).
 			phase(PhaseFenced).told("restart", "not known")
-		if s.state.Known || s.state.Verified {
+		if s.state.Report.Known || s.state.Report.Verified {
 			t.Fatalf("%+v", s.state)
 		}
 	})
@@ -332,8 +336,8 @@ func TestFence(t *testing.T) {
 	t.Run("another value is the operator's own, counts as open and comes back with the lift", func(t *testing.T) {
 		own := minreplicas.Params{MinReplicas: 1, MaxLag: 10}
 		s := newScript(t).sees("a", own).phase(PhaseServing).does()
-		if !strings.Contains(s.state.Reason, "min-replicas-to-write is 1") {
-			t.Fatalf("reason %q", s.state.Reason)
+		if !strings.Contains(s.state.Report.Reason, "min-replicas-to-write is 1") {
+			t.Fatalf("reason %q", s.state.Report.Reason)
 		}
 		s.after(tick).sees("b", own).does(raiseIt("b")).closed(own, fenced).canary(CanaryFenced, fenced).phase(PhaseFenced).
 			after(testDelay).sees("b", fenced).does(Action{Kind: Remove, RunID: "b", Value: 1}).
@@ -350,16 +354,16 @@ func TestOthers(t *testing.T) {
 	t.Run("a closed node seen open before its deadline was unfenced by somebody, which is an alarm, and stays open", func(t *testing.T) {
 		s := newScript(t).sees("a", servingParams).after(tick).sees("b", fenced).canary(CanaryFenced, fenced).
 			after(tick).sees("b", servingParams).phase(PhaseServing).does().told("rejoined", "by somebody")
-		if !s.events[len(s.events)-1].Alarm || !s.state.From.Equal(epoch.Add(tick+testDelay)) {
-			t.Errorf("%+v, may vote from %s", s.events, s.state.From)
+		if !s.events[len(s.events)-1].Alarm || !s.state.Report.From.Equal(epoch.Add(tick+testDelay)) {
+			t.Errorf("%+v, may vote from %s", s.events, s.state.Report.From)
 		}
 		s.after(tick).sees("b", servingParams).phase(PhaseServing).does()
 	})
 	t.Run("unless another guard knows that it may vote", func(t *testing.T) {
 		s := newScript(t).sees("a", servingParams).after(tick).sees("b", fenced).canary(CanaryFenced, fenced).after(tick).
 			step(Observation{About: Seen, RunID: "b", Role: "master", Params: servingParams, Allowed: true}).phase(PhaseServing).told("rejoined", "by another")
-		if s.events[len(s.events)-1].Alarm || s.state.From.After(s.now) {
-			t.Errorf("%+v, may vote from %s", s.events, s.state.From)
+		if s.events[len(s.events)-1].Alarm || s.state.Report.From.After(s.now) {
+			t.Errorf("%+v, may vote from %s", s.events, s.state.Report.From)
 		}
 	})
 	t.Run("but not if it was never seen closed since the loss", func(t *testing.T) {
@@ -410,8 +414,8 @@ func TestOthers(t *testing.T) {
 	})
 	t.Run("the cause tells an unfenced start from a fenced one", func(t *testing.T) {
 		for params, want := range map[minreplicas.Params]string{servingParams: "started unfenced", fenced: "restarted"} {
-			if s := newScript(t).sees("a", servingParams).after(tick).sees("b", params); s.state.Reason != want || s.state.Cause != want {
-				t.Errorf("reason %q, cause %q; want %q", s.state.Reason, s.state.Cause, want)
+			if s := newScript(t).sees("a", servingParams).after(tick).sees("b", params); s.state.Report.Reason != want || s.state.Report.Cause != want {
+				t.Errorf("reason %q, cause %q; want %q", s.state.Report.Reason, s.state.Report.Cause, want)
 			}
 		}
 	})
@@ -431,8 +435,8 @@ func TestUnreachable(t *testing.T) {
 		if s.count("unreachable") != 1 || s.count("waiting") != 1 {
 			t.Fatalf("%+v", s.events)
 		}
-		if s.state.Reason != "restarted" {
-			t.Fatalf("reason %q", s.state.Reason)
+		if s.state.Report.Reason != "restarted" {
+			t.Fatalf("reason %q", s.state.Report.Reason)
 		}
 	})
 	t.Run("a failed ping starts nothing", func(t *testing.T) {
@@ -467,7 +471,7 @@ func TestExposed(t *testing.T) {
 			s.phase(PhaseExposed).does(raiseIt("b")).step(denied("b")).does().phase(PhaseExposed).after(tick).sees("b", servingParams)
 		}
 		s.told("exposed", "NOPERM")
-		if s.count("exposed") != 1 || !strings.Contains(s.state.Failing, "NOPERM") {
+		if s.count("exposed") != 1 || !strings.Contains(s.state.Report.Failing, "NOPERM") {
 			t.Fatalf("%+v", s.events)
 		}
 	})
@@ -475,8 +479,8 @@ func TestExposed(t *testing.T) {
 		s := newScript(t).sees("a", servingParams).after(tick).sees("b", servingParams).step(denied("b")).
 			after(testDelay-1).sees("b", servingParams).phase(PhaseExposed).step(denied("b")).
 			after(1).sees("b", servingParams).phase(PhaseServing).does().told("rejoined", "whole of D")
-		if s.state.Exposed != testDelay+tick {
-			t.Fatalf("exposed %s", s.state.Exposed)
+		if s.state.Report.Exposed != testDelay+tick {
+			t.Fatalf("exposed %s", s.state.Report.Exposed)
 		}
 	})
 	t.Run("a canary that gets through a fence that reads closed is exposed, and closed again at each look", func(t *testing.T) {
@@ -486,7 +490,7 @@ func TestExposed(t *testing.T) {
 				sees("b", fenced).phase(PhaseExposed).does(raiseIt("b")).
 				closed(fenced, fenced).does(proveIt("b"))
 		}
-		if s.count("exposed") != 1 || s.state.Verified {
+		if s.count("exposed") != 1 || s.state.Report.Verified {
 			t.Fatalf("%+v", s.events)
 		}
 		s.canary(CanaryFenced, fenced).phase(PhaseFenced).until(tick+testDelay).told("fenced", "served for at most")
@@ -501,13 +505,13 @@ func TestExposed(t *testing.T) {
 		for range 3 {
 			s.does(proveIt("b")).step(Observation{About: Proving, RunID: "b", Params: fenced, Canary: CanaryRefused, Err: "OOM"}).
 				phase(PhaseFenced)
-			if s.state.Proven || s.state.Err != "OOM" {
+			if s.state.Basis.Proven || s.state.Report.Err != "OOM" {
 				t.Fatalf("%+v", s.state)
 			}
 			s.after(tick).sees("b", fenced)
 		}
 		s.canary(CanaryFenced, fenced)
-		if !s.state.Proven {
+		if !s.state.Basis.Proven {
 			t.Fatalf("%+v", s.state)
 		}
 	})

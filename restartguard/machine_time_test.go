@@ -15,15 +15,15 @@ func TestBlind(t *testing.T) {
 		return s.step(Observation{About: Seen, RunID: run, Role: "master", Blind: true, Err: "NOPERM"})
 	}
 	denied := func(s *script) *script {
-		return s.step(Observation{About: Raising, RunID: s.state.RunID, Blind: true, Err: "NOPERM"})
+		return s.step(Observation{About: Raising, RunID: s.state.Basis.RunID, Blind: true, Err: "NOPERM"})
 	}
 	canary := func(s *script, c Canary) *script {
-		return s.step(Observation{About: Proving, RunID: s.state.RunID, Blind: true, Err: "NOPERM", Canary: c})
+		return s.step(Observation{About: Proving, RunID: s.state.Basis.RunID, Blind: true, Err: "NOPERM", Canary: c})
 	}
 	t.Run("an open node is active and says that it is not guarded", func(t *testing.T) {
 		s := canary(see(newScript(t), "a").does(proveIt("a")), CanaryAccepted).phase(PhaseServing)
 		see(s.after(tick), "a").phase(PhaseServing).does()
-		if s.state.Err != "NOPERM" || !strings.Contains(s.state.Reason, "not guarded") {
+		if s.state.Report.Err != "NOPERM" || !strings.Contains(s.state.Report.Reason, "not guarded") {
 			t.Fatalf("%+v", s.state)
 		}
 	})
@@ -114,7 +114,7 @@ func TestNeverTooEarly(t *testing.T) {
 			if len(actions) > 2 {
 				t.Fatalf("%d actions at once: %+v", len(actions), actions)
 			}
-			_ = state.Phase.String()
+			_ = state.Basis.Phase.String()
 		}
 	})
 }

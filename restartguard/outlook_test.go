@@ -67,11 +67,11 @@ func TestSinceWhenANodeHasNoVote(t *testing.T) {
 	s := newScript(t).sees("a", servingParams)
 	out := func(want time.Duration) {
 		t.Helper()
-		if got := s.state.Out.Sub(epoch); got != want {
+		if got := s.state.Report.Out.Sub(epoch); got != want {
 			t.Fatalf("out since %s, want %s", got, want)
 		}
 	}
-	if !s.state.Out.IsZero() {
+	if !s.state.Report.Out.IsZero() {
 		t.Fatal("an active node is out")
 	}
 	s.after(tick).lost("refused")
@@ -80,7 +80,7 @@ func TestSinceWhenANodeHasNoVote(t *testing.T) {
 	out(tick)
 	s.after(tick).sees("b", cordoned)
 	out(tick)
-	if s.after(tick).sees("b", servingParams); !s.state.Out.IsZero() {
+	if s.after(tick).sees("b", servingParams); !s.state.Report.Out.IsZero() {
 		t.Fatal("an opened node is out")
 	}
 }

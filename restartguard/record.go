@@ -31,16 +31,16 @@ type Record struct {
 // moved is the state of a node whose method was changed: what the former one
 // put up says nothing of the new one, which has to close what is waiting.
 func (s State) Moved() State {
-	s.Holds = false
-	s.Proven, s.Leaked, s.Known, s.Verified, s.Revert = false, false, false, false, minreplicas.FenceNone
+	s.Basis.Holds = false
+	s.Basis.Proven, s.Basis.Leaked, s.Report.Known, s.Report.Verified, s.Basis.Revert = false, false, false, false, minreplicas.FenceNone
 	return s
 }
 
 // durable is what of a state is written as soon as it changes; the rest only
 // makes it more precise.
 func (s State) Durable() State {
-	d := State{Incarnation: s.Incarnation, Duty: s.Duty, Fencing: s.Fencing, Starts: s.Starts}
-	d.Pending, d.Commands = s.Pending, 0
+	d := State{Basis: Basis{Incarnation: s.Basis.Incarnation, Duty: s.Basis.Duty, Fencing: s.Basis.Fencing}, Report: Report{Starts: s.Report.Starts}}
+	d.Basis.Pending, d.Basis.Commands = s.Basis.Pending, 0
 	return d
 }
 
@@ -54,10 +54,10 @@ func (s State) Record(addr, fence string, now time.Time, boot time.Duration) Rec
 		return max(1, boot+t.Sub(now))
 	}
 	return Record{
-		Addr: addr, Fence: fence, Incarnation: s.Incarnation, Fencing: s.Fencing, Starts: s.Starts, ClockBase: s.ClockBase,
-		Cordoned: s.Duty.Kind == DutyCordon, Owed: s.Owed(), Deadline: at(s.Deadline), MayVote: at(s.From), OpenSince: at(s.UnfencedSince), LastSeen: at(s.LastSeen),
-		Counter: s.Counter, CounterUntil: at(s.CounterUntil),
-		PendingSent: s.Pending.Sent, PendingRemoval: s.Pending.Removal, PendingConn: s.Pending.Conn, PendingUntil: at(s.Pending.Until),
+		Addr: addr, Fence: fence, Incarnation: s.Basis.Incarnation, Fencing: s.Basis.Fencing, Starts: s.Report.Starts, ClockBase: s.Basis.ClockBase,
+		Cordoned: s.Basis.Duty.Kind == DutyCordon, Owed: s.Basis.Owed(), Deadline: at(s.Basis.Deadline), MayVote: at(s.Report.From), OpenSince: at(s.Report.UnfencedSince), LastSeen: at(s.Basis.LastSeen),
+		Counter: s.Basis.Counter, CounterUntil: at(s.Basis.CounterUntil),
+		PendingSent: s.Basis.Pending.Sent, PendingRemoval: s.Basis.Pending.Removal, PendingConn: s.Basis.Pending.Conn, PendingUntil: at(s.Basis.Pending.Until),
 	}
 }
 
@@ -79,27 +79,27 @@ func (r Record) State(now time.Time, boot, delay time.Duration, sameBoot bool) S
 		}
 		return now.Add(d - boot)
 	}
-	s := State{Incarnation: r.Incarnation, Fencing: r.Fencing, Starts: r.Starts}
+	s := State{Basis: Basis{Incarnation: r.Incarnation, Fencing: r.Fencing}, Report: Report{Starts: r.Starts}}
 	waits := r.Deadline != 0 || r.Owed != minreplicas.FenceNone
 	switch {
 	case r.Cordoned || r.Owed == minreplicas.FenceCordon:
-		s.Duty = Duty{Kind: DutyCordon, Deadline: at(r.Deadline), Holds: r.Owed == minreplicas.FenceNone}
+		s.Basis.Duty = Duty{Kind: DutyCordon, Deadline: at(r.Deadline), Holds: r.Owed == minreplicas.FenceNone}
 		waits = r.Deadline != 0
 	case waits:
-		s.Duty = Duty{Kind: DutyWait, Deadline: at(r.Deadline), Holds: r.Owed == minreplicas.FenceNone}
+		s.Basis.Duty = Duty{Kind: DutyWait, Deadline: at(r.Deadline), Holds: r.Owed == minreplicas.FenceNone}
 	}
-	s.UnfencedSince, s.LastSeen = at(r.OpenSince), at(r.LastSeen)
-	s.From, s.Recalled = at(r.MayVote), now
-	s.Counter, s.CounterUntil = r.Counter, at(r.CounterUntil)
-	s.Pending = InFlightCommand{Sent: r.PendingSent, Removal: r.PendingRemoval, Conn: r.PendingConn, Until: at(r.PendingUntil)}
-	s.Since, s.Out = now, now
+	s.Report.UnfencedSince, s.Basis.LastSeen = at(r.OpenSince), at(r.LastSeen)
+	s.Report.From, s.Basis.Recalled = at(r.MayVote), now
+	s.Basis.Counter, s.Basis.CounterUntil = r.Counter, at(r.CounterUntil)
+	s.Basis.Pending = InFlightCommand{Sent: r.PendingSent, Removal: r.PendingRemoval, Conn: r.PendingConn, Until: at(r.PendingUntil)}
+	s.Report.Since, s.Report.Out = now, now
 	if sameBoot && r.Clock.Wall != 0 {
-		s.ClockBase, s.Ahead = r.ClockBase, 1
-		s.ClockDrift += time.Duration(awayRate * float64(max(0, boot-r.ClockAt-delay)))
+		s.Basis.ClockBase, s.Basis.Ahead = r.ClockBase, 1
+		s.Basis.ClockDrift += time.Duration(awayRate * float64(max(0, boot-r.ClockAt-delay)))
 	}
 	longest := max(delay, r.Delay)
-	if waits && (s.Deadline.IsZero() || s.Deadline.Sub(now) > longest) {
-		s.Deadline, s.Delay = now.Add(longest), longest
+	if waits && (s.Basis.Deadline.IsZero() || s.Basis.Deadline.Sub(now) > longest) {
+		s.Basis.Deadline, s.Basis.Delay = now.Add(longest), longest
 	}
 	return s
 }

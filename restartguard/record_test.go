@@ -24,7 +24,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 		now := epoch.Add(777 * time.Hour)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.State(now, bootNow+3*time.Second, testDelay, true), now: now}
 		s.sees("b", fenced).phase(PhaseFenced).does(proveIt("b"))
-		if wait := s.state.Deadline.Sub(now); wait != testDelay-4*time.Second {
+		if wait := s.state.Basis.Deadline.Sub(now); wait != testDelay-4*time.Second {
 			t.Fatalf("waits for %s", wait)
 		}
 		s.after(testDelay-4*time.Second-1).sees("b", fenced).does(proveIt("b")).after(1).sees("b", fenced).does(removeIt("b"))
@@ -32,11 +32,11 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	t.Run("in another boot D counts from now", func(t *testing.T) {
 		now := epoch.Add(777 * time.Hour)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.State(now, time.Minute, testDelay, false), now: now}
-		if s.state.Deadline != now.Add(testDelay) {
-			t.Fatalf("deadline %s from now", s.state.Deadline.Sub(now))
+		if s.state.Basis.Deadline != now.Add(testDelay) {
+			t.Fatalf("deadline %s from now", s.state.Basis.Deadline.Sub(now))
 		}
 		s.sees("b", fenced).phase(PhaseFenced)
-		if wait := s.state.Deadline.Sub(now); wait != testDelay {
+		if wait := s.state.Basis.Deadline.Sub(now); wait != testDelay {
 			t.Fatalf("waits for %s", wait)
 		}
 	})
@@ -44,7 +44,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 		now := epoch.Add(777 * time.Hour)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.State(now, bootNow+time.Second, testDelay, true), now: now}
 		s.sees("c", servingParams).phase(PhaseExposed).does(raiseIt("c")).told("restart", "b → c")
-		if wait := s.state.Deadline.Sub(now); wait != testDelay {
+		if wait := s.state.Basis.Deadline.Sub(now); wait != testDelay {
 			t.Fatalf("waits for %s", wait)
 		}
 	})
@@ -86,7 +86,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	t.Run("a deadline that is further away than D counts as none", func(t *testing.T) {
 		r := r
 		r.Deadline = bootNow + 1000*time.Hour
-		if got := r.State(epoch, bootNow, testDelay, true).Deadline.Sub(epoch); got != testDelay {
+		if got := r.State(epoch, bootNow, testDelay, true).Basis.Deadline.Sub(epoch); got != testDelay {
 			t.Fatalf("waits for %s", got)
 		}
 	})
@@ -120,7 +120,7 @@ func TestMemoryNeverHurries(t *testing.T) {
 					boot = time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "boot"))
 					lost = boot // what the other boot said means nothing
 				}
-				if s.RunID != "" {
+				if s.Basis.RunID != "" {
 					s = r.State(now, boot, delay, bootOK)
 				}
 			default:
@@ -142,12 +142,12 @@ func TestMemoryNeverHurries(t *testing.T) {
 
 func TestRecordKeepsWhatIsDurable(t *testing.T) {
 	old := waiting(t)
-	old.Wipes, old.Evicted, old.Revert, old.Incarnations, old.Exposed = 3, 4, 1, 5, time.Second
-	old.Pending, old.Former = InFlightCommand{Sent: true, Removal: true, Conn: 7}, "f"
+	old.Basis.Wipes, old.Basis.Evicted, old.Basis.Revert, old.Report.Incarnations, old.Report.Exposed = 3, 4, 1, 5, time.Second
+	old.Basis.Pending, old.Basis.Former = InFlightCommand{Sent: true, Removal: true, Conn: 7}, "f"
 	back := old.Record("addr", Method{}.ID(), epoch, bootNow).State(epoch, bootNow, testDelay, true)
-	if got, want := back.Durable(), old.Durable(); !got.Deadline.Equal(want.Deadline) {
-		t.Fatalf("deadline %s, want %s", got.Deadline, want.Deadline)
-	} else if got.Deadline = want.Deadline; !reflect.DeepEqual(got, want) {
+	if got, want := back.Durable(), old.Durable(); !got.Basis.Deadline.Equal(want.Basis.Deadline) {
+		t.Fatalf("deadline %s, want %s", got.Basis.Deadline, want.Basis.Deadline)
+	} else if got.Basis.Deadline = want.Basis.Deadline; !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
 }

@@ -24,36 +24,36 @@ func (m *machine) keepOut(o *Observation) {
 	}
 	m.waitFrom()
 	m.Duty.Kind, m.Holds = DutyWait, false
-	m.Cause = "is a replica"
+	m.report.Cause = "is a replica"
 }
 
 // leaks takes note that a canary got through a fence that is up.
 func (m *machine) leaks(o *Observation) {
 	switch {
 	case o.Err != "":
-		m.Leak = o.Err
+		m.report.Leak = o.Err
 	case Foreign(m.Role) != "":
-		m.Leak = "it is " + Foreign(m.Role) + " that accepts writes (replica-read-only no)"
+		m.report.Leak = "it is " + Foreign(m.Role) + " that accepts writes (replica-read-only no)"
 	default:
-		m.Leak = "a canary write got through"
+		m.report.Leak = "a canary write got through"
 	}
 	m.expose()
-	m.failing("exposed", "its fence does not hold: "+m.Leak)
+	m.failing("exposed", "its fence does not hold: "+m.report.Leak)
 	if m.Role == "slave" {
 		m.order(Raise, m.Owed(), false) // which makes it read-only
 	}
 }
 
 // fence is what other views are told of the fence.
-func (s *State) Fence() announce.Fence {
+func (b *Basis) Fence() announce.Fence {
 	switch {
-	case s.Leaked:
+	case b.Leaked:
 		return announce.FenceLeaks
-	case s.Phase == PhaseFenced:
+	case b.Phase == PhaseFenced:
 		return announce.FenceUp
-	case s.Phase == PhaseCordoned:
+	case b.Phase == PhaseCordoned:
 		return announce.FenceCordoned
-	case s.Phase == PhaseServing && !s.Blind:
+	case b.Phase == PhaseServing && !b.Blind:
 		return announce.FenceNone
 	}
 	return announce.FenceUnknown

@@ -13,7 +13,7 @@ func (s *script) seesReplica(run string, p minreplicas.Params) *script {
 
 func (s *script) replicaCanary(c Canary, p minreplicas.Params) *script {
 	s.t.Helper()
-	return s.step(Observation{About: Proving, RunID: s.state.RunID, Canary: c, Params: p})
+	return s.step(Observation{About: Proving, RunID: s.state.Basis.RunID, Canary: c, Params: p})
 }
 
 func TestReplica(t *testing.T) {

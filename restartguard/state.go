@@ -26,9 +26,14 @@ func (p Phase) String() string {
 	return [...]string{"unknown", "serving", "fenced", "cordoned", "exposed", "unreachable"}[p]
 }
 
-// State is what the guard remembers of a node, in parts that are kept for different
-// reasons. The zero State knows nothing.
+// State is what the guard knows of a node. The zero State knows nothing.
 type State struct {
+	Basis  Basis  // of decisions
+	Report Report // for people and other views: no decision reads it
+}
+
+// Basis is everything that [Step] decides by. Two equal ones decide alike.
+type Basis struct {
 	Phase Phase
 	Incarnation
 	Duty
@@ -40,12 +45,9 @@ type State struct {
 	CounterWatch
 	Trust
 	Drain
-	Starts
-	Moments
-	Report
 }
 
-// Incarnation is what was read last of the server, by which a loss is noticed.
+// Incarnation is what was last read from INFO; a loss shows in it.
 type Incarnation struct {
 	RunID   string `json:"run_id"`
 	Role    string `json:"role"`
@@ -65,17 +67,17 @@ const (
 	DutyCordon                 // it has to be fenced until an operator uncordons it, also over restarts
 )
 
-// Duty is what a node has to do. [Step] decides it, and then sees that the node does it.
+// Duty is what a node has to do. [Step] decides it, and then enforces it.
 type Duty struct {
 	Kind DutyKind
-	// Deadline is when the node may rejoin, see [MayVoteFrom]. Of DutyCordon it counts from when
-	// the node is uncordoned. Zero: it need not wait.
+	// Deadline is when the node may rejoin, see [MayVoteFrom]; with DutyCordon, once it is
+	// uncordoned. Zero: the node need not wait.
 	Deadline time.Time
-	// Holds: the fence is seen to be up.
+	// Holds: the fence was read back and is up.
 	Holds bool
 }
 
-// owed is the fence that must be put up and is not yet seen to hold.
+// Owed returns the fence that has to be set and does not hold yet.
 func (d Duty) Owed() int64 {
 	if d.Holds {
 		return minreplicas.FenceNone
@@ -83,109 +85,109 @@ func (d Duty) Owed() int64 {
 	return [...]int64{DutyServe: minreplicas.FenceNone, DutyWait: minreplicas.FenceUp, DutyCordon: minreplicas.FenceCordon}[d.Kind]
 }
 
-// Fencing is how the duty is done, as the guard's memory keeps it.
+// Fencing is how the duty is enforced; the guard's memory keeps it.
 type Fencing struct {
-	// Revert is what a removal sets: the operator's own value before the node was fenced.
+	// Revert is the value that the removal of the fence sets: the operator's own, from before.
 	Revert int64 `json:"revert,omitempty"`
-	// Leaked: a canary got through although the parameters read as a fence, so they
-	// prove nothing here.
+	// Leaked: a canary write was accepted although the parameters read as a fence, so they
+	// prove nothing on this node.
 	Leaked bool `json:"leaked,omitempty"`
-	// Rivals: the server may still read a removal by another guard that was decided on
-	// before the last loss, which that guard cannot have known of.
+	// Rivals: a command of another guard that removes the fence may still arrive, decided
+	// before that guard could know of the last loss.
 	Rivals bool `json:"rivals,omitempty"`
-	// Delay is the D with which Deadline and Trusted were made.
+	// Delay is the D with which Deadline and Trusted were computed, see machine.delay.
 	Delay time.Duration `json:"delay_ns,omitempty"`
-	// Joins: it was not met yet, and the cluster was in use before it came to it.
+	// Joins: the guard has not met the node yet, and the cluster was in use before the node
+	// was added.
 	Joins bool `json:"joins,omitempty"`
 }
 
-// LastLook is what the last look has shown of the fence.
+// LastLook is what the last observation showed.
 type LastLook struct {
+	// LastSeen is when it was made.
+	LastSeen time.Time
 	// Heard is the greatest D that other guards announce at present.
 	Heard time.Duration
-	// Proven: a canary was refused with NOREPLICAS since it was fenced.
+	// Proven: a canary write was refused with NOREPLICAS since the node was fenced.
 	Proven bool
-	// Blind: its fence cannot be read. Lacking: it refuses writes for lack of replicas,
-	// and so has no vote, although no fence is up.
+	// Blind: the fence cannot be read. Lacking: the node refuses writes for lack of replicas,
+	// so it has no vote, although it is not fenced.
 	Blind, Lacking bool
 	// Allowed and Believed, see [Observation].
 	Allowed, Believed bool
 }
 
-// InFlight is what may still reach the server of orders that have no answer.
+// InFlight is which commands without an answer may still reach the server.
 type InFlight struct {
-	Pending InFlightCommand // the order that was sent last
-	Swept   bool            // there is none of an earlier run of this guard
+	Pending InFlightCommand // the last one of this run
+	Swept   bool            // the connections of earlier runs of this guard are closed
 }
 
-// Trust is if the node's word counts for others, and if theirs let it rejoin early.
+// Trust is whether the node's copies count as evidence for other nodes, and whether theirs let
+// this one rejoin early.
 type Trust struct {
-	// Trusted is from when on the node's word counts in an [Survey] for another:
+	// Trusted is the time from which the node's copies count in a [Survey] for another node:
 	// D after its last loss, and after its first contact. Zero: not seen yet.
 	Trusted time.Time
-	// Blur is how closely its clock was read last, and Offset by how much that is before
-	// ours that nobody sets ([BootTime]); only the difference between nodes means
-	// something.
+	// Blur is the error of the last reading of the node's clock, and Offset the difference to
+	// [boottime.Now]; only differences between nodes mean something.
 	Blur, Offset time.Duration
-	// Early is why the node was rejoined early; "": it was not.
+	// Early is why the node may rejoin, or has rejoined, before its deadline; "": it may not.
 	Early string
 }
 
-// Starts is what is known of the starts of the node, and of its exposure. It is for
-// people.
+// Starts is what is known of the starts of the node, and of its exposure.
 type Starts struct {
-	Known    bool `json:"known,omitempty"`    // Verified means something
+	Known    bool `json:"known,omitempty"`    // a start was seen: Verified means something
 	Verified bool `json:"verified,omitempty"` // its last incarnation started fenced
-	// Incarnations is how many incarnations were seen; Served: it served in one of them.
+	// Incarnations counts those that were seen; Served: the node served in one of them.
 	Incarnations int  `json:"lives"`
 	Served       bool `json:"opened,omitempty"`
-	// Unfenced: it was seen unfenced after the loss; Exposed is for how long, at most.
+	// Unfenced: the node was seen unfenced after the loss. Exposed is for how long, at most.
 	Unfenced bool          `json:"open,omitempty"`
 	Exposed  time.Duration `json:"exposed_ns,omitempty"`
-	// AtStart: the last loss was a start of the node. BootExposed is for how long, at
-	// most, it was open after its last start.
+	// AtStart: the last loss was a start of the node. BootExposed is how long, at most, it
+	// served after its last start before it was fenced.
 	AtStart     bool          `json:"at_start,omitempty"`
 	BootExposed time.Duration `json:"boot_exposed_ns,omitempty"`
-	// Peer is the address at which it was seen last.
+	// Peer is the address at which it was last seen.
 	Peer netip.AddrPort `json:"peer,omitzero"`
-	// Cause is why it waits, or waited last; it outlives an unreachable phase.
+	// Cause is why it waits, or last waited; an unreachable phase does not change it.
 	Cause string `json:"cause,omitempty"`
 }
 
-// Moments are moments from which an exposure is counted.
-type Moments struct {
-	// UnfencedSince is a moment at which the loss had not happened yet, or at which
-	// nobody listened: what was open after it was open for less than that. Of a step
-	// of the clock it is the reading with which the one was compared that shows it.
-	UnfencedSince         time.Time
-	LastSeen, LastRefused time.Time
-}
-
-// Report is what is shown, and what was told already.
+// Report is what people and other views are told of a node, and what keeps the guard from
+// reporting the same twice.
 type Report struct {
-	Since  time.Time // of Phase
-	Reason string    // why it is in this phase
+	Starts
+	// UnfencedSince is the time from which an exposure counts: the loss had not happened yet,
+	// or nothing listened, so the node served for less time than since then. For a step of the
+	// clock it is the reading that the step was measured against.
+	UnfencedSince time.Time
+	LastRefused   time.Time // when a connection was last refused
+
+	Since  time.Time // when Phase began
+	Reason string    // why the node is in this phase
 	Err    string    // of the last observation
-	// Denied and Nobody, of PhaseUnreachable: the server answers and refuses the
-	// guard; nobody listens there. Neither: silence.
+	// Denied and Nobody qualify PhaseUnreachable: the server answers and refuses the guard;
+	// nothing listens at the address. Neither: silence.
 	Denied, Nobody bool
-	// Failing is why the phase does not get on: a closing or a lift that fails
-	// again and again.
+	// Failing is why the phase lasts: fencing or removing the fence fails each time.
 	Failing string
-	// Out is since when the node has no vote; zero while it has one.
+	// Out is when the node lost its vote; zero while it has one.
 	Out time.Time
-	// Leak is why the fence does not hold, of Fencing.Leaked.
+	// Leak is why the fence does not hold, with Fencing.Leaked.
 	Leak string
-	// Doubt is why the node is not rejoined early.
+	// Doubt is why the node does not rejoin early.
 	Doubt string
 
-	// From is from when the node may, or might, vote, also when it serves again: of its last loss
-	// that is known. Zero: none is.
+	// From is when the node may, or might, vote after its last known loss, also when it
+	// serves again. Zero: no loss is known.
 	From time.Time
 
-	announced time.Time // deadline of the last "waiting" event
-	doubted   string    // what was told last of a doubt
-	told      int       // how often, since the deadline was set
+	announced     time.Time // deadline of the last "waiting" event
+	lastDoubt     string    // the last doubt that was reported
+	doubtsCounted int       // doubts reported since the deadline was set
 	// stepped is when the clock was last found to have stepped, and steps how often
 	// within D of each other, all in one direction.
 	stepped      time.Time
@@ -193,45 +195,37 @@ type Report struct {
 	stepsForward bool
 }
 
-// Deciding is the state without what is there for people, or to tell nothing twice: two
-// that are equal by it decide alike.
-func (s State) Deciding() State {
-	s.Starts, s.Moments, s.Report = Starts{}, Moments{}, Report{}
-	return s
-}
-
-// ClockBase is the reading that later ones are compared with.
+// ClockBase is the reading of the node's clock that later readings are compared with.
 type ClockBase struct {
 	Clock Reading `json:"clock"`
-	// ClockAt is the middle of the last reading, and ClockDrift by how much the clock may
-	// have gone ahead in between by its rate.
+	// ClockAt is the middle of the last reading, and ClockDrift how far the clock may have
+	// drifted ahead since Clock.
 	ClockAt    time.Duration `json:"clock_at_ns,omitempty"`
 	ClockDrift time.Duration `json:"clock_drift_ns,omitempty"`
 }
 
-// ClockWatch is what the last readings have shown.
+// ClockWatch is what the last readings showed.
 type ClockWatch struct {
-	Ahead     int  // how often in a row the clock was further ahead than it may be
+	Ahead     int  // how many readings in a row were further ahead than drift explains
 	Clockless bool // TIME is denied
 }
 
-// CounterWatch is the highest value that the counter key was seen with, 0: none, when
-// the server may expire it, and when it was raised last.
+// CounterWatch is the highest value of the counter key that was seen (0: none), when the
+// server may expire the key, and when it was last incremented.
 type CounterWatch struct {
 	Counter                 int64
 	CounterUntil, CountedAt time.Time
 }
 
-// InFlightCommand is one that was sent and has no answer. It may still be on its way:
-// what was written to a connection is delivered after its sender gave it up, and a
-// lift that comes late opens what was closed again meanwhile. The zero value is
-// none.
+// InFlightCommand is a command that was sent and has no answer. It may still arrive: what was
+// written to a connection is delivered even after the sender has given up, and a late removal
+// of the fence would undo a later fencing. The zero value is none.
 type InFlightCommand struct {
 	Sent    bool
-	Removal bool  // it opens; an order to close that comes late does no harm
+	Removal bool  // it removes the fence; a late command that fences does no harm
 	Conn    int64 // CLIENT ID of its connection, 0 if that is not known
-	// Until is when it is taken to be gone, where the server does not let us end
-	// its connection; zero: that was not tried yet.
+	// Until is when it counts as gone if the server does not let the guard close its
+	// connection; zero: that was not tried yet.
 	Until time.Time
 }
 

@@ -2,7 +2,6 @@ package restartguard
 
 import (
 	"testing"
-	"time"
 )
 
 func TestLossBy(t *testing.T) {
@@ -28,18 +27,5 @@ func TestLossBy(t *testing.T) {
 		if got := before.lossBy(now); got != c.want {
 			t.Errorf("%s: loss %d, want %d", name, got, c.want)
 		}
-	}
-}
-
-// What is for people does not decide.
-func TestDecidingLeavesOutWhatIsToldOnly(t *testing.T) {
-	a := State{Phase: PhaseFenced, Duty: Duty{Kind: DutyWait}}
-	b := a
-	b.Starts, b.Moments, b.Report = Starts{Incarnations: 3, Cause: "x"}, Moments{LastSeen: epoch}, Report{Reason: "y", Since: epoch.Add(time.Second)}
-	if a.Deciding() != b.Deciding() {
-		t.Error("they decide differently")
-	}
-	if b.Leaked = true; a.Deciding() == b.Deciding() {
-		t.Error("they decide alike")
 	}
 }

@@ -22,7 +22,7 @@ func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []E
 // Step is the function of this name in place: a simulator that makes millions of
 // steps need not copy states. It changes nothing but s, and keeps neither p nor o.
 func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Event) {
-	m := machine{Policy: p, State: s, now: now, asked: o.Asked, connID: o.Conn, before: s.LastSeen, evidence: o.Evidence}
+	m := machine{Policy: p, Basis: &s.Basis, report: &s.Report, now: now, asked: o.Asked, connID: o.Conn, before: s.Basis.LastSeen, evidence: o.Evidence}
 	if o.Asked.IsZero() {
 		m.asked = now
 	}
@@ -31,7 +31,7 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 		m.unreached(o)
 	case o.About == Seen:
 		m.seen(o)
-	case o.RunID != s.RunID:
+	case o.RunID != s.Basis.RunID:
 		// The outcome of something done to an earlier incarnation.
 	case o.About == Killing:
 		m.killing(o)
@@ -58,19 +58,19 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 func (m *machine) vote() {
 	switch {
 	case m.Phase == PhaseServing && !m.Lacking:
-		m.Out, m.Served = time.Time{}, true
+		m.report.Out, m.report.Served = time.Time{}, true
 	case m.Phase == PhaseExposed:
-		m.Out, m.Served = time.Time{}, true
-	case m.Out.IsZero():
-		m.Out = m.now
+		m.report.Out, m.report.Served = time.Time{}, true
+	case m.report.Out.IsZero():
+		m.report.Out = m.now
 	}
 }
 
 func (m *machine) unreached(o *Observation) {
 	if o.Refused {
-		m.LastRefused = m.asked
+		m.report.LastRefused = m.asked
 	}
-	if m.Phase != PhaseUnreachable || m.Denied != o.Denied {
+	if m.Phase != PhaseUnreachable || m.report.Denied != o.Denied {
 		if o.Denied {
 			m.tell("denied", "refuses the guard, which cannot protect it: %s", o.Err)
 		} else {
@@ -82,14 +82,14 @@ func (m *machine) unreached(o *Observation) {
 		why = "refuses the guard: it may well serve"
 	}
 	m.enter(PhaseUnreachable, why)
-	m.Err, m.Denied, m.Nobody = o.Err, o.Denied, o.Refused
+	m.report.Err, m.report.Denied, m.report.Nobody = o.Err, o.Denied, o.Refused
 }
 
 func (m *machine) seen(o *Observation) {
 	back := m.Phase == PhaseUnreachable && m.RunID == o.RunID
 	old, counted, before := m.Incarnation, m.Counter, m.Clock
-	m.Incarnation, m.Blind, m.Err = o.incarnation(), o.Blind, o.Err
-	m.Denied, m.Nobody = false, false
+	m.Incarnation, m.Blind, m.report.Err = o.incarnation(), o.Blind, o.Err
+	m.report.Denied, m.report.Nobody = false, false
 	if o.Clock.Denied && !m.Clockless {
 		m.alarm("clock unseen", "%s", Clockless)
 	}
@@ -97,7 +97,7 @@ func (m *machine) seen(o *Observation) {
 	if old.RunID != o.RunID {
 		m.Pending = InFlightCommand{} // its connection has ended with the former incarnation
 		m.ClockBase, m.Ahead, m.CounterWatch = ClockBase{}, 0, CounterWatch{}
-		m.Incarnations++
+		m.report.Incarnations++
 	}
 	m.Heard, m.Lacking = o.Heard, o.Lacking
 	m.lengthen()
@@ -115,7 +115,7 @@ func (m *machine) seen(o *Observation) {
 		m.restored(counted, o.Counter)
 	case stepped > 0:
 		m.lose()
-		m.UnfencedSince = m.asked.Add(level.Clock.Sent - o.Clock.Sent)
+		m.report.UnfencedSince = m.asked.Add(level.Clock.Sent - o.Clock.Sent)
 		m.ahead(stepped, within)
 	case back:
 		m.tell("reachable", "answers again, in the same incarnation")
@@ -124,7 +124,7 @@ func (m *machine) seen(o *Observation) {
 		m.behind(stepped, within)
 	}
 	m.trust(before, o.Clock)
-	m.LastSeen, m.Peer = m.asked, o.Peer
+	m.LastSeen, m.report.Peer = m.asked, o.Peer
 	if !m.sweep(o) {
 		m.settle(o)
 	}
@@ -133,21 +133,21 @@ func (m *machine) seen(o *Observation) {
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
 	m.keepOut(o)
-	if m.Owed() == minreplicas.FenceUp && m.mayVote() && !o.Params.Fenced() {
+	if m.Owed() == minreplicas.FenceUp && m.mayVote(m.now) && !o.Params.Fenced() {
 		if o.Blind || !o.Params.Cordoned() {
 			m.giveUp()
 			return
 		}
 	}
-	if !o.Blind && !o.Params.Cordoned() && !o.Params.Fenced() && m.Owed() == minreplicas.FenceNone && m.removedTooEarly() {
+	if !o.Blind && !o.Params.Cordoned() && !o.Params.Fenced() && m.Owed() == minreplicas.FenceNone && m.removedByUs(m.now) {
 		m.Holds, m.Proven = false, false
-		m.UnfencedSince = m.before
+		m.report.UnfencedSince = m.before
 		m.alarm("in-flight command", "serves early, it seems by an in-flight command of ours: to be fenced again")
 	}
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.Owed() == minreplicas.FenceCordon, m.Leaked && m.Owed() == minreplicas.FenceUp && !m.mayVote() && !o.Params.Cordoned():
+	case m.Leaked && m.Owed() == minreplicas.FenceCordon, m.Leaked && m.Owed() == minreplicas.FenceUp && !m.mayVote(m.now) && !o.Params.Cordoned():
 		m.expose()
 		m.order(Raise, m.Owed(), o.Params.MaxLag <= 0)
 	case o.Params.Cordoned():
@@ -173,37 +173,37 @@ func (m *machine) settle(o *Observation) {
 // giveUp ends an exposure that lasted until the deadline: by now nobody
 // believes in a lost vote any more, and to close the node would protect no one.
 func (m *machine) giveUp() {
-	m.Exposed = m.exposure()
-	if m.AtStart {
-		m.BootExposed = m.Exposed
+	m.report.Exposed = m.exposure()
+	if m.report.AtStart {
+		m.report.BootExposed = m.report.Exposed
 	}
 	m.Duty, m.Revert = Duty{}, minreplicas.FenceNone
-	m.Unfenced, m.Leaked, m.Proven, m.Rivals = false, false, false, false
+	m.report.Unfenced, m.Leaked, m.Proven, m.Rivals = false, false, false, false
 	if m.Advice {
 		m.alarm("rejoined", "served for the whole of D, since nothing may fence it; what it lost has run out by now")
 	} else {
 		m.alarm("rejoined", "could not be fenced for the whole of D; what it lost has run out by now")
 	}
-	m.Cause = "was exposed for the whole of D"
-	m.enter(PhaseServing, m.Cause)
+	m.report.Cause = "was exposed for the whole of D"
+	m.enter(PhaseServing, m.report.Cause)
 }
 
 func (m *machine) expose() {
-	m.Unfenced = true
+	m.report.Unfenced = true
 	if m.Advice && m.Phase != PhaseExposed {
-		m.enter(PhaseExposed, m.Cause)
+		m.enter(PhaseExposed, m.report.Cause)
 		m.tell("exposed", "should be fenced for %s, and its fence is \"none\": it may give away locks that are still held", Round(m.Deadline.Sub(m.now)))
 	}
-	m.enter(PhaseExposed, m.Cause)
+	m.enter(PhaseExposed, m.report.Cause)
 }
 
 // exposure is how long the node was open, at most; 0 where that is not known,
 // since it was not seen before by this guard.
 func (m *machine) exposure() time.Duration {
-	if m.UnfencedSince.IsZero() {
+	if m.report.UnfencedSince.IsZero() {
 		return 0
 	}
-	return AtMost(m.now.Sub(m.UnfencedSince))
+	return AtMost(m.now.Sub(m.report.UnfencedSince))
 }
 
 // settleFenced: the parameters say closed.
@@ -213,31 +213,31 @@ func (m *machine) settleFenced() {
 		m.uncordoned()
 	case m.Duty.Kind == DutyServe:
 		// Not by us: whoever closed it may know of a loss that we did not see.
-		m.Proven, m.Unfenced, m.Exposed, m.UnfencedSince = false, false, 0, m.now
+		m.Proven, m.report.Unfenced, m.report.Exposed, m.report.UnfencedSince = false, false, 0, m.now
 		m.waitFrom()
-		m.Cause = "fenced by another"
+		m.report.Cause = "fenced by another"
 	}
 	m.confirm(minreplicas.FenceUp)
 	switch {
 	case Foreign(m.Role) != "":
-		m.Reason = "is " + Foreign(m.Role) + ": it stays fenced until it is a master, and for D from then on"
+		m.report.Reason = "is " + Foreign(m.Role) + ": it stays fenced until it is a master, and for D from then on"
 		if !m.Proven {
 			m.order(Prove, 0, false)
 		}
-	case m.mayVote() && m.Advice:
-		m.Reason = "may rejoin: its delay has passed, and no guard lets it rejoin"
-	case m.mayVote() && m.unsettled():
-		m.Reason = "its clock may have stepped: it is read once more before the node rejoins"
-	case m.mayVote() && m.believed():
-		m.Reason = "uncordoned: another guard, which may not know that yet, could take it for drained"
+	case m.mayVote(m.now) && m.Advice:
+		m.report.Reason = "may rejoin: its delay has passed, and no guard lets it rejoin"
+	case m.mayVote(m.now) && m.unsettled():
+		m.report.Reason = "its clock may have stepped: it is read once more before the node rejoins"
+	case m.mayVote(m.now) && m.mayBeDrainedElsewhere(m.now, m.Policy.Delay):
+		m.report.Reason = "uncordoned: another guard, which may not know that yet, could take it for drained"
 		if !m.Proven {
 			m.order(Prove, 0, false)
 		}
-	case m.mayVote():
+	case m.mayVote(m.now):
 		m.order(Remove, m.Revert, false)
 	case !m.Proven:
 		m.order(Prove, 0, false)
-	case !m.unsettled() && !m.believed() && m.early(m.evidence):
+	case !m.unsettled() && !m.mayBeDrainedElsewhere(m.now, m.Policy.Delay) && m.early(m.evidence):
 		m.order(Remove, m.Revert, false)
 	}
 }
@@ -247,33 +247,33 @@ func (m *machine) settleFenced() {
 // know what they do, and this incarnation has forgotten nothing since.
 func (m *machine) settleServing(o *Observation) {
 	if !m.Deadline.IsZero() {
-		switch m.From = m.Deadline; {
+		switch m.report.From = m.Deadline; {
 		case o.New:
-			m.From = time.Time{} // no loss is known
+			m.report.From = time.Time{} // no loss is known
 		case m.Allowed || m.Early != "":
-			m.From = m.now
+			m.report.From = m.now
 		}
 	}
 	switch {
-	case m.removedEarly() && !o.New:
+	case m.removedEarly(m.now) && !o.New:
 		m.alarm("rejoined", "unfenced by somebody %s early: until then a lock that it lost can be granted a second time", Round(m.Deadline.Sub(m.now)))
-		m.Cause = "unfenced by somebody, early"
+		m.report.Cause = "unfenced by somebody, early"
 	case m.Duty.Kind == DutyCordon:
 		m.tell("rejoined", "uncordoned by hand")
-		m.Cause = "rejoined by hand"
-	case m.mayVote():
+		m.report.Cause = "rejoined by hand"
+	case m.mayVote(m.now):
 		m.tell("rejoined", "rejoined")
-		m.Cause = "rejoined"
+		m.report.Cause = "rejoined"
 	case !m.Deadline.IsZero() && m.Early != "":
 		m.tell("rejoined", "%s; D would have ended %s later", m.Early, Round(m.Deadline.Sub(m.now)))
-		m.Cause, m.Trusted = m.Early, m.now
+		m.report.Cause, m.Trusted = m.Early, m.now
 	case !m.Deadline.IsZero():
 		m.tell("rejoined", "unfenced by another %s before this guard would have", Round(m.Deadline.Sub(m.now)))
-		m.Cause = "unfenced by another"
+		m.report.Cause = "unfenced by another"
 	}
 	m.Duty, m.Proven, m.Revert = Duty{}, false, minreplicas.FenceNone
-	m.Doubt, m.Early = "", ""
-	reason := m.Cause
+	m.report.Doubt, m.Early = "", ""
+	reason := m.report.Cause
 	switch {
 	case m.Lacking:
 		reason = "refuses writes for lack of replicas: no fence, and nothing that a guard can change"
@@ -311,14 +311,14 @@ func (m *machine) settleBlind() {
 func (m *machine) confirm(value int64) {
 	cordoned, again := m.Duty.Kind == DutyCordon, m.Owed() == minreplicas.FenceCordon
 	m.Holds, m.Leaked = true, false
-	if m.Unfenced {
-		m.Unfenced = false
-		m.Exposed = m.exposure()
-		if m.AtStart {
-			m.BootExposed = m.Exposed
+	if m.report.Unfenced {
+		m.report.Unfenced = false
+		m.report.Exposed = m.exposure()
+		if m.report.AtStart {
+			m.report.BootExposed = m.report.Exposed
 		}
-		if m.Exposed > 0 {
-			m.alarm("fenced", "fenced; it served for at most %s", AtMost(m.Exposed))
+		if m.report.Exposed > 0 {
+			m.alarm("fenced", "fenced; it served for at most %s", AtMost(m.report.Exposed))
 		} else {
 			m.alarm("fenced", "fenced; for how long it served is not known")
 		}
@@ -331,17 +331,17 @@ func (m *machine) confirm(value int64) {
 			m.tell("cordoned", "cordoned by an operator: no guard lets it rejoin")
 		}
 		if !cordoned {
-			m.State.Delay = m.delay() // it counts on when it is uncordoned
+			m.Basis.Delay = m.countingDelay(m.Policy.Delay) // it counts on when it is uncordoned
 		}
 		m.Duty = Duty{Kind: DutyCordon, Deadline: m.Deadline, Holds: true}
 		m.enter(PhaseCordoned, "cordoned by an operator")
 		return
 	}
-	m.enter(PhaseFenced, m.Cause)
-	if m.announced != m.Deadline {
-		m.announced = m.Deadline
+	m.enter(PhaseFenced, m.report.Cause)
+	if m.report.announced != m.Deadline {
+		m.report.announced = m.Deadline
 		switch {
-		case m.mayVote(): // it rejoins at once, and there is nothing to wait for
+		case m.mayVote(m.now): // it rejoins at once, and there is nothing to wait for
 		case Foreign(m.Role) != "":
 			m.tell("waiting", "fenced, and does not rejoin: it is %s", Foreign(m.Role))
 		default:
@@ -395,11 +395,11 @@ func (m *machine) proving(o *Observation) {
 	case m.Blind:
 		m.provingBlind(o)
 	case o.Canary == CanaryAccepted && (o.Params.Fenced() || o.Params.Cordoned()):
-		m.Leaked, m.Verified, m.Proven = true, false, false
+		m.Leaked, m.report.Verified, m.Proven = true, false, false
 		m.Holds = false
 		m.leaks(o)
 	case o.Blind:
-		m.Err = o.Err
+		m.report.Err = o.Err
 	case o.Canary == CanaryAccepted:
 		m.settle(o)
 	case o.Params.Cordoned():
@@ -418,7 +418,7 @@ func (m *machine) proving(o *Observation) {
 func (m *machine) proved(o *Observation) {
 	m.Proven = o.Canary == CanaryFenced
 	if !m.Proven {
-		m.Err = o.Err
+		m.report.Err = o.Err
 	}
 }
 
@@ -427,15 +427,15 @@ func (m *machine) proved(o *Observation) {
 func (m *machine) provingBlind(o *Observation) {
 	switch {
 	case o.Canary == CanaryFenced && m.Owed() == minreplicas.FenceCordon:
-		m.Unfenced = false
+		m.report.Unfenced = false
 		m.confirm(minreplicas.FenceCordon)
 	case o.Canary == CanaryFenced:
 		if m.Deadline.IsZero() {
 			m.waitFrom()
 		}
-		m.Proven, m.Unfenced = true, false
+		m.Proven, m.report.Unfenced = true, false
 		m.confirm(minreplicas.FenceUp)
-		m.Reason = blindlyFenced
+		m.report.Reason = blindlyFenced
 	case o.Canary == CanaryAccepted && m.Owed() == minreplicas.FenceNone:
 		if !m.Deadline.IsZero() {
 			m.tell("rejoined", "accepts writes: unfenced by another")
@@ -450,7 +450,7 @@ func (m *machine) removing(o *Observation) {
 	case o.Before.Cordoned() && !o.Params.Cordoned():
 		// An operator cordoned it between the look and the removal.
 		m.Duty.Kind, m.Holds = DutyCordon, false
-		m.Unfenced, m.UnfencedSince = true, m.asked
+		m.report.Unfenced, m.report.UnfencedSince = true, m.asked
 		m.tell("cordoned", "an operator cordoned it while it was to rejoin: it is cordoned again")
 		m.order(Raise, minreplicas.FenceCordon, false)
 	case o.Err != "" || o.Blind:

@@ -118,21 +118,21 @@ func covered(copies []Copy, quorum int) bool {
 }
 
 // unsound is why the word of a node in this state does not count; "" if it does.
-func (s State) unsound(now time.Time) string {
+func (b Basis) unsound(now time.Time) string {
 	switch {
-	case s.Phase == PhaseUnknown:
+	case b.Phase == PhaseUnknown:
 		return "not seen yet"
-	case s.Phase != PhaseServing:
-		return s.Phase.String()
-	case s.Owed() != minreplicas.FenceNone, s.Blind:
+	case b.Phase != PhaseServing:
+		return b.Phase.String()
+	case b.Owed() != minreplicas.FenceNone, b.Blind:
 		return "its fence is not known"
-	case s.Role != "master":
+	case b.Role != "master":
 		return "not a master"
-	case s.Trusted.IsZero() || now.Before(s.Trusted):
+	case b.Trusted.IsZero() || now.Before(b.Trusted):
 		return "may have lost votes itself, less than D ago"
-	case s.Ahead > 0:
+	case b.Ahead > 0:
 		return "its clock may have stepped"
-	case s.Blur > Sharp:
+	case b.Blur > Sharp:
 		return "its clock cannot be read closely"
 	}
 	return ""
@@ -141,7 +141,7 @@ func (s State) unsound(now time.Time) string {
 // Other is another node than the one that a survey is about.
 type Other struct {
 	Name  string
-	State State
+	Basis Basis
 }
 
 // Question is what a node is asked for: the copies under the lock patterns that
@@ -193,16 +193,16 @@ type Survey struct {
 
 // EvidenceFor is what there is for a node that is fenced and in a state, at a
 // moment; others are all other nodes that are watched.
-func (q *Survey) EvidenceFor(node string, s State, others []Other, now time.Time) *Evidence {
-	e := &Evidence{RunID: s.RunID}
-	lost := s.Deadline.Add(-s.Delay)
-	if e.Doubt = q.doubtful(s, others, now); e.Doubt != "" {
+func (q *Survey) EvidenceFor(node string, b Basis, others []Other, now time.Time) *Evidence {
+	e := &Evidence{RunID: b.RunID}
+	lost := b.lastLoss().Seen
+	if e.Doubt = q.doubtful(b, others, now); e.Doubt != "" {
 		e.Doubt = certain + e.Doubt
 		q.Drop(node)
 		return e
 	}
-	if q.node != node || q.runID != s.RunID || !q.lost.Equal(lost) {
-		q.node, q.runID, q.lost = node, s.RunID, lost
+	if q.node != node || q.runID != b.RunID || !q.lost.Equal(lost) {
+		q.node, q.runID, q.lost = node, b.RunID, lost
 		q.others = q.others[:0]
 		for _, o := range others {
 			q.others = append(q.others, o.Name)
@@ -230,26 +230,26 @@ func (q *Survey) Drop(node string) {
 }
 
 // doubtful is why nothing can be found out for a node now.
-func (q *Survey) doubtful(s State, others []Other, now time.Time) string {
+func (q *Survey) doubtful(b Basis, others []Other, now time.Time) string {
 	switch {
 	case q.N < 2:
 		return "there is no other node"
 	case len(others) != q.N-1:
 		return fmt.Sprintf("this guard watches only %d of the %d other nodes", len(others), q.N-1)
-	case s.Blur > Sharp:
+	case b.Blur > Sharp:
 		return "its own clock cannot be read closely"
 	}
-	lives := map[string]bool{s.RunID: true}
+	lives := map[string]bool{b.RunID: true}
 	var bad []string
-	behind, ahead := s.Offset, s.Offset
+	behind, ahead := b.Offset, b.Offset
 	for _, o := range others {
-		behind, ahead = min(behind, o.State.Offset), max(ahead, o.State.Offset)
-		if why := o.State.unsound(now); why != "" {
+		behind, ahead = min(behind, o.Basis.Offset), max(ahead, o.Basis.Offset)
+		if why := o.Basis.unsound(now); why != "" {
 			bad = append(bad, fmt.Sprintf("%s %s", o.Name, why))
-		} else if lives[o.State.RunID] {
+		} else if lives[o.Basis.RunID] {
 			bad = append(bad, o.Name+" is the same server as another")
 		}
-		lives[o.State.RunID] = true
+		lives[o.Basis.RunID] = true
 	}
 	if apart := ahead - behind; len(bad) == 0 && apart > q.Apart {
 		return fmt.Sprintf("the clocks of the nodes differ by %s", Round(apart))
@@ -289,15 +289,15 @@ func (q *Survey) Answer(node string, t Answer) {
 
 // Confirm takes what a node has answered for true, or not, by the state that a
 // look has left which was asked for at a moment.
-func (q *Survey) Confirm(node string, s State, asked, now time.Time) {
+func (q *Survey) Confirm(node string, b Basis, asked, now time.Time) {
 	t, ok := q.given[node]
 	if !ok || q.node == "" {
 		return
 	}
 	delete(q.given, node)
 	switch {
-	case t.RunID != s.RunID, asked.Before(t.Ended), t.Began.Before(q.from), t.Began.Before(s.Trusted):
-	case s.unsound(now) != "":
+	case t.RunID != b.RunID, asked.Before(t.Ended), t.Began.Before(q.from), t.Began.Before(b.Trusted):
+	case b.unsound(now) != "":
 		q.restart(now.Add(roundPause))
 	case t.Doubt != "":
 		q.doubt = node + " " + t.Doubt

@@ -37,20 +37,28 @@ func MayVoteFrom(l Loss, delays ...time.Duration) time.Time {
 	return from
 }
 
-// lastLoss is the loss for which a state waits.
-func (s *State) lastLoss() Loss {
-	if s.Deadline.IsZero() {
+// lastLoss returns the loss for which the node waits.
+func (b *Basis) lastLoss() Loss {
+	if b.Deadline.IsZero() {
 		return Loss{}
 	}
-	return Loss{Seen: s.Deadline.Add(-s.Delay)}
+	return Loss{Seen: b.Deadline.Add(-b.Delay)}
 }
 
-// mayVote reports whether the node may vote by now. One that is no independent master may not, and its
-// promotion is a loss.
-func (m *machine) mayVote() bool {
-	if Foreign(m.Role) != "" {
-		return false
+// mayVote reports whether a node that waits may vote by now. A node that is not an independent
+// master may not, and its promotion is a loss.
+func (b *Basis) mayVote(now time.Time) bool {
+	return Foreign(b.Role) == "" && !b.Deadline.IsZero() && !now.Before(b.Deadline)
+}
+
+// countingDelay decides which D counts, and is the only place that does: the greatest of the guard's
+// own, of those that other guards announce, and, while the node has to be fenced, of the one that
+// counted before. What was lost may have been granted under a longer TTL, so D never gets shorter
+// within a fence.
+func (b *Basis) countingDelay(own time.Duration) time.Duration {
+	d := max(own, b.Heard)
+	if b.Duty.Kind != DutyServe {
+		d = max(d, b.Delay)
 	}
-	from := MayVoteFrom(m.lastLoss(), m.State.Delay)
-	return !from.IsZero() && !m.now.Before(from)
+	return d
 }

@@ -41,11 +41,11 @@ func FuzzMemory(f *testing.F) {
 		for _, r := range doc.Nodes {
 			for _, same := range []bool{true, false} {
 				s := r.State(now, b, d, same)
-				wait := s.Deadline.Sub(now)
-				if s.Deadline.IsZero() != (r.Deadline == 0) {
-					t.Fatalf("a deadline of %d is %s", r.Deadline, s.Deadline)
+				wait := s.Basis.Deadline.Sub(now)
+				if s.Basis.Deadline.IsZero() != (r.Deadline == 0) {
+					t.Fatalf("a deadline of %d is %s", r.Deadline, s.Basis.Deadline)
 				}
-				if !s.Deadline.IsZero() && (wait > max(d, r.Delay) || !same && wait < d) {
+				if !s.Basis.Deadline.IsZero() && (wait > max(d, r.Delay) || !same && wait < d) {
 					t.Fatalf("waits %s, D is %s, was %s", wait, d, r.Delay)
 				}
 			}

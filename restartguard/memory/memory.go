@@ -367,8 +367,8 @@ func Read(dir string) (map[string]restartguard.Remembered, error) {
 		}
 		s := r.State(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot)
 		known := restartguard.Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Served: r.Served, Cordoned: r.Cordoned, Cause: r.Cause}
-		if !s.Deadline.IsZero() {
-			known.Wait = max(0, s.Deadline.Sub(now))
+		if !s.Basis.Deadline.IsZero() {
+			known.Wait = max(0, s.Basis.Deadline.Sub(now))
 		}
 		out[name] = known
 	}

@@ -22,9 +22,10 @@ const longD = 10 * time.Second
 
 // waits is a node that waits for all of D.
 func waits() Node {
-	s := restartguard.State{Phase: restartguard.PhaseFenced, Incarnation: restartguard.Incarnation{RunID: "b", Role: "master"}, Duty: restartguard.Duty{Kind: restartguard.DutyWait, Deadline: time.Now().Add(longD), Holds: true}}
-	s.Delay = longD
-	return Node{Name: "n1", Addr: "h:1", Fence: restartguard.Method{}.ID(), State: s}
+	b := restartguard.Basis{Phase: restartguard.PhaseFenced, Incarnation: restartguard.Incarnation{RunID: "b", Role: "master"}}
+	b.Duty = restartguard.Duty{Kind: restartguard.DutyWait, Deadline: time.Now().Add(longD), Holds: true}
+	b.Delay = longD
+	return Node{Name: "n1", Addr: "h:1", Fence: restartguard.Method{}.ID(), State: restartguard.State{Basis: b}}
 }
 
 func openMemory(t *testing.T, dir string) *Store {
@@ -82,13 +83,13 @@ func TestMemoryOnDisk(t *testing.T) {
 		m := openMemory(t, dir)
 		defer m.Close()
 		got, ok := m.Past(longD).At("n1", "h:1", restartguard.Method{}.ID())
-		if wait := time.Until(got.Deadline); !ok || m.Damaged() != nil || wait <= 0 || wait > longD {
+		if wait := time.Until(got.Basis.Deadline); !ok || m.Damaged() != nil || wait <= 0 || wait > longD {
 			t.Fatalf("%v, %+v", ok, got)
 		}
-		if got.Owed() != minreplicas.FenceNone {
+		if got.Basis.Owed() != minreplicas.FenceNone {
 			t.Fatalf("owes a fence that is up: %+v", got)
 		}
-		if got, _ := m.Past(longD).At("n1", "h:1", restartguard.Method{Kind: restartguard.MethodACL, User: "locks"}.ID()); got.Owed() != minreplicas.FenceUp {
+		if got, _ := m.Past(longD).At("n1", "h:1", restartguard.Method{Kind: restartguard.MethodACL, User: "locks"}.ID()); got.Basis.Owed() != minreplicas.FenceUp {
 			t.Fatalf("believes that another method has closed it: %+v", got)
 		}
 		if _, ok := m.Past(longD).At("n1", "h:2", restartguard.Method{}.ID()); ok {

@@ -21,7 +21,7 @@ type Node struct {
 
 func NewPast(nodes []Node) *Past {
 	p := &Past{nodes: nodes}
-	p.InUse = slices.ContainsFunc(nodes, func(n Node) bool { return n.State.RunID != "" })
+	p.InUse = slices.ContainsFunc(nodes, func(n Node) bool { return n.State.Basis.RunID != "" })
 	return p
 }
 

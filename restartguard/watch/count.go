@@ -15,15 +15,15 @@ const countEvery = 500 * time.Millisecond
 // the connection is still good.
 func (w *watcher) countCopies(ctx context.Context, l *wire.Conn) bool {
 	patterns := w.guard.cfg.Patterns
-	if !w.state.Cordoned() {
+	if !w.state.Basis.Cordoned() {
 		w.copies.Begun = false
 		return true
 	}
-	if !w.state.Proven || w.state.Empty || len(patterns) == 0 || time.Now().Before(w.countAt) {
+	if !w.state.Basis.Proven || w.state.Basis.Empty || len(patterns) == 0 || time.Now().Before(w.countAt) {
 		return true
 	}
-	if s := &w.copies; !s.Begun || s.RunID != w.state.RunID {
-		s.Begin(restartguard.Question{}, w.state.RunID)
+	if s := &w.copies; !s.Begun || s.RunID != w.state.Basis.RunID {
+		s.Begin(restartguard.Question{}, w.state.Basis.RunID)
 	}
 	until := time.Now().Add(w.pause() / wire.ScanShares)
 	for s := &w.copies; ctx.Err() == nil && time.Now().Before(until); {

@@ -37,8 +37,8 @@ func Dial(node *redlock.Node, timeout time.Duration) *redis.Client {
 func (g *Guard) TrustAll() {
 	for _, w := range g.members {
 		w.mu.Lock()
-		if w.state.Phase == restartguard.PhaseServing {
-			w.state.Trusted = w.state.LastSeen
+		if w.state.Basis.Phase == restartguard.PhaseServing {
+			w.state.Basis.Trusted = w.state.Basis.LastSeen
 		}
 		w.mu.Unlock()
 	}

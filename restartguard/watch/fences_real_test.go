@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the rows of docs/fences.md")
 
-const fencesPage = "../docs/fences.md"
+const fencesPage = "../../docs/fences.md"
 
 // TestFencesStopEachWriteCommand tries every command that a server says can write against a fence of
 // each kind: plain, in a transaction, from a script and from a function; on a writable replica too, and

@@ -60,9 +60,8 @@ type Config struct {
 	// Memory is what the guard remembers beyond its own end; nil: nothing. It must
 	// stay open while the guard runs.
 	Memory *memory.Store
-	// StartedFenced: who runs the guard has just started the nodes, and knows that
-	// they did so fenced: their present incarnations count as seen from the start. For a
-	// lab. It tells people what to expect; no decision depends on it.
+	// StartedFenced: whoever runs the guard has just started the nodes, and they started fenced.
+	// So a young node is adopted, and its present start is reported as seen. For a lab.
 	StartedFenced bool
 	// N is how many nodes the cluster has, of which a guard may watch fewer.
 	// Default: those that it watches.
@@ -138,6 +137,9 @@ func newGuard(nodes []*redlock.Node, cfg Config, before *memory.Past) (*Guard, e
 	if cfg.Poll == 0 {
 		cfg.Poll = restartguard.DefaultPoll
 	}
+	if cfg.StartedFenced && cfg.FirstContact == restartguard.Adopt {
+		cfg.FirstContact = restartguard.AdoptYoung
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = restartguard.DefaultTimeout
 	}
@@ -168,11 +170,11 @@ func newGuard(nodes []*redlock.Node, cfg Config, before *memory.Past) (*Guard, e
 		if err := w.method.Check(); err != nil {
 			return nil, fmt.Errorf("restart guard: node %q: %w", n.Name(), err)
 		}
-		w.state.Known, w.state.Verified = cfg.StartedFenced, cfg.StartedFenced
+		w.state.Report.Known, w.state.Report.Verified = cfg.StartedFenced, cfg.StartedFenced
 		if s, ok := before.At(n.Name(), n.Addr(), w.method.ID()); ok {
 			w.state = s
 		} else if before.InUse {
-			w.state.Joins = true
+			w.state.Basis.Joins = true
 		}
 		g.members = append(g.members, w)
 	}
@@ -299,44 +301,44 @@ func (w *member) status(now time.Time, delay time.Duration) restartguard.NodeSta
 	s, same, unseen, invalid := w.state, w.same, w.unseen, w.invalid
 	w.mu.Unlock()
 	st := restartguard.NodeStatus{
-		Node: w.node.Name(), Phase: s.Phase, Verified: s.Verified, Known: s.Known, Proven: s.Proven,
-		RunID: s.RunID, Since: s.Since, Exposed: s.Exposed, Reason: s.Reason, Err: s.Failing,
-		Out: s.Out, Method: w.method, Lacking: s.Lacking, Delay: max(delay, s.Heard), BootExposed: s.BootExposed, AtStart: s.AtStart,
-		Denied: s.Phase == restartguard.PhaseUnreachable && s.Denied, Nobody: s.Phase == restartguard.PhaseUnreachable && s.Nobody,
+		Node: w.node.Name(), Phase: s.Basis.Phase, Verified: s.Report.Verified, Known: s.Report.Known, Proven: s.Basis.Proven,
+		RunID: s.Basis.RunID, Since: s.Report.Since, Exposed: s.Report.Exposed, Reason: s.Report.Reason, Err: s.Report.Failing,
+		Out: s.Report.Out, Method: w.method, Lacking: s.Basis.Lacking, Delay: max(delay, s.Basis.Heard), BootExposed: s.Report.BootExposed, AtStart: s.Report.AtStart,
+		Denied: s.Basis.Phase == restartguard.PhaseUnreachable && s.Report.Denied, Nobody: s.Basis.Phase == restartguard.PhaseUnreachable && s.Report.Nobody,
 		Same: same,
 	}
 	if same != "" {
 		st.Err = restartguard.SameServer(same)
 	}
-	if !s.Deadline.IsZero() {
-		st.Delay = max(st.Delay, s.Delay)
+	if !s.Basis.Deadline.IsZero() {
+		st.Delay = max(st.Delay, s.Basis.Delay)
 	}
 	if st.Err == "" {
-		st.Err = s.Err
+		st.Err = s.Report.Err
 	}
-	if st.Err == "" && s.Clockless {
+	if st.Err == "" && s.Basis.Clockless {
 		st.Err = restartguard.Clockless
 	}
-	if s.Phase != restartguard.PhaseUnreachable && unseen != "" {
+	if s.Basis.Phase != restartguard.PhaseUnreachable && unseen != "" {
 		st.Err = cmp.Or(st.Err, unannounced+": "+unseen)
 		if invalid {
 			st.Invalid = unseen
 		}
 	}
-	switch s.Phase {
+	switch s.Basis.Phase {
 	case restartguard.PhaseExposed:
-		st.Until = s.Deadline
-		if st.Exposed = 0; !s.UnfencedSince.IsZero() {
-			st.Exposed = restartguard.AtMost(now.Sub(s.UnfencedSince))
+		st.Until = s.Basis.Deadline
+		if st.Exposed = 0; !s.Report.UnfencedSince.IsZero() {
+			st.Exposed = restartguard.AtMost(now.Sub(s.Report.UnfencedSince))
 		}
 	case restartguard.PhaseCordoned:
-		st.Until, st.Drained = s.Deadline, !s.Drained.IsZero()
+		st.Until, st.Drained = s.Basis.Deadline, !s.Basis.Drained.IsZero()
 	case restartguard.PhaseFenced:
-		if st.Until = s.Deadline; restartguard.Foreign(s.Role) != "" {
+		if st.Until = s.Basis.Deadline; restartguard.Foreign(s.Basis.Role) != "" {
 			st.Until = time.Time{}
 		}
-		if s.Doubt != "" {
-			st.Reason += "; " + s.Doubt
+		if s.Report.Doubt != "" {
+			st.Reason += "; " + s.Report.Doubt
 		}
 	}
 	return st
@@ -366,20 +368,20 @@ func (e EarlyRejoin) check(delay time.Duration) error {
 
 // evidence is what there is for a node that is closed.
 func (g *Guard) evidence(of *member) *restartguard.Evidence {
-	if g.survey == nil || of.state.Phase != restartguard.PhaseFenced {
+	if g.survey == nil || of.state.Basis.Phase != restartguard.PhaseFenced {
 		return nil
 	}
 	others := make([]restartguard.Other, 0, len(g.members))
 	for _, w := range g.members {
 		if w != of {
 			w.mu.Lock()
-			others = append(others, restartguard.Other{Name: w.node.Name(), State: w.state})
+			others = append(others, restartguard.Other{Name: w.node.Name(), Basis: w.state.Basis})
 			w.mu.Unlock()
 		}
 	}
 	g.asking.Lock()
 	defer g.asking.Unlock()
-	return g.survey.EvidenceFor(of.node.Name(), of.state, others, time.Now())
+	return g.survey.EvidenceFor(of.node.Name(), of.state.Basis, others, time.Now())
 }
 
 // looked tells the survey what a step has made of a node.
@@ -389,11 +391,11 @@ func (g *Guard) looked(w *member, state restartguard.State, o restartguard.Obser
 	}
 	g.asking.Lock()
 	defer g.asking.Unlock()
-	if state.Phase != restartguard.PhaseFenced {
+	if state.Basis.Phase != restartguard.PhaseFenced {
 		g.survey.Drop(w.node.Name())
 	}
 	if o.About == restartguard.Seen {
-		g.survey.Confirm(w.node.Name(), state, o.Asked, time.Now())
+		g.survey.Confirm(w.node.Name(), state.Basis, o.Asked, time.Now())
 	}
 }
 
@@ -486,7 +488,7 @@ func (g *Guard) sameAs(w *member, runID string) string {
 			break
 		}
 		o.mu.Lock()
-		same := o.state.RunID == runID && o.state.Phase != restartguard.PhaseUnreachable
+		same := o.state.Basis.RunID == runID && o.state.Basis.Phase != restartguard.PhaseUnreachable
 		o.mu.Unlock()
 		if same {
 			return o.node.Name()

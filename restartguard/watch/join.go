@@ -10,12 +10,12 @@ import (
 // recognized is s, or the state with which a node goes on that was not met under the present
 // configuration: that of before, where the same incarnation had another name or address.
 func (w *watcher) recognized(s restartguard.State, runID string) restartguard.State {
-	if s.RunID != "" {
+	if s.Basis.RunID != "" {
 		return s
 	}
-	if known, ok := w.guard.past.Take(func(n memory.Node) bool { return n.State.RunID == runID }, w.method.ID()); ok {
+	if known, ok := w.guard.past.Take(func(n memory.Node) bool { return n.State.Basis.RunID == runID }, w.method.ID()); ok {
 		s = known
-		s.Trusted = time.Time{} // D may be another
+		s.Basis.Trusted = time.Time{} // D may be another
 	}
 	return s
 }
@@ -24,7 +24,7 @@ func (w *watcher) recognized(s restartguard.State, runID string) restartguard.St
 func (g *Guard) pastOf() *memory.Past {
 	nodes := g.nodes()
 	for i := range nodes {
-		nodes[i].State.Trusted = time.Time{} // D may be another
+		nodes[i].State.Basis.Trusted = time.Time{} // D may be another
 	}
 	return memory.NewPast(nodes)
 }

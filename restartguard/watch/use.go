@@ -11,7 +11,7 @@ import (
 // useSeen takes note of a state, and reports whether it shows for the first time that the
 // cluster was in use: a node has served, or has restarted since it was met.
 func (g *Guard) useSeen(s *restartguard.State) bool {
-	if !s.Used() || !g.used.CompareAndSwap(false, true) {
+	if !s.Report.Used() || !g.used.CompareAndSwap(false, true) {
 		return false
 	}
 	g.usedSince.Store(int64(boottime.Now()))
@@ -25,7 +25,7 @@ const newFor = 5 * time.Second
 // its cluster in use before: it says so to who asks.
 func (g *Guard) mayBeNew(s *restartguard.State) bool {
 	since := time.Duration(g.usedSince.Load())
-	return !s.Used() && (!g.used.Load() || since != 0 && boottime.Now()-since < newFor)
+	return !s.Report.Used() && (!g.used.Load() || since != 0 && boottime.Now()-since < newFor)
 }
 
 // use is what the guard announces of that.

@@ -63,7 +63,7 @@ func (w *watcher) live(ctx context.Context) (pause time.Duration) {
 		w.beat = time.Now()
 		w.mu.Unlock()
 		asked := time.Now()
-		l.Hear = first || asked.Sub(w.heardAt) >= restartguard.HearEvery || !w.state.Deadline.IsZero() || w.state.Cordoned()
+		l.Hear = first || asked.Sub(w.heardAt) >= restartguard.HearEvery || !w.state.Basis.Deadline.IsZero() || w.state.Basis.Cordoned()
 		l.Hear = l.Hear && !asked.Before(w.loudUntil)
 		o, err := l.Look(ctx)
 		if l.Hear && errors.Is(err, resp.ErrLong) {
@@ -171,8 +171,8 @@ func (w *watcher) step(o restartguard.Observation) []restartguard.Action {
 		events = append(events, restartguard.Event{At: time.Now(), Kind: "same server", Text: restartguard.SameServer(same), Alarm: true})
 	}
 	w.same = same
-	renew := next.Fence() != w.state.Fence() || next.From != w.state.From || next.Empty != w.state.Empty || next.Cordoned() != w.state.Cordoned() ||
-		next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
+	renew := next.Basis.Fence() != w.state.Basis.Fence() || next.Report.From != w.state.Report.From || next.Basis.Empty != w.state.Basis.Empty || next.Basis.Cordoned() != w.state.Basis.Cordoned() ||
+		next.Report.Known != w.state.Report.Known || next.Report.Verified != w.state.Report.Verified || next.Report.BootExposed != w.state.Report.BootExposed
 	w.state = next
 	w.mu.Unlock()
 	w.remember(false)
@@ -194,7 +194,7 @@ func (w *watcher) step(o restartguard.Observation) []restartguard.Action {
 // case.
 func (w *watcher) remember(always bool) {
 	m := w.guard.cfg.Memory
-	if m == nil || w.state.RunID == "" {
+	if m == nil || w.state.Basis.RunID == "" {
 		return
 	}
 	// The boot clock last: what comes in between makes a deadline later, never
@@ -227,10 +227,10 @@ func (w *watcher) pause() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	poll := w.guard.cfg.Poll
-	if w.state.Phase != restartguard.PhaseFenced || w.state.Deadline.IsZero() {
+	if w.state.Basis.Phase != restartguard.PhaseFenced || w.state.Basis.Deadline.IsZero() {
 		return poll
 	}
-	if d := time.Until(w.state.Deadline); d > 0 {
+	if d := time.Until(w.state.Basis.Deadline); d > 0 {
 		return min(d, poll)
 	}
 	return poll
@@ -256,7 +256,7 @@ func (w *watcher) inquire(ctx context.Context, l *wire.Conn, s *wire.Scan) bool 
 			return true
 		}
 		if !s.Begun || s.Round != q.Round {
-			s.Begin(q, w.state.RunID)
+			s.Begin(q, w.state.Basis.RunID)
 		}
 		began := time.Now()
 		if err := s.Step(ctx, l, w.guard.cfg.Early.Patterns); err != nil {
@@ -308,19 +308,19 @@ func (w *watcher) announcements() []string {
 	s := &w.state
 	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster), Use: w.guard.use()}
 	switch {
-	case !s.Known:
-	case s.Verified:
+	case !s.Report.Known:
+	case s.Report.Verified:
 		a.Boot = announce.BootFenced
 	default:
-		a.Boot, a.Exposed = announce.BootUnfenced, s.BootExposed
+		a.Boot, a.Exposed = announce.BootUnfenced, s.Report.BootExposed
 	}
-	if a.Fence = s.Fence(); a.Fence == announce.FenceLeaks {
-		a.Leak = safetext.New(s.Leak)
+	if a.Fence = s.Basis.Fence(); a.Fence == announce.FenceLeaks {
+		a.Leak = safetext.New(s.Report.Leak)
 	}
-	if !s.From.IsZero() && s.Offset != 0 && s.Blur <= restartguard.Sharp {
-		a.MayVote = time.Unix(0, int64(boottime.Now()+s.Offset+time.Until(s.From))).Truncate(time.Millisecond)
+	if !s.Report.From.IsZero() && s.Basis.Offset != 0 && s.Basis.Blur <= restartguard.Sharp {
+		a.MayVote = time.Unix(0, int64(boottime.Now()+s.Basis.Offset+time.Until(s.Report.From))).Truncate(time.Millisecond)
 	}
-	a.Cordoned, a.Drained = s.Cordoned(), s.Empty
+	a.Cordoned, a.Drained = s.Basis.Cordoned(), s.Basis.Empty
 	defer w.mu.Unlock()
 	return append([]string{a.Channel()}, w.vouched...)
 }

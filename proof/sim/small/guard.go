@@ -17,7 +17,7 @@ func (r *restartModel) crashGuard(s *state, memory bool) {
 		if memory {
 			n.state = n.state.Remembered(s.time(), time.Hour+s.now, r.delay)
 			if r.is("clock-unread") {
-				n.state.Clock = restartguard.Reading{}
+				n.state.Basis.Clock = restartguard.Reading{}
 			}
 		} else {
 			n.state, n.removal = restartguard.State{}, removalNone
@@ -58,7 +58,7 @@ func (r *restartModel) look(s *state, i int) {
 	if r.is("wipes-ignored") {
 		o.Wipes = 0
 	}
-	if r.EarlyRejoin && n.state.Phase == restartguard.PhaseFenced {
+	if r.EarlyRejoin && n.state.Basis.Phase == restartguard.PhaseFenced {
 		_, o.Evidence = r.survey(s, i)
 	}
 	r.step(s, i, o)
@@ -78,14 +78,14 @@ func (r *restartModel) step(s *state, i int, o restartguard.Observation) {
 		old := n.state
 		next, actions, _ := restartguard.Step(policy, n.state, o, s.time())
 		n.state = next
-		if d := next.Deadline; o.About == restartguard.Seen && !d.IsZero() && !d.Equal(old.Deadline) {
+		if d := next.Basis.Deadline; o.About == restartguard.Seen && !d.IsZero() && !d.Equal(old.Basis.Deadline) {
 			switch {
-			case r.is("from-last-seen") && !old.LastSeen.IsZero():
-				n.state.Deadline = old.LastSeen.Add(r.delay)
-			case r.is("amnesia") && old.RunID == "":
-				n.state.Deadline = s.time()
+			case r.is("from-last-seen") && !old.Basis.LastSeen.IsZero():
+				n.state.Basis.Deadline = old.Basis.LastSeen.Add(r.delay)
+			case r.is("amnesia") && old.Basis.RunID == "":
+				n.state.Basis.Deadline = s.time()
 			}
-			r.say(s.now, "g", 0, "sees %s run %d, and may let it rejoin at %s", nodeNames[i], n.incarnation, trace.At(n.state.Deadline.Sub(epoch)))
+			r.say(s.now, "g", 0, "sees %s run %d, and may let it rejoin at %s", nodeNames[i], n.incarnation, trace.At(n.state.Basis.Deadline.Sub(epoch)))
 		}
 		if len(actions) == 0 {
 			return
@@ -125,10 +125,10 @@ func (r *restartModel) others(s *state, i int) []restartguard.Other {
 			continue
 		}
 		st := s.node[k].state
-		if r.is("early-ignores-losses") && st.Phase != restartguard.PhaseUnreachable && st.RunID != "" {
-			st.Phase, st.Trusted, st.Holds = restartguard.PhaseServing, epoch, true
+		if r.is("early-ignores-losses") && st.Basis.Phase != restartguard.PhaseUnreachable && st.Basis.RunID != "" {
+			st.Basis.Phase, st.Basis.Trusted, st.Basis.Holds = restartguard.PhaseServing, epoch, true
 		}
-		others = append(others, restartguard.Other{Name: nodeNames[k], State: st})
+		others = append(others, restartguard.Other{Name: nodeNames[k], Basis: st.Basis})
 	}
 	return others
 }
@@ -137,7 +137,7 @@ func (r *restartModel) others(s *state, i int) []restartguard.Other {
 func (r *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartguard.Evidence) {
 	q := &restartguard.Survey{N: nodeCount, Quorum: redlock.Quorum(nodeCount), After: r.after, Apart: attemptBound / 2}
 	others, st, now := r.others(s, i), s.node[i].state, s.time()
-	if e := q.EvidenceFor(nodeNames[i], st, others, now); now.Before(st.Deadline.Add(r.after - st.Delay)) {
+	if e := q.EvidenceFor(nodeNames[i], st.Basis, others, now); now.Before(st.Basis.Deadline.Add(r.after - st.Basis.Delay)) {
 		return q, e
 	}
 	for k, o := 0, 0; k < nodeCount; k++ {
@@ -156,25 +156,25 @@ func (r *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartgu
 				}
 			}
 			q.Answer(nodeNames[k], t)
-			q.Confirm(nodeNames[k], others[o].State, read, now)
+			q.Confirm(nodeNames[k], others[o].Basis, read, now)
 		}
 		o++
 	}
-	return q, q.EvidenceFor(nodeNames[i], st, others, now)
+	return q, q.EvidenceFor(nodeNames[i], st.Basis, others, now)
 }
 
 // read: the guard reads the locks of a node for another one, and looks at it right
 // after.
 func (r *restartModel) read(s *state, k int) bool {
 	n := &s.node[k]
-	if n.state.RunID != runIDs[k][n.incarnation%8] {
+	if n.state.Basis.RunID != runIDs[k][n.incarnation%8] {
 		return false
 	}
 	for i := range s.node {
-		if i == k || s.node[i].state.Phase != restartguard.PhaseFenced {
+		if i == k || s.node[i].state.Basis.Phase != restartguard.PhaseFenced {
 			continue
 		}
-		if s.time().Before(s.node[i].state.Deadline.Add(r.after - s.node[i].state.Delay)) {
+		if s.time().Before(s.node[i].state.Basis.Deadline.Add(r.after - s.node[i].state.Basis.Delay)) {
 			continue
 		}
 		n.readAt, n.readToken, n.readLeft, n.readIncarnation = s.now, 0, 0, n.incarnation

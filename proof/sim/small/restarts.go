@@ -19,7 +19,7 @@ func (r *restartModel) begin() state {
 		n.up, n.incarnation, n.conn = true, 1, 1
 		if !r.is("no-guard") {
 			r.look(&s, i)
-			n.state.Trusted = epoch
+			n.state.Basis.Trusted = epoch
 		}
 	}
 	return s
@@ -169,10 +169,10 @@ func (r *restartModel) pass(s *state) bool {
 		if n.token != 0 {
 			stop(n.ends)
 		}
-		if d := n.state.Deadline; !d.IsZero() {
+		if d := n.state.Basis.Deadline; !d.IsZero() {
 			stop(d.Sub(epoch))
 			if r.EarlyRejoin {
-				stop(d.Add(-n.state.Delay).Add(r.after).Sub(epoch))
+				stop(d.Add(-n.state.Basis.Delay).Add(r.after).Sub(epoch))
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func (r *restartModel) pass(s *state) bool {
 
 // key takes the state whole, but for what makes no difference: the nodes are alike, so
 // that states that differ by their order only are one; see [restartModel.alike]
-// and [restartguard.State.Deciding].
+// and [restartguard.Basis].
 func (r *restartModel) key(s *state) uint64 {
 	k := *s
 	for c := range k.client {
@@ -206,8 +206,8 @@ func (r *restartModel) key(s *state) uint64 {
 	// What was read before it is of use is of none.
 	from := trace.Never
 	for i := range k.node {
-		if g := &k.node[i].state; r.EarlyRejoin && g.Phase == restartguard.PhaseFenced {
-			from = min(from, g.Deadline.Add(r.after-g.Delay).Sub(epoch))
+		if g := &k.node[i].state; r.EarlyRejoin && g.Basis.Phase == restartguard.PhaseFenced {
+			from = min(from, g.Basis.Deadline.Add(r.after-g.Basis.Delay).Sub(epoch))
 		}
 	}
 	var nodes [nodeCount]uint64
@@ -235,27 +235,26 @@ func (r *restartModel) alike(n node, now, from time.Duration) node {
 	if n.readAt < from {
 		n.readAt, n.readToken, n.readLeft, n.readIncarnation = 0, 0, 0, 0
 	}
-	last := n.state.LastSeen
-	g := n.state.Deciding()
-	if r.is("from-last-seen") {
-		g.LastSeen = last
+	g := restartguard.State{Basis: n.state.Basis}
+	if !r.is("from-last-seen") {
+		g.Basis.LastSeen = time.Time{} // here no copies are counted after it
 	}
-	if g.RunID != "" {
-		g.RunID = g.RunID[1:]
+	if g.Basis.RunID != "" {
+		g.Basis.RunID = g.Basis.RunID[1:]
 	}
-	if g.Early != "" {
-		g.Early = "yes"
+	if g.Basis.Early != "" {
+		g.Basis.Early = "yes"
 	}
-	if !r.EarlyRejoin || !g.Trusted.IsZero() && !g.Trusted.After(epoch.Add(now)) {
-		g.Trusted = epoch
+	if !r.EarlyRejoin || !g.Basis.Trusted.IsZero() && !g.Basis.Trusted.After(epoch.Add(now)) {
+		g.Basis.Trusted = epoch
 	}
 	// All clocks are right but for their steps: when they were read says nothing.
-	g.Clock, g.ClockAt, g.ClockDrift = restartguard.Reading{Wall: g.Clock.Wall - g.Clock.Sent}, 0, 0
+	g.Basis.Clock, g.Basis.ClockAt, g.Basis.ClockDrift = restartguard.Reading{Wall: g.Basis.Clock.Wall - g.Basis.Clock.Sent}, 0, 0
 	// No node is cordoned, and no guard with early rejoin restarts.
-	g.Recalled = time.Time{}
+	g.Basis.Recalled = time.Time{}
 	// Of connections it matters if they are the present one.
-	if g.Pending.Sent {
-		g.Pending.Conn -= n.conn
+	if g.Basis.Pending.Sent {
+		g.Basis.Pending.Conn -= n.conn
 	}
 	if n.removal != removalNone {
 		n.removalConn -= n.conn

@@ -22,7 +22,7 @@ func (w *World) survey() restartguard.Survey {
 // evidence is what a guard has for a master that it looks at.
 func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Evidence {
 	x := &g.watches[node]
-	if x.state.Phase != restartguard.PhaseFenced {
+	if x.state.Basis.Phase != restartguard.PhaseFenced {
 		return nil
 	}
 	r := &w.rules
@@ -33,24 +33,24 @@ func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Eviden
 		}
 		s := g.watches[i].state
 		switch {
-		case r.Breaks("early-ignores-unreachable") && s.Phase == restartguard.PhaseUnreachable:
+		case r.Breaks("early-ignores-unreachable") && s.Basis.Phase == restartguard.PhaseUnreachable:
 			continue
-		case r.Breaks("early-ignores-losses") && s.RunID != "" && s.Phase != restartguard.PhaseUnreachable:
-			s.Phase, s.Trusted, s.Holds = restartguard.PhaseServing, epoch, true
+		case r.Breaks("early-ignores-losses") && s.Basis.RunID != "" && s.Basis.Phase != restartguard.PhaseUnreachable:
+			s.Basis.Phase, s.Basis.Trusted, s.Basis.Holds = restartguard.PhaseServing, epoch, true
 		}
-		others = append(others, restartguard.Other{Name: nodeNames[i], State: s})
+		others = append(others, restartguard.Other{Name: nodeNames[i], Basis: s.Basis})
 	}
 	if r.Breaks("early-ignores-unreachable") {
 		g.survey.N = len(others) + 1
 	}
-	return g.survey.EvidenceFor(nodeNames[node], x.state, others, now)
+	return g.survey.EvidenceFor(nodeNames[node], x.state.Basis, others, now)
 }
 
 // answerSurvey takes the answer to a scan to the survey.
 func (w *World) answerSurvey(g *guard, node int) {
 	x := &g.watches[node]
 	sent, got := g.clock.time(x.asked), g.clock.time(w.now)
-	t := restartguard.Answer{Round: x.question.Round, RunID: x.state.RunID, Began: sent, Ended: got}
+	t := restartguard.Answer{Round: x.question.Round, RunID: x.state.Basis.RunID, Began: sent, Ended: got}
 	c := x.inCopy
 	if w.rules.Breaks("early-old-scan") {
 		c = x.oldCopy
@@ -79,14 +79,14 @@ func copyText(c restartguard.Copy) string {
 // looked is what a look means for the survey.
 func (w *World) looked(g *guard, node int, o *restartguard.Observation, now time.Time) {
 	s := g.watches[node].state
-	if s.Phase != restartguard.PhaseFenced {
+	if s.Basis.Phase != restartguard.PhaseFenced {
 		g.survey.Drop(nodeNames[node])
 	}
 	if o.About != restartguard.Seen {
 		return
 	}
 	if w.rules.Breaks("early-ignores-losses") {
-		s.Phase, s.Trusted, s.Holds = restartguard.PhaseServing, epoch, true
+		s.Basis.Phase, s.Basis.Trusted, s.Basis.Holds = restartguard.PhaseServing, epoch, true
 	}
-	g.survey.Confirm(nodeNames[node], s, o.Asked, now)
+	g.survey.Confirm(nodeNames[node], s.Basis, o.Asked, now)
 }

@@ -10,8 +10,8 @@ import (
 // keepClock writes the reading of the clock down when it is time to, as late as the
 // product does; that of a new incarnation at once.
 func (w *World) keepClock(g *guard, x *watch) {
-	if s := &x.state; x.kept.runID != s.RunID || w.now-x.keptAt >= restartguard.RecordEvery(w.delayOf(g)) {
-		x.kept, x.keptAt = clockMemory{s.RunID, s.ClockBase}, w.now
+	if s := &x.state; x.kept.runID != s.Basis.RunID || w.now-x.keptAt >= restartguard.RecordEvery(w.delayOf(g)) {
+		x.kept, x.keptAt = clockMemory{s.Basis.RunID, s.Basis.ClockBase}, w.now
 	}
 }
 
@@ -47,14 +47,14 @@ func (w *World) restartGuard(g *guard) {
 	g.used, g.amnesic = used, w.rules.Breaks("use-forgotten")
 	for i := range w.plan.N {
 		x, old := &g.watches[i], &before[i]
-		old.state.ClockBase = old.kept.clock
+		old.state.Basis.ClockBase = old.kept.clock
 		x.state = w.remembered(g, old.state)
 		x.kept, x.keptAt = old.kept, old.keptAt
 		if old.replaced {
 			w.joins(g, i)
 		}
-		if w.rules.Breaks("memory-unread") && x.state.Deadline.IsZero() {
-			x.state.RunID = ""
+		if w.rules.Breaks("memory-unread") && x.state.Basis.Deadline.IsZero() {
+			x.state.Basis.RunID = ""
 		}
 		// What it knew it knows, and so it must see what was lost meanwhile.
 		x.knows, x.losses, x.telling, x.warned = old.knows, old.losses, old.telling, old.warned
@@ -68,10 +68,10 @@ func (w *World) restartGuard(g *guard) {
 func (w *World) remembered(g *guard, s restartguard.State) restartguard.State {
 	s = s.Remembered(g.clock.time(w.now), g.clock.at(w.now), w.delayOf(g))
 	if w.rules.Breaks("clock-unread") {
-		s.Clock = restartguard.Reading{}
+		s.Basis.Clock = restartguard.Reading{}
 	}
 	if w.rules.Breaks("in-flight-forgotten") {
-		s.Pending, s.Swept = restartguard.InFlightCommand{}, true
+		s.Basis.Pending, s.Basis.Swept = restartguard.InFlightCommand{}, true
 	}
 	return s
 }
@@ -85,7 +85,7 @@ func (w *World) crashGuard(g *guard, length time.Duration, memory bool) {
 	w.say("g", g.index, "crashes")
 	for i := range w.plan.N {
 		x := &g.watches[i]
-		if w.rules.Breaks("rejoins-on-exit") && x.state.Phase == restartguard.PhaseFenced {
+		if w.rules.Breaks("rejoins-on-exit") && x.state.Basis.Phase == restartguard.PhaseFenced {
 			w.guardSend(g, i, restartguard.Action{Kind: restartguard.Remove})
 		}
 		x.gen++
@@ -275,12 +275,12 @@ func (w *World) until(g *guard, x *watch) time.Duration {
 		poll = min(poll, d/3) // as of the others: none looks more seldom
 	}
 	poll = max(poll, reconnect)
-	if x.state.Phase == restartguard.PhaseFenced && !x.state.Deadline.IsZero() {
+	if x.state.Basis.Phase == restartguard.PhaseFenced && !x.state.Basis.Deadline.IsZero() {
 		now := g.clock.time(w.now)
 		if w.rules.Breaks("wall-clock") {
 			now = now.Add(g.wallStep)
 		}
-		if d := x.state.Deadline.Sub(now); d > 0 {
+		if d := x.state.Basis.Deadline.Sub(now); d > 0 {
 			poll = min(d, poll)
 		}
 	}
@@ -290,7 +290,7 @@ func (w *World) until(g *guard, x *watch) time.Duration {
 // step is the one place that calls the product's step machine.
 func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	x := &g.watches[node]
-	oldRun, oldEarly, oldDelay, waited := x.state.RunID, x.state.Early, x.state.Delay, !x.state.Deadline.IsZero()
+	oldRun, oldEarly, oldDelay, waited := x.state.Basis.RunID, x.state.Basis.Early, x.state.Basis.Delay, !x.state.Basis.Deadline.IsZero()
 	var old restartguard.State // of mutants; a copy costs time
 	if w.rules.GuardBroken {
 		old = x.state
@@ -322,15 +322,15 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	next := &x.state
 	w.seen = o
 	actions, _ := next.Step(policy, &w.seen, now)
-	g.used = g.used || next.Served || next.Incarnations > 1
+	g.used = g.used || next.Report.Served || next.Report.Incarnations > 1
 	if o.About == restartguard.Seen {
 		w.keepClock(g, x)
 	}
 	if w.rules.EarlyRejoin && oldRun == "" && x.inWhole && o.About == restartguard.Seen {
-		next.Trusted = now // as if the guard had known it for long
+		next.Basis.Trusted = now // as if the guard had known it for long
 	}
 	if w.rules.Breaks("kill-unanswered") && len(actions) > 0 && actions[0].Kind == restartguard.Kill {
-		x.state.Pending, x.state.Swept = restartguard.InFlightCommand{}, true
+		x.state.Basis.Pending, x.state.Basis.Swept = restartguard.InFlightCommand{}, true
 	}
 	for _, a := range actions {
 		if x.n < maxActions {
@@ -342,21 +342,21 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 		w.twistState(g, node, o, &old, now)
 	}
 	if w.rules.EarlyRejoin {
-		if oldEarly == "" && next.Early != "" {
+		if oldEarly == "" && next.Basis.Early != "" {
 			w.Stats.Early++
 			w.say("g", g.index, "need not wait for D before %s rejoins: every lock elsewhere has a quorum", nodeNames[node])
 		}
 		w.looked(g, node, &o, now)
 	}
-	if w.Trace != nil && oldRun != next.RunID && next.RunID != "" && o.About == restartguard.Seen {
-		if next.Deadline.IsZero() {
+	if w.Trace != nil && oldRun != next.Basis.RunID && next.Basis.RunID != "" && o.About == restartguard.Seen {
+		if next.Basis.Deadline.IsZero() {
 			w.say("g", g.index, "sees %s for the first time, serving, and takes it as it is", nodeNames[node])
 		} else {
-			w.say("g", g.index, "sees %s run %d, and may let it rejoin at %s", nodeNames[node], w.masters[node].incarnation, trace.At(g.clock.whenTime(x.state.Deadline)))
+			w.say("g", g.index, "sees %s run %d, and may let it rejoin at %s", nodeNames[node], w.masters[node].incarnation, trace.At(g.clock.whenTime(x.state.Basis.Deadline)))
 		}
 	}
-	if w.Trace != nil && oldRun == next.RunID && waited && oldDelay < next.Delay && !next.Deadline.IsZero() {
-		w.say("g", g.index, "hears that D is %s, and may let %s rejoin at %s", trace.Span(next.Delay), nodeNames[node], trace.At(g.clock.whenTime(next.Deadline)))
+	if w.Trace != nil && oldRun == next.Basis.RunID && waited && oldDelay < next.Basis.Delay && !next.Basis.Deadline.IsZero() {
+		w.say("g", g.index, "hears that D is %s, and may let %s rejoin at %s", trace.Span(next.Basis.Delay), nodeNames[node], trace.At(g.clock.whenTime(next.Basis.Deadline)))
 	}
 }
 

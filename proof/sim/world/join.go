@@ -70,10 +70,10 @@ func (w *World) joins(g *guard, node int) {
 	x := &g.watches[node]
 	inUse := false
 	for i := range w.plan.N {
-		inUse = inUse || g.watches[i].state.RunID != ""
+		inUse = inUse || g.watches[i].state.Basis.RunID != ""
 	}
 	x.state, x.kept, x.counter, x.replaced = restartguard.State{}, clockMemory{}, 0, false
-	x.state.Joins = inUse && !w.rules.Breaks("joins-adopted")
+	x.state.Basis.Joins = inUse && !w.rules.Breaks("joins-adopted")
 	w.say("g", g.index, "reads a configuration in which another server is %s", nodeNames[node])
 }
 

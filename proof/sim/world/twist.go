@@ -42,8 +42,8 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 		o.Clock = restartguard.Reading{}
 	}
 	if o.About == restartguard.Seen {
-		if r.Breaks("small-steps-ignored") && s.Ahead == 0 && s.RunID == o.RunID {
-			s.Clock, s.ClockAt, s.ClockDrift = x.reading, x.reading.Sent+(x.reading.Got-x.reading.Sent)/2, 0
+		if r.Breaks("small-steps-ignored") && s.Basis.Ahead == 0 && s.Basis.RunID == o.RunID {
+			s.Basis.Clock, s.Basis.ClockAt, s.Basis.ClockDrift = x.reading, x.reading.Sent+(x.reading.Got-x.reading.Sent)/2, 0
 		}
 		x.reading = o.Clock
 		if r.Breaks("tight-rate") {
@@ -55,14 +55,14 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 		if r.Breaks("role-ignored") {
 			o.Role, o.Former = "master", ""
 		}
-		if r.Breaks("replica-rejoins") && o.Role == "slave" && s.Role == "slave" && !s.Deadline.IsZero() && !g.clock.time(w.now).Before(s.Deadline) {
-			o.Role, s.Role = "master", "master"
+		if r.Breaks("replica-rejoins") && o.Role == "slave" && s.Basis.Role == "slave" && !s.Basis.Deadline.IsZero() && !g.clock.time(w.now).Before(s.Basis.Deadline) {
+			o.Role, s.Basis.Role = "master", "master"
 		}
 		if r.Breaks("brief-role-ignored") {
 			o.Former = ""
 		}
 		if r.Breaks("reset-ignored") {
-			o.Commands = s.Commands
+			o.Commands = s.Basis.Commands
 		}
 	}
 	if r.Breaks("counter-ignored") {
@@ -75,8 +75,8 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 		}
 		x.refused = x.refused || o.Refused
 	case restartguard.Seen:
-		if r.Breaks("restart-by-refusal") && s.RunID != "" && s.RunID != o.RunID && !x.refused {
-			s.RunID, s.Wipes, s.Evicted = o.RunID, o.Wipes, o.Evicted
+		if r.Breaks("restart-by-refusal") && s.Basis.RunID != "" && s.Basis.RunID != o.RunID && !x.refused {
+			s.Basis.RunID, s.Basis.Wipes, s.Basis.Evicted = o.RunID, o.Wipes, o.Evicted
 		}
 	}
 	return o
@@ -93,70 +93,70 @@ func (w *World) twistState(g *guard, node int, o restartguard.Observation, old *
 		return
 	}
 	if r.Breaks("kills-forever") && o.About == restartguard.Killing {
-		s.Swept, x.n = false, 0
+		s.Basis.Swept, x.n = false, 0
 		return
 	}
-	if r.Breaks("fence-late") && x.n > x.do && x.todo[x.do].Kind == restartguard.Raise && !s.Deadline.Equal(x.lateFor) {
-		x.lateFor, x.n = s.Deadline, 0
+	if r.Breaks("fence-late") && x.n > x.do && x.todo[x.do].Kind == restartguard.Raise && !s.Basis.Deadline.Equal(x.lateFor) {
+		x.lateFor, x.n = s.Basis.Deadline, 0
 	}
 	if o.About != restartguard.Seen {
 		return
 	}
-	if r.Breaks("unsettled-rejoin") && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseFenced && !now.Before(s.Deadline) {
-		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Remove, RunID: s.RunID}, 1
+	if r.Breaks("unsettled-rejoin") && s.Basis.Ahead > 0 && x.n == 0 && s.Basis.Phase == restartguard.PhaseFenced && !now.Before(s.Basis.Deadline) {
+		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Remove, RunID: s.Basis.RunID}, 1
 	}
-	if r.Breaks("uncordon-cancels") && old.Duty.Kind == restartguard.DutyCordon && s.Duty.Kind == restartguard.DutyWait {
-		s.Deadline = now
+	if r.Breaks("uncordon-cancels") && old.Basis.Duty.Kind == restartguard.DutyCordon && s.Basis.Duty.Kind == restartguard.DutyWait {
+		s.Basis.Deadline = now
 	}
-	if d := w.delayOf(g); r.Breaks("fence-shortened") && x.inGuards&^(1<<g.index) == 0 && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
-		s.Deadline, s.Delay = s.Deadline.Add(d-s.Delay), d
+	if d := w.delayOf(g); r.Breaks("fence-shortened") && x.inGuards&^(1<<g.index) == 0 && !s.Basis.Deadline.IsZero() && s.Basis.Delay > d && !s.Basis.Deadline.Before(now) {
+		s.Basis.Deadline, s.Basis.Delay = s.Basis.Deadline.Add(d-s.Basis.Delay), d
 	}
-	restarted := old.RunID != "" && old.RunID != s.RunID
-	if !s.Deadline.IsZero() && !s.Deadline.Equal(old.Deadline) {
+	restarted := old.Basis.RunID != "" && old.Basis.RunID != s.Basis.RunID
+	if !s.Basis.Deadline.IsZero() && !s.Basis.Deadline.Equal(old.Basis.Deadline) {
 		switch {
-		case r.Breaks("from-last-seen") && !old.LastSeen.IsZero():
-			s.Deadline = old.LastSeen.Add(w.delay)
+		case r.Breaks("from-last-seen") && !old.Basis.LastSeen.IsZero():
+			s.Basis.Deadline = old.Basis.LastSeen.Add(w.delay)
 		case r.Breaks("from-failed-ping") && x.failed > 0:
-			s.Deadline = g.clock.time(x.failed).Add(w.delay)
+			s.Basis.Deadline = g.clock.time(x.failed).Add(w.delay)
 		case r.Breaks("from-uptime") && restarted:
 			m := &w.masters[node]
 			up := m.clock.at(w.now).Truncate(time.Second) - m.booted.Truncate(time.Second)
-			s.Deadline = now.Add(w.delay - up)
-		case r.Breaks("amnesia") && old.RunID == "":
-			s.Deadline = now
+			s.Basis.Deadline = now.Add(w.delay - up)
+		case r.Breaks("amnesia") && old.Basis.RunID == "":
+			s.Basis.Deadline = now
 		case r.Breaks("half-for-second") && g.index == 1:
-			s.Deadline = now.Add(w.delay / 2)
-		case r.Breaks("fence-not-restarted") && restarted && !old.Deadline.IsZero():
-			s.Deadline = old.Deadline
+			s.Basis.Deadline = now.Add(w.delay / 2)
+		case r.Breaks("fence-not-restarted") && restarted && !old.Basis.Deadline.IsZero():
+			s.Basis.Deadline = old.Basis.Deadline
 		case r.Breaks("cluster-deadline"):
 			for k := range w.plan.N {
-				if d := g.watches[k].state.Deadline; !d.IsZero() && d.Before(s.Deadline) {
-					s.Deadline = d
+				if d := g.watches[k].state.Basis.Deadline; !d.IsZero() && d.Before(s.Basis.Deadline) {
+					s.Basis.Deadline = d
 				}
 			}
 		case r.Breaks("avoids-outage"):
 			voting := 0
 			for k := range w.plan.N {
-				if g.watches[k].state.Phase == restartguard.PhaseServing {
+				if g.watches[k].state.Basis.Phase == restartguard.PhaseServing {
 					voting++
 				}
 			}
 			if voting < redlock.Quorum(w.plan.N) {
-				s.Deadline = now
+				s.Basis.Deadline = now
 			}
 		}
 	}
 	x.failed, x.refused = 0, false
 	if r.Breaks("fence-once") && x.n > 0 && x.todo[0].Kind == restartguard.Raise {
-		if x.fencedRun == s.RunID {
+		if x.fencedRun == s.Basis.RunID {
 			x.n = 0
-			s.Duty = restartguard.Duty{}
+			s.Basis.Duty = restartguard.Duty{}
 		}
-		x.fencedRun = s.RunID
+		x.fencedRun = s.Basis.RunID
 	}
 	if x.removeAgain {
 		x.removeAgain = false
-		x.todo[0] = restartguard.Action{Kind: restartguard.Remove, RunID: s.RunID}
+		x.todo[0] = restartguard.Action{Kind: restartguard.Remove, RunID: s.Basis.RunID}
 		x.n = 1
 	}
 }

@@ -89,7 +89,7 @@ func (w *World) leaked(m *master, node int) {
 	for i := range w.plan.Guards {
 		g := &w.guards[i]
 		s := &g.watches[node].state
-		if g.up && s.Proven && s.Phase == restartguard.PhaseFenced && s.RunID == w.runIDs[node][m.incarnation%incarnations] {
+		if g.up && s.Basis.Proven && s.Basis.Phase == restartguard.PhaseFenced && s.Basis.RunID == w.runIDs[node][m.incarnation%incarnations] {
 			w.breach(mutant.Proof, "%s votes behind its fence, which g%d takes for proven", nodeNames[node], i+1)
 		}
 	}
@@ -180,5 +180,5 @@ func (w *World) inTime(node int) bool {
 // unaware reports whether a guard with a shorter D, which is about to let a master rejoin
 // for the end of that D, had no chance to hear of the longer one.
 func (w *World) unaware(g *guard, x *watch) bool {
-	return w.delayOf(g) < w.delay && !x.warned && x.state.Early == ""
+	return w.delayOf(g) < w.delay && !x.warned && x.state.Basis.Early == ""
 }
