@@ -52,7 +52,7 @@ func CheckNode(ctx context.Context, node *redlock.Node, method restartguard.Meth
 	}
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()
-	l.Met = true
+	l.Introduced = true
 	o, err := l.Look(ctx)
 	if err != nil {
 		return c, wire.NodeError(node, err, restartguard.ErrUnreachable)

@@ -153,7 +153,7 @@ func RejoinNow(ctx context.Context, node *redlock.Node, method restartguard.Meth
 	if _, err := l.Params(ctx); err != nil {
 		return wire.NodeError(node, err, ErrNotServing)
 	}
-	l.Met = true
+	l.Introduced = true
 	if is, err := l.Look(ctx); err == nil && restartguard.Foreign(is.Role) != "" {
 		return fmt.Errorf("node %q: %w: it is %s", node.Name(), ErrNotServing, restartguard.Foreign(is.Role))
 	}

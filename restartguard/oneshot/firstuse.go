@@ -15,14 +15,14 @@ func AskFirstUse(ctx context.Context, node *redlock.Node, method restartguard.Me
 	f = restartguard.FirstUse{Node: node.Name(), Remembered: remembered}
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()
-	l.Met, l.Hear = true, true
+	l.Introduced, l.ReadGuards = true, true
 	if f.Seen, err = l.Look(ctx); err != nil {
 		return f, wire.NodeError(node, err, restartguard.ErrUnreachable)
 	}
-	if l.Deaf != nil {
-		return f, fmt.Errorf("the guards that watch node %q cannot be seen: %w", node.Name(), wire.NodeError(node, l.Deaf, restartguard.ErrDenied))
+	if l.GuardsErr != nil {
+		return f, fmt.Errorf("the guards that watch node %q cannot be seen: %w", node.Name(), wire.NodeError(node, l.GuardsErr, restartguard.ErrDenied))
 	}
-	f.Guards = l.Heard
+	f.Guards = l.Guards
 	f.Keys, err = CountKeys(ctx, node, patterns)
 	return f, err
 }

@@ -20,7 +20,7 @@ import (
 func Inspect(ctx context.Context, node *redlock.Node, method restartguard.Method) (restartguard.Observation, error) {
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()
-	l.Met = true // who only looks needs no name
+	l.Introduced = true // who only looks needs no name
 	o, err := l.Look(ctx)
 	if err != nil {
 		return o, wire.NodeError(node, err, restartguard.ErrUnreachable)

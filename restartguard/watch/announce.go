@@ -10,11 +10,15 @@ import (
 	"slices"
 	"time"
 
+	"redlockctl/base/boottime"
 	"redlockctl/base/crash"
 	"redlockctl/base/sleep"
 	"redlockctl/redlock"
+	"redlockctl/restartguard"
 	"redlockctl/restartguard/wire"
+	"redlockctl/server/announce"
 	"redlockctl/server/resp"
+	"redlockctl/server/safetext"
 )
 
 const (
@@ -26,14 +30,14 @@ const (
 
 // announcer keeps a guard seen on one node.
 type announcer struct {
-	node    *redlock.Node
-	timeout time.Duration
-	text    func() []string // the channels: what it says of itself, then of locks
-	changed <-chan struct{} // these may be others by now
+	node     *redlock.Node
+	timeout  time.Duration
+	channels func() []string // the channels: what it says of itself, then of locks
+	changed  <-chan struct{} // these may be others by now
 	// elsewhere reports whether the node's name does not lead to an address any more.
-	elsewhere func(netip.AddrPort) bool
+	nameMoved func(netip.AddrPort) bool
 	// seen is told why the guard is not seen on a node that answers; nil: it is seen.
-	seen func(error)
+	report func(error)
 }
 
 // run goes from one connection to the next until ctx ends.
@@ -61,7 +65,7 @@ func (a announcer) run(ctx context.Context) {
 		}
 		// What keeps the guard from opening a connection the watch itself has told.
 		if opened && pause != announceAgain {
-			a.seen(err)
+			a.report(err)
 		}
 		_ = sleep.For(ctx, pause)
 	}
@@ -74,7 +78,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 	s := subscription{conn, bufio.NewReader(conn), a.timeout}
 	// What it says may be of an earlier incarnation of the node for a moment, until
 	// the watch has met this one.
-	said := a.text()
+	said := a.channels()
 	if err := s.send(resp.AppendCommand(nil, append([]string{"SUBSCRIBE"}, said...)...)); err != nil {
 		return false, err
 	}
@@ -83,7 +87,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 	} else if what != "subscribe" {
 		return false, fmt.Errorf("SUBSCRIBE: %w: it says %.40q", resp.ErrBad, what)
 	}
-	a.seen(nil)
+	a.report(nil)
 	ended := make(chan error, 1)
 	crash.Go(func() {
 		for {
@@ -104,12 +108,12 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 			ended <- err
 			return true, err
 		case <-ping.C:
-			if a.elsewhere(wire.AddrOf(conn)) {
+			if a.nameMoved(wire.AddrOf(conn)) {
 				return true, fmt.Errorf("%s: %w", a.node.Addr(), net.ErrClosed)
 			}
 			out = resp.AppendCommand(nil, "PING")
 		case <-a.changed:
-			next := a.text()
+			next := a.channels()
 			// The new ones before the old ones: at no moment is there none.
 			if fresh := without(next, said); len(fresh) > 0 {
 				out = resp.AppendCommand(out, append([]string{"SUBSCRIBE"}, fresh...)...)
@@ -183,3 +187,57 @@ func (s subscription) next() (what string, err error) {
 	}
 	return name.Text, nil
 }
+
+// announcements are what the guard says of itself on this node, and of locks.
+func (w *watcher) announcements() []string {
+	w.mu.Lock()
+	s := &w.state
+	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster), Use: w.guard.use()}
+	switch {
+	case !s.Report.Known:
+	case s.Report.Verified:
+		a.Boot = announce.BootFenced
+	default:
+		a.Boot, a.Exposed = announce.BootUnfenced, s.Report.BootExposed
+	}
+	if a.Fence = s.Basis.Fence(); a.Fence == announce.FenceLeaks {
+		a.Leak = safetext.New(s.Report.Leak)
+	}
+	if !s.Report.From.IsZero() && s.Basis.Offset != 0 && s.Basis.Blur <= restartguard.Sharp {
+		a.MayVote = time.Unix(0, int64(boottime.Now()+s.Basis.Offset+time.Until(s.Report.From))).Truncate(time.Millisecond)
+	}
+	a.Cordoned, a.Drained = s.Basis.Cordoned(), s.Basis.Empty
+	defer w.mu.Unlock()
+	return append([]string{a.Channel()}, w.lockAnnouncements...)
+}
+
+// Vouch has the guard announce on a node what it knows of locks: channels, as package announce makes
+// them.
+func (g *Guard) Vouch(node string, channels []string) {
+	for _, m := range g.members {
+		if m.node.Name() != node {
+			continue
+		}
+		m.mu.Lock()
+		same := slices.Equal(m.lockAnnouncements, channels)
+		m.lockAnnouncements = channels
+		m.mu.Unlock()
+		if !same {
+			m.renewAnnouncements()
+		}
+	}
+}
+
+// keepAnnounced keeps a connection on which the guard is seen, until ctx ends.
+func (w *watcher) keepAnnounced(ctx context.Context) {
+	last := ""
+	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, channels: w.announcements, changed: w.changed, nameMoved: w.nameMoved, report: func(err error) {
+		w.mu.Lock()
+		w.announceErr, w.announceInvalid = safetext.Error(err), errors.Is(err, resp.ErrBad)
+		w.mu.Unlock()
+		w.report(&last, err, unannounced)
+	}}
+	a.run(ctx)
+}
+
+const unannounced = "cannot announce itself, so that nobody sees that it watches"

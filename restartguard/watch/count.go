@@ -8,11 +8,11 @@ import (
 	"redlockctl/restartguard/wire"
 )
 
-// countEvery is the pause between two counts of the copies of a node that is cordoned.
+// countEvery is the pause between two counts of a cordoned node's copies.
 const countEvery = 500 * time.Millisecond
 
-// countCopies goes on to count the copies of a node that is cordoned, until the next look. It reports whether
-// the connection is still good.
+// countCopies goes on to count the copies of a cordoned node, until the next observation. It
+// reports whether the connection still works.
 func (w *watcher) countCopies(ctx context.Context, l *wire.Conn) bool {
 	patterns := w.guard.cfg.Patterns
 	if !w.state.Basis.Cordoned() {
@@ -38,7 +38,7 @@ func (w *watcher) countCopies(ctx context.Context, l *wire.Conn) bool {
 		s.Begun = false
 		w.countAt = time.Now().Add(countEvery)
 		if s.Doubt == "" {
-			w.step(restartguard.Observation{About: restartguard.Scanned, RunID: s.RunID, Asked: s.Began, Copies: len(s.Copies)})
+			w.decide(restartguard.Observation{About: restartguard.Scanned, RunID: s.RunID, Asked: s.Began, Copies: len(s.Copies)})
 		}
 		return true
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"redlockctl/base/sleep"
@@ -48,7 +47,7 @@ func (w *watcher) resolve(ctx context.Context) {
 			err = errors.New("it has no address")
 		}
 		if err != nil && !failing { // its text is another one each time
-			w.guard.tell(w.node.Name(), []restartguard.Event{{At: time.Now(), Kind: "moved", Text: unresolved + ": " + safetext.Error(err), Alarm: true}})
+			w.guard.emit(w.node.Name(), []restartguard.Event{{At: time.Now(), Kind: "moved", Text: unresolved + ": " + safetext.Error(err), Alarm: true}})
 		}
 		failing = err != nil
 		w.mu.Lock()
@@ -57,17 +56,10 @@ func (w *watcher) resolve(ctx context.Context) {
 	}
 }
 
-// elsewhere reports whether the node's name leads to other addresses by now.
-func (w *member) elsewhere(peer netip.AddrPort) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return peer.IsValid() && len(w.addrs) > 0 && !slices.ContainsFunc(w.addrs, func(a netip.Addr) bool {
-		return a.Unmap().WithZone("") == peer.Addr().WithZone("")
-	})
-}
-
 // led tells that the node's name leads elsewhere, while the server that it led to answers.
-func (w *watcher) led(peer netip.AddrPort) {
-	w.guard.tell(w.node.Name(), []restartguard.Event{{At: time.Now(), Kind: "moved", Alarm: true, Text: fmt.Sprintf(
+func (w *watcher) reportMoved(peer netip.AddrPort) {
+	w.guard.emit(w.node.Name(), []restartguard.Event{{At: time.Now(), Kind: "moved", Alarm: true, Text: fmt.Sprintf(
 		"its name does not lead to %s any more, where a server still answers: clients that are connected there go on taking its vote. End that server", peer)}})
 }
+
+const unresolved = "its name cannot be resolved, so that it would not be seen that it leads to another server"

@@ -8,8 +8,8 @@ import (
 	"redlockctl/server/announce"
 )
 
-// useSeen takes note of a state, and reports whether it shows for the first time that the
-// cluster was in use: a node has served, or has restarted since it was met.
+// useSeen reports whether a state is the first to show that the cluster is in use: a node has
+// served, or has restarted since the guard met it.
 func (g *Guard) useSeen(s *restartguard.State) bool {
 	if !s.Report.Used() || !g.used.CompareAndSwap(false, true) {
 		return false
@@ -18,17 +18,17 @@ func (g *Guard) useSeen(s *restartguard.State) bool {
 	return true
 }
 
-// newFor is how long after the first node of a new cluster the others are let serve.
+// newFor is how long after the first node of a new cluster the others may follow.
 const newFor = 5 * time.Second
 
-// mayBeNew reports whether a person may let the node serve before D, since the guard has not known
-// its cluster in use before: it says so to who asks.
+// mayBeNew reports whether an operator may let the node serve before D: the guard has never seen
+// its cluster in use, and says so in its announcement.
 func (g *Guard) mayBeNew(s *restartguard.State) bool {
 	since := time.Duration(g.usedSince.Load())
 	return !s.Report.Used() && (!g.used.Load() || since != 0 && boottime.Now()-since < newFor)
 }
 
-// use is what the guard announces of that.
+// use returns what the guard announces about the use of the cluster.
 func (g *Guard) use() announce.Use {
 	if g.used.Load() {
 		return announce.UseSeen

@@ -1,0 +1,54 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/server/safetext"
+)
+
+// ErrBroken is returned when a connection failed: the server may have carried out what was sent
+// through it or not, and nothing more may be sent.
+var ErrBroken = errors.New("no connection")
+
+// Answered reports whether err is nil or the server's answer, so that the connection still works.
+func Answered(err error) bool {
+	var reply redis.Error
+	return err == nil || errors.As(err, &reply)
+}
+
+// HandTimeout bounds each round of commands of a command-line action, if the context does not end
+// earlier.
+const HandTimeout = 2 * time.Second
+
+// NodeError names the node and the kind of failure. A server's text in it is safe to print.
+func NodeError(node *redlock.Node, err, otherwise error) error {
+	kind := otherwise
+	switch {
+	case IsDenied(err):
+		kind = restartguard.ErrDenied
+	case errors.Is(err, ErrBroken):
+		kind = restartguard.ErrUnreachable
+	}
+	return fmt.Errorf("node %q: %w: %s", node.Name(), kind, safetext.Error(err))
+}
+
+// isDenied reports whether the server does not let us: no right, wrong password, its
+// protected mode, or a command that is renamed away.
+func IsDenied(err error) bool {
+	for _, p := range []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "unknown command", "invalid password"} {
+		if redis.HasErrorPrefix(err, p) {
+			return true
+		}
+	}
+	return redis.IsPermissionError(err) || redis.IsAuthError(err)
+}
+
+// isRefused reports whether nobody listens at the address.
+func IsRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
