@@ -5,7 +5,7 @@ import (
 )
 
 const (
-	// clockNoise is what a step must have beyond the error of its readings.
+	// clockNoise is by how much a step has to exceed the error of its readings.
 	clockNoise = 5 * time.Millisecond
 	// clockRate is by how much a node's clock may run faster than ours without that
 	// being a step: two clocks that are each wrong by up to 0.4 % differ by
@@ -14,21 +14,19 @@ const (
 	clockRate = 1.004/0.996 - 1 + 0.00002
 )
 
-// allowance is by how much a clock may go ahead between two readings, by its rate
-// alone. No lock lives longer than D, so for a longer gap no more is allowed: a
-// step could hide behind it.
+// allowance returns by how much a clock may get ahead between two readings by its rate alone. No
+// lock lives longer than D, so a longer gap allows no more: a step could hide in it.
 func (m *machine) allowance(passed time.Duration) time.Duration {
 	return time.Duration(clockRate * float64(min(max(passed, 0), m.Policy.Delay)))
 }
 
-// readClock compares a reading with an earlier one, and returns by how much the
-// node's clock has stepped within which time: more than 0 is a loss, less is only
-// told, 0 is no step. It takes two readings in a row to make a step forward.
+// readClock compares a reading with an earlier one. It returns by how much the node's clock has
+// stepped, and within which time: a step forward is a loss, a step back is only reported, 0 is no
+// step. A step forward takes two readings in a row.
 //
-// The earlier one is that which shows the clock least far ahead of the greatest
-// rate that is allowed: so what the clock gains beyond that rate adds up, over
-// however many readings it comes, until it is more than the error of two of
-// them. Between any two moments no more than that goes unnoticed.
+// The earlier reading is the one that shows the clock least far ahead of the greatest allowed rate.
+// So what the clock gains beyond that rate adds up over any number of readings, until it exceeds
+// the error of two of them. Between any two moments no more than that goes unnoticed.
 func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 	base := m.Clock
 	switch {
@@ -45,7 +43,7 @@ func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 	limit := max(base.bound()+r.bound()+clockNoise, m.ClockStep)
 	switch {
 	case off < -limit-m.ClockDrift:
-		// At once: what is measured from here on must not be hidden by it.
+		// At once, so that the step back hides no later step forward.
 		m.measureFrom(r)
 		return off, passed
 	case off <= limit+m.ClockDrift:
@@ -71,17 +69,16 @@ func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 	return off, passed
 }
 
-// unsettled reports whether the last reading showed a step that the next one has to
-// confirm. Another guard may have seen it twice, and have fenced the node for it.
+// unsettled reports whether the last reading showed a step that the next one has to confirm.
+// Another guard may have seen the step twice already, and fenced the node for it.
 func (b *Basis) unsettled() bool { return b.Ahead > 0 && !b.Clockless }
 
-// largeStep is a step that is told whatever came before it.
+// largeStep is a step that is reported whatever came before it.
 const largeStep = time.Second
 
-// again counts the steps in one direction that follow each other within D, and
-// tells which one this is: 1 for the first, 2 for the second and for a large one, 3
-// for what need not be told again. A clock that runs too fast or too slow makes one
-// every few seconds, for as long as it does.
+// again counts steps in one direction that follow each other within D, and returns which one this
+// is: 1 for the first, 2 for the second and for a large one, 3 for one that need not be reported. A
+// clock that runs too fast or too slow makes a step every few seconds.
 func (m *machine) again(step time.Duration) int {
 	forward := step > 0
 	if forward != m.report.stepsForward || m.now.Sub(m.report.stepped) > m.Policy.Delay {
@@ -95,7 +92,7 @@ func (m *machine) again(step time.Duration) int {
 	return min(m.report.steps, 3)
 }
 
-// ahead tells of a step forward, which is a loss.
+// ahead reports a step forward, which is a loss.
 func (m *machine) ahead(step, within time.Duration) {
 	m.report.Cause = "clock stepped"
 	switch m.again(step) {
@@ -105,12 +102,12 @@ func (m *machine) ahead(step, within time.Duration) {
 	case 2:
 		m.tell("clock", "its wall clock keeps getting ahead, by %s in %s: its locks end too early, and D begins anew until that ends", Round(step), Round(within))
 	default:
-		m.report.announced = m.Deadline // nor is the new deadline told each time
+		m.report.announced = m.Deadline // the new deadline is not reported each time either
 	}
 	m.report.Cause = "clock runs ahead"
 }
 
-// behind tells of a step back, which is none.
+// behind reports a step back, which is not a loss.
 func (m *machine) behind(step, within time.Duration) {
 	switch m.again(step) {
 	case 1:

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// readCounter takes note of the counter, and reports whether it is not what it must
-// be: it only ever grows, whoever counts.
+// readCounter notes the counter, and reports whether its value shows an earlier state of the data:
+// the counter only grows, whoever increments it.
 func (m *machine) readCounter(o *Observation) (restored bool) {
 	if !o.Counted {
 		return false
@@ -13,19 +13,19 @@ func (m *machine) readCounter(o *Observation) (restored bool) {
 	before, until := m.Counter, m.CounterUntil
 	m.Counter = o.Counter
 	if o.Counter > before {
-		m.CounterUntil = m.now.Add(CounterTTL) // another guard counts too
+		m.CounterUntil = m.now.Add(CounterTTL) // another guard increments it too
 	}
 	switch {
 	case o.Counter >= before:
 		return false
 	case o.Counter == 0 && m.now.After(until.Add(-time.Minute)):
-		return false // by its TTL: nobody has counted for that long
+		return false // it expired: nobody has incremented it for that long
 	}
 	return true
 }
 
-// counting: the counter was raised. One that is not above what it was before
-// had gone back in between.
+// counting: the counter was incremented. A value that is not above the one before means that it had
+// gone back in between.
 func (m *machine) counting(o *Observation) {
 	if !o.Counted {
 		return

@@ -4,33 +4,33 @@ import (
 	"time"
 )
 
-// drainLease is the part of a guard's own D for which its word counts that a node was drained: less
-// than 1, by more than clocks may differ.
+// drainLease is the part of a guard's own D for which its statement counts that a node was drained:
+// less than 1, by more than clocks may differ.
 const drainLease = 0.98
 
-// Drain is whether a restart of the node forgets nothing: it is cordoned, its fence is proven, and no
-// unexpired copy was found there after that.
+// Drain is whether a restart of the node forgets nothing: it is cordoned, its fence is proven, and
+// after that no unexpired copy was found.
 //
-// What makes this safe is that between the last look at the drained node and the first look at
-// its next incarnation it did not serve. A guard may miss both, cut off. So each guard announces on the
-// node that it takes it for drained, and counts on it only when it has seen its own announcement there;
-// and that counts for less than D after the last such look. No guard lets a node
-// rejoin that was uncordoned, sooner than D after it has seen that, while another one takes it
-// for drained or might do so.
+// This is safe if the node did not serve between the last observation of the drained node and the
+// first one of its next incarnation. A guard that is cut off may miss that. So each guard announces
+// on the node that it takes it for drained, and relies on that only after it has seen its own
+// announcement there, for less than D after the last such observation. And no guard lets an
+// uncordoned node rejoin earlier than D after it saw that, while another guard takes it for drained
+// or might.
 type Drain struct {
 	// Empty: no unexpired copy was found under the cordon.
 	Empty bool
-	// Drained is the last look at which it was empty, cordoned, and announced so; zero: none.
+	// Drained is when it was last seen empty, cordoned and announced so; zero: never.
 	Drained time.Time
-	// Handed is when it was seen to be uncordoned. Recalled is when this guard started with what it had
-	// written down: it does not know who took the node for drained before.
+	// Handed is when it was seen to be uncordoned. Recalled is when this guard started with the
+	// memory of an earlier run: it does not know who took the node for drained before.
 	Handed, Recalled time.Time
 }
 
-// keepsDrained goes on to take the node for drained by a look, or ends that.
+// keepsDrained goes on to take the node for drained after an observation, or stops.
 func (m *machine) keepsDrained(before Incarnation, o *Observation) {
 	switch {
-	case before.RunID != o.RunID: // what was lost is decided by what was known of the former one
+	case before.RunID != o.RunID: // the loss is decided by what was known of the former incarnation
 	case m.Duty.Kind != DutyCordon || !o.Params.Cordoned() || o.Blind || m.Leaked || o.Role != "master":
 		m.Empty, m.Drained = false, time.Time{}
 	case m.unsettled(): // a step of its clock may have emptied it
@@ -39,8 +39,8 @@ func (m *machine) keepsDrained(before Incarnation, o *Observation) {
 	}
 }
 
-// scanned: the copies that a cordoned node has were counted, all of them after a look that
-// showed the cordon on the same connection. A look follows before anything else.
+// scanned: all copies of a cordoned node were counted, after an observation on the same connection
+// that showed the cordon. Another observation follows before anything else.
 func (m *machine) scanned(o *Observation) {
 	if m.Duty.Kind == DutyCordon && m.Holds && m.Proven && !m.Leaked && m.LastSeen.Before(m.asked) {
 		m.Empty = o.Copies == 0
@@ -53,8 +53,7 @@ func (b *Basis) isDrained(now time.Time, own time.Duration) bool {
 	return b.Duty.Kind == DutyCordon && !b.Drained.IsZero() && now.Sub(b.Drained) <= lease
 }
 
-// nothingLost sets the deadline after a restart that has forgotten nothing; before is the one that
-// it had.
+// nothingLost sets the deadline after a restart that forgot nothing; before is the former one.
 func (m *machine) nothingLost(before time.Time) {
 	m.Deadline = MayVoteFrom(Loss{Seen: m.now, Nothing: true, Before: before})
 	m.waits()
@@ -69,8 +68,8 @@ func (b *Basis) mayVoteBefore() time.Time {
 	return b.Deadline
 }
 
-// uncordoned hands the node back to the guards. It cancels nothing: what the node has lost before,
-// or while it was cordoned, has the deadline that it had.
+// uncordoned hands the node back to the guards. It cancels nothing: what the node lost before, or
+// while it was cordoned, keeps its deadline.
 func (m *machine) uncordoned() {
 	d := m.countingDelay(m.Policy.Delay)
 	if before := m.mayVoteBefore(); m.Deadline.IsZero() || before.After(m.Deadline) {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// early reports whether the node may be opened before its deadline.
+// early reports whether the node may rejoin before its deadline.
 func (m *machine) early(e *Evidence) bool {
 	m.report.Doubt = ""
 	if m.EarlyAfter <= 0 || m.Advice || e == nil {
 		return false
 	}
 	if m.Pending.Removal {
-		// Two lifts of ours must not be under way at once.
+		// Two removals of ours must not be in flight at once.
 		m.report.Doubt = certain + "a command that removes its fence may still be in flight"
 		m.doubts()
 		return false
@@ -34,11 +34,10 @@ func (m *machine) early(e *Evidence) bool {
 	return false
 }
 
-// mostDoubts is how many doubts are told of while a node waits: they may come and go
-// with each lock.
+// mostDoubts is how many doubts are reported while a node waits: they come and go with each lock.
 const mostDoubts = 3
 
-// doubts tells of a doubt, once.
+// doubts reports a doubt once.
 func (m *machine) doubts() {
 	if strings.HasPrefix(m.report.Doubt, certain) && m.report.Doubt != m.report.lastDoubt && m.report.doubtsCounted < mostDoubts {
 		m.report.lastDoubt = m.report.Doubt
@@ -47,8 +46,8 @@ func (m *machine) doubts() {
 	}
 }
 
-// trust takes note of a moment from which the node's word counts for others: by
-// then nobody believes in anything that it may have forgotten.
+// trust sets from when the node's copies count as evidence for others: by then nobody relies on
+// anything that it may have forgotten.
 func (m *machine) trust(old, now Reading) {
 	if m.Trusted.IsZero() {
 		m.Basis.Delay = m.countingDelay(m.Policy.Delay)

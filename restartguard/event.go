@@ -1,25 +1,24 @@
 package restartguard
 
-import (
-	"time"
-)
+import "time"
 
-// Event is something the guard saw or did.
+// Event is something that the guard saw or did.
 type Event struct {
 	At   time.Time
 	Node string
-	// Kind is a word for machines. Of a loss: "restart", "wiped", "role", "clock",
-	// "evicted", "restored". Of the node: "first contact", "waiting", "fenced",
-	// "rejoined", "cordoned", "exposed", "unreachable", "reachable", "clock back". Of the
-	// cluster, without a node: "no quorum", "quorum". Of the guard: "memory",
-	// "same server", of two nodes that are one, "moved", of a name that leads elsewhere, "in-flight command", of orders that may still be on their way, "delays", of another guard
-	// whose D is not this one's, and "announce", where guards cannot see each other.
+	// Kind is a word for programs:
+	//   - losses: "restart", "wiped", "role", "clock", "evicted", "restored"
+	//   - a node: "first contact", "waiting", "fenced", "rejoined", "cordoned", "exposed",
+	//     "unreachable", "reachable", "denied", "clock back", "clock unseen"
+	//   - the cluster, without a node: "no quorum", "quorum"
+	//   - the guard: "memory", "same server" (two nodes are one), "moved" (a host name leads to
+	//     another server), "in-flight command" (a command may still arrive), "delays" (the D of
+	//     another guard differs), "announce" (guards cannot see each other)
 	Kind string
-	// Text is the sentence, without the node's name. Text of a server in it is
-	// rendered already, as safetext does.
+	// Text is a sentence without the node's name, safe to print.
 	Text string
-	// Alarm: a node that must not vote does or did, or the guard cannot do to it what
-	// it should. Kinds of bad news (losses but restarts, "exposed", "unreachable", "no
-	// quorum", "memory") are no less so without.
+	// Alarm: a node that must not vote does or did, or the guard cannot do what it should. Bad news
+	// by their kind (all losses but restarts, "exposed", "unreachable", "no quorum", "memory") need
+	// no Alarm.
 	Alarm bool
 }

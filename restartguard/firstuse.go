@@ -8,28 +8,27 @@ import (
 	"redlockctl/server/announce"
 )
 
-// ErrNoGuard is wrapped where no guard announces itself on a node.
+// ErrNoGuard is returned if no guard announces itself on a node.
 var ErrNoGuard = errors.New("no guard announces itself")
 
-// FirstUse is what can be found out of a node that may never have been in use.
+// FirstUse is what can be found out about a node that may never have been in use.
 type FirstUse struct {
 	Node       string
 	Seen       Observation
 	Keys       int              // under the lock patterns
 	Remembered Remembered       // by the guard of this machine
-	Guards     []announce.Guard // that are seen to watch it
+	Guards     []announce.Guard // that announce themselves on it
 }
 
-// MayVoteFrom is from when the node may vote, by the rule of this name: from now, if
-// nothing shows that it was in use, or else D after a guard meets it; then why says what
-// does. It has no more to go by than what was asked: what happened before the present
-// start of the server and before the start of each guard nobody can tell.
+// MayVoteFrom returns when the node may vote: now if nothing shows that it was in use, or else D
+// after a guard meets it, and why. It knows no more than what was asked: nobody can tell what
+// happened before the present start of the server and before the start of each guard.
 func (f FirstUse) MayVoteFrom(now time.Time, delay time.Duration) (from time.Time, why error) {
 	why = f.used()
 	return MayVoteFrom(Loss{Seen: now, Nothing: why == nil}, delay, announce.Greatest(f.Guards, "")), why
 }
 
-// used is why the node may have been in use.
+// used returns why the node may have been in use.
 func (f FirstUse) used() error {
 	fenced, cordoned := f.Seen.Fenced()
 	switch {

@@ -2,17 +2,17 @@ package restartguard
 
 import "time"
 
-// answeredBy takes note that the order that was sent by a connection has its
-// answer, or was never sent: what it is asked next comes behind.
+// answeredBy notes that the last command sent on a connection was answered or was never sent,
+// because a later question has its answer.
 func (m *machine) answeredBy(conn int64) {
 	if m.Pending.Until.IsZero() && m.Pending.Conn == conn {
 		m.Pending = InFlightCommand{}
 	}
 }
 
-// sweep ends connections that may still deliver something, and reports whether that is
-// to be done before anything else: the one of an order without answer, and at the
-// guard's first look those of the guard that had its state directory before it.
+// sweep orders the end of connections that may still deliver a command: the one of an in-flight
+// command, and with the first observation those of the guard that had the state directory before.
+// It reports whether that has to be done first.
 func (m *machine) sweep(o *Observation) bool {
 	if o.Conn != 0 {
 		m.answeredBy(o.Conn)
@@ -31,13 +31,13 @@ func (m *machine) sweep(o *Observation) bool {
 	return true
 }
 
-// endRivals ends the connections of all other guards, once the node is fenced. What
-// they have sent is not read any more, and who comes again sees the loss first.
+// endRivals closes the connections of all other guards, once the node is fenced. The server reads
+// nothing more of what they sent, and a guard that reconnects sees the loss first.
 func (m *machine) endRivals() {
 	m.actions = append(m.actions, Action{Kind: Kill, RunID: m.RunID, Others: true})
 }
 
-// killing: the server has ended what may deliver something, or does not let us.
+// killing: the server has closed connections that may deliver something, or refuses to.
 func (m *machine) killing(o *Observation) {
 	if o.Others {
 		m.Rivals = false
@@ -60,8 +60,8 @@ func (m *machine) killing(o *Observation) {
 		}
 		m.Pending = InFlightCommand{}
 	case m.Pending.Until.IsZero():
-		// Nobody sends it again by now, but the network may hold it. For D no other
-		// lift is sent, so that it finds nothing that was closed again.
+		// Its sender has given up, but the network may still deliver it. For D this guard sends
+		// no other removal, so that the late one finds no later fence.
 		m.Pending.Until = m.now.Add(m.countingDelay(m.Policy.Delay))
 		m.tell("in-flight command", "in-flight commands cannot be ruled out: a command that removes its fence has no answer, and its connection cannot be ended: %s", o.Err)
 		if m.mayVote(m.now) && o.Params.Fenced() {

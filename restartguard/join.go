@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// mustWait is why a serving node that is seen for the first time waits for D; "": it
-// may go on serving.
+// mustWait returns why a serving node that is seen for the first time waits for D; "": it may go on
+// serving.
 func (m *machine) mustWait(o *Observation) string {
 	switch {
 	case m.FirstContact == Fence:

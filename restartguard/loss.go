@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lossKind is why an incarnation may have forgotten votes, as what was read of it shows.
+// lossKind is why an incarnation may have forgotten votes.
 type lossKind uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	lossEviction
 )
 
-// losses are how each is told: the kind of the event, its text, and the cause of waiting.
+// losses has for each kind the event, its text, and why the node waits.
 var losses = [...]struct{ kind, text, cause string }{
 	lossRestart:  {"restart", "", "restarted"},
 	lossRole:     {"role", "", "role changed"},
@@ -27,7 +27,7 @@ var losses = [...]struct{ kind, text, cause string }{
 	lossEviction: {"evicted", "it evicted keys for lack of memory; set maxmemory-policy noeviction", "evicted keys"},
 }
 
-// lossBy is what happened between two readings.
+// lossBy returns what happened between two readings.
 func (old Incarnation) lossBy(now Incarnation) lossKind {
 	reset := now.Commands < old.Commands
 	switch {
@@ -45,26 +45,26 @@ func (old Incarnation) lossBy(now Incarnation) lossKind {
 	return noLoss
 }
 
-// noteLoss takes note of a loss, and tells of it.
+// noteLoss notes and reports a loss.
 func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
-	told := losses[why]
+	loss := losses[why]
 	drained, before := m.isDrained(m.now, m.Policy.Delay), m.mayVoteBefore()
 	m.Empty, m.Drained = false, time.Time{}
 	m.lose()
-	tell, text := m.tell, told.text
+	tell, text := m.tell, loss.text
 	switch why {
 	case lossRestart:
 		fenced := o.Params.Fenced() || o.Params.Cordoned()
-		// Of a start that nobody could see an earlier unfenced one stays known.
+		// If nobody could see this start, an earlier unfenced one stays known.
 		m.report.Known = !o.Configured && !o.Blind || m.report.Known && !m.report.Verified
 		m.report.Verified = m.report.Known && fenced && !o.Configured && !o.Blind
 		m.report.AtStart, m.report.BootExposed, m.Rivals = true, 0, false
 		if !o.Blind && !fenced {
-			tell, told.cause = m.alarm, "started unfenced"
+			tell, loss.cause = m.alarm, "started unfenced"
 		}
 		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.howStarted(o))
 		switch {
-		case o.Peer != m.report.Peer: // nobody watched this server before, while it may have served others
+		case o.Peer != m.report.Peer: // nobody watched this server before; it may have served
 			m.report.UnfencedSince = time.Time{}
 			text = fmt.Sprintf("another server answers, at %s instead of %s (run %s → %s), %s", o.Peer, m.report.Peer, short(old.RunID), short(o.RunID), m.howStarted(o))
 		case drained && m.report.Verified:
@@ -74,21 +74,20 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	case lossRole:
 		text = fmt.Sprintf("role changed from %s to %s", old.Role, o.Role)
 	}
-	tell(told.kind, "%s", text)
-	m.report.Cause = told.cause
+	tell(loss.kind, "%s", text)
+	m.report.Cause = loss.cause
 }
 
-// wiped reports whether data were wiped between two readings of the counter. One that
-// went back was reset (CONFIG RESETSTAT), as was one that is where it was while
-// the count of all commands went back; what it counts now came after that, and
-// so after the last reading.
+// wiped reports whether data were wiped between two readings of a counter. A counter that went back
+// was reset (CONFIG RESETSTAT); so was one that did not change while the count of all commands went
+// back. What it counts now happened after the reset, so after the last reading.
 func wiped(before, now int64, reset bool) bool {
 	return now > before || (now < before || reset) && now > 0
 }
 
-// promoted reports whether a server was made a replica and a master again between two
-// looks: then the replication id before the last promotion is another one. A
-// server that only lets go of its backlog has none any more.
+// promoted reports whether a server was made a replica and a master again between two readings:
+// then the replication id from before its last promotion has changed. A server that only drops its
+// backlog has none.
 func promoted(before, now string) bool {
 	return before != "" && now != "" && before != now && strings.Trim(now, "0") != ""
 }

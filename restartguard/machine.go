@@ -7,14 +7,15 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
+// machine is one call of Step.
 type machine struct {
 	*Policy
 	*Basis
 	report  *Report
 	now     time.Time
-	asked   time.Time // of the observation
+	asked   time.Time // when the observation was asked for
 	connID  int64     // of the observation
-	before  time.Time // of the look before this one
+	before  time.Time // when the node was seen before this observation
 	actions []Action
 	events  []Event
 
@@ -33,7 +34,7 @@ func (m *machine) tell(kind, format string, args ...any) {
 	m.events = append(m.events, Event{At: m.now, Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// alarm is tell, for what somebody should look at.
+// alarm is tell, for an event that somebody should look at.
 func (m *machine) alarm(kind, format string, args ...any) {
 	m.tell(kind, format, args...)
 	m.events[len(m.events)-1].Alarm = true
@@ -46,7 +47,7 @@ func (m *machine) enter(p Phase, reason string) {
 	m.report.Reason = reason
 }
 
-// failing tells of a failure once, however often it comes again.
+// failing reports a failure once, however often it comes again.
 func (m *machine) failing(kind, why string) {
 	if m.report.Failing != why {
 		m.report.Failing = why
@@ -54,9 +55,8 @@ func (m *machine) failing(kind, why string) {
 	}
 }
 
-// lengthen lets a node wait for longer if D grew meanwhile, and its word count later
-// for others. It is never shortened: what was lost may have been lost under the longer
-// TTL.
+// lengthen lets a node wait longer, and be trusted later, if D has grown. It never shortens
+// anything: what was lost may have been granted under the longer TTL.
 func (m *machine) lengthen() {
 	d := m.countingDelay(m.Policy.Delay)
 	more := d - m.Basis.Delay
@@ -72,7 +72,7 @@ func (m *machine) lengthen() {
 	}
 }
 
-// waitFrom sets the deadline: D from now. A node that served is taken to be fenced.
+// waitFrom sets the deadline to D from now. A node that served is taken to be fenced.
 func (m *machine) waitFrom() {
 	d := m.countingDelay(m.Policy.Delay)
 	if m.Duty.Kind == DutyServe {
@@ -82,17 +82,17 @@ func (m *machine) waitFrom() {
 	m.waits()
 }
 
-// waits begins to wait for a deadline that was set.
+// waits begins to wait for a new deadline.
 func (m *machine) waits() {
 	m.Trusted, m.report.Doubt, m.Early = m.Deadline, "", ""
 	m.report.From = m.Deadline
 	m.report.lastDoubt, m.report.doubtsCounted = "", 0
 }
 
-// lose takes note that votes may have been lost, at or before now.
+// lose notes that votes may have been lost, now or before.
 func (m *machine) lose() {
 	m.waitFrom()
-	m.Holds = false // a restart forgets a cordon; the operator did not
+	m.Holds = false // the server forgets a cordon with a restart; the operator does not
 	m.Proven, m.Leaked, m.Revert = false, false, minreplicas.FenceNone
 	m.CountedAt, m.Rivals = time.Time{}, true
 	m.report.Unfenced, m.report.Exposed, m.report.UnfencedSince, m.report.AtStart = false, 0, m.LastSeen, false
@@ -101,7 +101,7 @@ func (m *machine) lose() {
 	}
 }
 
-// sending takes note of an order before it is sent.
+// sending notes a command before it is sent.
 func (m *machine) sending(kind ActionKind) {
 	if kind != Raise && kind != Remove || !m.Pending.Until.IsZero() {
 		return

@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// MethodKind says how a node is fenced.
+// MethodKind is how a node is fenced.
 type MethodKind uint8
 
 const (
 	// MethodMinReplicas sets min-replicas-to-write; the guard's user needs CONFIG.
 	MethodMinReplicas MethodKind = iota
-	// MethodACL takes the commands that write from the user as whom the lock clients log
-	// in. It needs ACL, and Redis 7.0. Users that are not named are not stopped.
+	// MethodACL takes the write commands from the user with which the lock clients log in. It
+	// needs ACL and Redis 7.0. It does not stop other users.
 	MethodACL
-	// MethodNone fences nothing: the guard watches, and says what should be done.
+	// MethodNone fences nothing: the guard watches and reports what should be done.
 	MethodNone
 )
 
-// Method is how one node is fenced and let rejoin. The zero Method is MethodMinReplicas.
+// Method is how one node is fenced. The zero Method is MethodMinReplicas.
 type Method struct {
 	Kind MethodKind
-	// User is the ACL user of the lock clients; of MethodACL.
+	// User is the ACL user of the lock clients, with MethodACL.
 	User string
-	// Allow are the rules that give the user its commands back, in the order of
-	// ACL SETUSER; of MethodACL. Empty stands for [DefaultAllow].
+	// Allow are the rules that give the user its commands back, in the order of ACL SETUSER, with
+	// MethodACL. Empty means [DefaultAllow].
 	Allow []string
 }
 
 var methodWords = [...]string{MethodMinReplicas: "min-replicas", MethodACL: "acl", MethodNone: "none"}
 
-// String is the word of the configuration.
+// String returns the word of the configuration.
 func (k MethodKind) String() string { return methodWords[k] }
 
 // MethodWords returns the words of all methods.
@@ -44,13 +44,12 @@ func MethodOf(word string) (MethodKind, bool) {
 	return MethodKind(max(i, 0)), i >= 0
 }
 
-// FencingWords are the words of the methods that fence.
+// FencingWords returns the words of the methods that fence.
 func FencingWords() []string {
 	return slices.DeleteFunc(MethodWords(), func(word string) bool { return word == MethodNone.String() })
 }
 
-// Instead is the method of a word that fences, with the user of this one, or of "locks" where it
-// has none.
+// Instead returns the fencing method of a word, with the user of m, or "locks" if m has none.
 func (m Method) Instead(word string) (Method, error) {
 	kind, ok := MethodOf(word)
 	switch {
@@ -64,7 +63,7 @@ func (m Method) Instead(word string) (Method, error) {
 	return Method{Kind: kind}, nil
 }
 
-// check returns why the method cannot be used.
+// Check returns why the method cannot be used.
 func (m Method) Check() error {
 	switch {
 	case int(m.Kind) >= len(methodWords):
@@ -82,15 +81,15 @@ func (m Method) Check() error {
 	return nil
 }
 
-// id tells two methods of a node apart.
+// ID distinguishes two methods of a node.
 func (m Method) ID() string { return strings.TrimSpace(m.Kind.String() + " " + m.User) }
 
-// DefaultAllow gives back all commands that write, but those that wipe a whole
-// server, for which no lock client has a use.
+// DefaultAllow returns rules that give back all write commands except those that wipe a whole
+// server, which no lock client needs.
 func DefaultAllow() []string { return []string{"+@write", "-flushall", "-flushdb", "-swapdb"} }
 
-// CommandRule reports whether a rule of ACL SETUSER gives or takes a command or a
-// category of them, and nothing else: no password, no key.
+// CommandRule reports whether a rule of ACL SETUSER gives or takes a command or a category of
+// commands, and nothing else: no password, no key.
 func CommandRule(rule string) bool {
 	if len(rule) < 2 || rule[0] != '+' && rule[0] != '-' {
 		return false

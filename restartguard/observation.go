@@ -7,23 +7,23 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// Fenced reports whether the node refuses writes because of a fence; cordoned: of an
+// Fenced reports whether the node refuses writes because of a fence; cordoned: because of an
 // operator's.
 func (o Observation) Fenced() (fenced, cordoned bool) {
 	return !o.Blind && (o.Params.Fenced() || o.Params.Cordoned()), !o.Blind && o.Params.Cordoned()
 }
 
-// serves reports whether a node accepts votes.
+// Serves reports whether the node accepts votes.
 func (o Observation) Serves() bool {
 	fenced, _ := o.Fenced()
 	return o.Role == "master" && !o.Blind && !fenced && !o.Lacking
 }
 
-// CounterTTL is how long the counter key lives that shows a restored snapshot:
-// a guard that went away leaves nothing behind. It is renewed with each count.
+// CounterTTL is how long the counter key lives, which shows that a server was restored from a
+// snapshot. Each increment renews it; a guard that has gone leaves no key behind.
 const CounterTTL = 24 * time.Hour
 
-// About says what an [Observation] tells of.
+// About is what an [Observation] is about.
 type About uint8
 
 const (
@@ -37,101 +37,92 @@ const (
 	Scanned                // the copies of a cordoned node were counted
 )
 
-// Canary is what became of a canary write.
+// Canary is the outcome of a canary write.
 type Canary uint8
 
 const (
 	CanaryFenced   Canary = iota // refused with NOREPLICAS: the fence holds
 	CanaryRefused                // refused for another reason, which may pass: no proof
-	CanaryAccepted               // it got through: there is no fence
+	CanaryAccepted               // accepted: there is no fence
 )
 
-// Observation is what was learnt of a node, by one connection to it. An action
-// whose connection broke has no outcome: nobody knows if it was carried out,
-// and the next Seen tells.
+// Observation is what was learnt about a node through one connection. An action whose connection
+// broke has no outcome: nobody knows whether it was carried out, and the next Seen shows it.
 type Observation struct {
 	About About
-	// Conn is the id that the server gave to the connection, 0 if it does not tell.
+	// Conn is the CLIENT ID of the connection, 0 if the server does not tell it.
 	Conn  int64
-	RunID string // of the server at the end of the connection; all but Unreached
-	// Peer is the address at its other end; the zero value: it is not known.
+	RunID string // of the server; not with Unreached
+	// Peer is the address of the server; the zero value: it is not known.
 	Peer netip.AddrPort
-	// Asked is when the question was sent; zero stands for now. It makes the
-	// time that a node was open an upper bound. Of Scanned it is when the first was asked for.
+	// Asked is when the question was sent; zero means now. It makes an exposure an upper bound.
+	// With Scanned it is when the first copy was asked for.
 	Asked time.Time
-	// Err is why something failed, fit to be shown. A Seen has one where the
-	// parameters could not be read.
+	// Err is why something failed, safe to print. A Seen has one if the fence could not be read.
 	Err string
 
-	// Of Seen.
-	Role string // "master", "slave"; of a server in another mode than standalone that mode
-	// Former is the replication id that the server had before its last promotion;
-	// only zeros if there was none, empty if it does not tell.
+	// With Seen.
+	Role string // "master", "slave"; the mode of a server that is not standalone
+	// Former is the replication id from before the last promotion; zeros if there was none, empty
+	// if the server does not tell it.
 	Former string
-	Wipes  int64 // calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG in this life
+	Wipes  int64 // calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG in this incarnation
 	// Evicted is how many keys were evicted for lack of memory in this incarnation.
 	Evicted int64
-	// Commands is how many commands the server has carried out; when it goes back,
-	// the counters were reset.
+	// Commands is how many commands the server has executed. If it goes back, the counters were
+	// reset.
 	Commands int64
-	// Up is for how long the server runs, by its own wall clock; it decides nothing but
-	// at first contact.
+	// Up is the server's uptime by its own clock. It decides only at first contact.
 	Up time.Duration
-	// Clock is the node's wall clock; its zero value says nothing.
+	// Clock is a reading of the node's clock; the zero value: none.
 	Clock Reading
-	// Counter is the value of the counter key, 0 if there is none; also of
-	// Counting. It means something where Counted is set.
+	// Counter is the value of the counter key, 0 if there is none; also with Counting. It is
+	// valid if Counted is set.
 	Counter int64
 	Counted bool
-	// Configured: parameters were changed at run time in this incarnation, so how it
-	// came up cannot be told by how it is.
+	// Configured: parameters were changed at run time in this incarnation, so its present fence
+	// does not show how it started.
 	Configured bool
-
-	// Lacking, of Seen: it refuses writes because min-replicas-to-write, which is no
-	// fence, wants more good replicas than there are.
+	// Lacking: the node refuses writes because its min-replicas-to-write, which is no fence, wants
+	// more good replicas than there are.
 	Lacking bool
 
-	// Params of Seen, and read back after each action; Blind: they could not be
+	// Params is the fence, with Seen, and as read back after each action. Blind: it could not be
 	// read.
 	Params minreplicas.Params
 	Blind  bool
-	// Reads is Params in words for people, where the numbers are not what the
-	// server has: another method stands behind them.
+	// Reads is Params in words, if another method than min-replicas-to-write makes the fence.
 	Reads string
 
-	// Before, of Closing and Lifting, is what the action found.
+	// Before is the fence before the action, with Raising and Removing.
 	Before minreplicas.Params
-	// Canary, of Proving.
+	// Canary is the outcome of the canary write, with Proving.
 	Canary Canary
-	// Gone, of Killing: the connection that was named is ended. Swept: all those of
-	// earlier runs of this guard, or of other guards, are, as was asked for.
+	// With Killing. Gone: the named connection is closed. Swept: all connections that were asked
+	// for are closed. Others: those of other guards were asked for.
 	Gone, Swept bool
-	// Others, of Killing: it was asked for the connections of other guards.
-	Others bool
-	// Refused, of Unreached: nobody listens at the address. Denied: the server
-	// answers, and does not let the guard in or look.
+	Others      bool
+	// With Unreached. Refused: nothing listens at the address. Denied: the server answers and
+	// refuses the guard.
 	Refused, Denied bool
 
-	// Heard, of Seen, is the greatest D that other guards announce; 0: none, or they
-	// cannot be read.
-	Heard time.Duration
-
-	// New, of Seen: the cluster was never known in use, so that a person may let it serve at once.
+	// What other guards say, with Seen. Heard is the greatest D that they announce; 0: none, or
+	// they cannot be read. Allowed: one of them knows that the node may vote by now. Believed: one
+	// takes the node for drained; or one was here within D, is not seen now, and might.
+	Heard             time.Duration
+	Allowed, Believed bool
+	// SaidDrained, with Seen: this guard's own announcement that the node is drained is seen there.
+	SaidDrained bool
+	// New, with Seen: the cluster was never known to be in use, so an operator may let the node
+	// serve at once.
 	New bool
-	// Allowed, of Seen: another guard knows that the node may vote by now.
-	Allowed bool
-	// SaidDrained, of Seen: this guard is seen there as one that takes the node for drained.
-	// Believed: another is, or was here within D and is not seen, so that it might be.
-	SaidDrained, Believed bool
-	// Copies, of Scanned, is how many unexpired copies of locks the node has.
+	// Copies is how many unexpired copies of locks the node has, with Scanned.
 	Copies int
-
-	// Evidence, of Seen, is what the other nodes have told of their locks; nil:
-	// they were not asked.
+	// Evidence is what the other nodes know about their locks, with Seen; nil: they were not asked.
 	Evidence *Evidence
 }
 
-// ActionKind says what to do.
+// ActionKind is what to do.
 type ActionKind uint8
 
 const (
@@ -142,50 +133,47 @@ const (
 	Kill                     // end connections of ours, then read the fence
 )
 
-// Action is a thing to do to one incarnation of a server. It must travel on the
-// connection whose observation led to it, or not at all.
+// Action is something to do to one incarnation of a server. It must travel on the connection whose
+// observation led to it, or not at all.
 type Action struct {
 	Kind  ActionKind
 	RunID string
 	Value int64 // of min-replicas-to-write
-	// SetLag: min-replicas-max-lag switches the check off, and is set first.
+	// SetLag: min-replicas-max-lag switches the fence off, and is set first.
 	SetLag bool
-	// ReadOnly, of Raise: it is a replica, which no fence by min-replicas-to-write stops from
-	// accepting writes, so it is made read-only first.
+	// ReadOnly, with Raise: the node is a replica, which accepts writes despite
+	// min-replicas-to-write, so it is made read-only first.
 	ReadOnly bool
-	// Of Kill: Conn is the id of a connection, 0 for none; All are those of earlier
-	// runs of this guard, Others those of all guards but this connection.
+	// With Kill: Conn is the CLIENT ID of a connection, 0 for none; All means those of earlier runs
+	// of this guard, Others those of all guards except this connection.
 	Conn        int64
 	All, Others bool
 }
 
-// Evidence is what an [Survey] has found so far, for the node that it is about.
+// Evidence is what a [Survey] has found so far for its node.
 type Evidence struct {
-	RunID string    // of that node's life
+	RunID string    // of that node's incarnation
 	Began time.Time // when the first of the scans began
 	Locks int       // how many were found, each covered
-	// Doubt is why it does not suffice, for people; "" if it does.
+	// Doubt is why it does not suffice, for people; "": it does.
 	Doubt string
 }
 
-// Reading is one reading of a node's wall clock, on which the server decides
-// when a lock ends.
+// Reading is one reading of a node's clock, by which the server decides when a lock expires.
 type Reading struct {
-	// Sent and Got are the moments around it, on a clock of ours that nobody sets
-	// and that goes on while the machine sleeps ([BootTime]).
+	// Sent and Got are the times before and after it, on our boot clock ([boottime.Now]).
 	Sent, Got time.Duration
-	// Wall is what the node said, since the UNIX epoch; 0: nothing.
+	// Wall is the time that the node returned, since the UNIX epoch; 0: none.
 	Wall time.Duration
-	// Denied: TIME is refused, so that a step of the clock cannot be seen.
+	// Denied: TIME is refused, so steps of the clock cannot be seen.
 	Denied bool
 }
 
-// middle is the moment for which Wall holds, give or take bound.
+// middle returns the time at which Wall was read, ± bound.
 func (r Reading) middle() time.Duration { return r.Sent + (r.Got-r.Sent)/2 }
 
 func (r Reading) bound() time.Duration { return (r.Got - r.Sent) / 2 }
 
-// CounterKey is a key in which guards count while the node is open. A server
-// whose memory is put back to an earlier state, by the snapshot of a virtual
-// machine, keeps its run_id; its counter goes back.
+// CounterKey is a key that guards increment while the node serves. A server that is restored from
+// the snapshot of a virtual machine keeps its run_id, but its counter goes back.
 const CounterKey = "redlockctl:guard:counter"

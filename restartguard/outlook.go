@@ -7,28 +7,27 @@ import (
 	"time"
 )
 
-// Outlook is what the fences mean for the cluster as a whole.
+// Outlook is what the fences mean for the whole cluster.
 type Outlook struct {
 	N, Quorum int
 	Voting    int // nodes that accept votes
 	// Since is when the quorum was lost; zero while there is one.
 	Since time.Time
-	// First is the node that comes back first, at FirstAt; empty if none is known
-	// to come back by itself.
+	// First is the node that rejoins first, at FirstAt; empty if no node is known to rejoin by
+	// itself.
 	First   string
 	FirstAt time.Time
-	// Until is when there is a quorum again; zero if that is not known: too many
-	// nodes do not answer, or are held.
+	// Until is when there is a quorum again; zero if that is not known, because too many nodes
+	// do not answer or are cordoned.
 	Until time.Time
-	// Denied are the nodes that refuse the guard, and Silent those of which it
-	// hears nothing, where that is all of them: then it is rather this host's
-	// network than every node. They may vote.
+	// Denied are the nodes that refuse the guard. Silent are all nodes, if none answers: then
+	// this host's network is more likely down than every node. Both may vote.
 	Denied, Silent []string
-	// Down, Held and Closed are the nodes on which somebody has to act. Those that
-	// are Closed wait for a moment that is not known.
+	// Down, Cordoned and Fenced are the nodes that need an operator. It is not known when the
+	// Fenced ones may rejoin.
 	Down, Cordoned, Fenced []string
-	// Lacking are those that refuse writes for lack of replicas, behind no fence, and
-	// Same those that are the server of another node.
+	// Lacking are the nodes that refuse writes for lack of replicas without a fence; Same are
+	// those whose server is another node's.
 	Lacking, Same []string
 }
 
@@ -37,12 +36,11 @@ func (s NodeStatus) Serves() bool {
 	return (s.Phase == PhaseServing || s.Phase == PhaseExposed) && !s.Lacking && s.Same == ""
 }
 
-// OutlookOf makes the outlook of a cluster of n nodes with a quorum. Nodes that are
-// not among status are taken to vote. A node that is exposed should not vote, and
-// does.
+// OutlookOf returns the outlook of a cluster of n nodes. Nodes without a status count as voting,
+// and so does an exposed node, which should not vote.
 func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 	o := Outlook{N: n, Quorum: quorum, Voting: n}
-	var out []time.Time // since when nodes have no vote
+	var out []time.Time // when nodes lost their vote
 	var back []NodeStatus
 	silent := n > 1 && len(status) == n && !slices.ContainsFunc(status, func(s NodeStatus) bool {
 		return s.Phase != PhaseUnreachable || s.Denied || s.Nobody
@@ -84,7 +82,7 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 		return o
 	}
 	slices.SortFunc(out, time.Time.Compare)
-	// With so many nodes out the quorum was lost.
+	// The quorum was lost when this node lost its vote.
 	if lost := n - quorum; lost >= 0 && lost < len(out) {
 		o.Since = out[lost]
 	}
@@ -94,17 +92,16 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 	return o
 }
 
-// Possible reports whether a lock can be taken, as far as is known; see [Outlook.Unknown].
+// Possible reports whether a lock can be acquired, as far as is known; see [Outlook.Unknown].
 func (o Outlook) Possible() bool { return o.Voting >= o.Quorum }
 
-// Unknown reports whether the guard cannot know if a lock can be taken: with the
-// nodes that refuse it, or that it may not hear for want of a network, there
-// would be a quorum.
+// Unknown reports whether the guard cannot know if a lock can be acquired: there would be a quorum
+// if the nodes voted that refuse it, or that it cannot reach.
 func (o Outlook) Unknown() bool {
 	return !o.Possible() && o.Voting+len(o.Denied)+len(o.Silent) >= o.Quorum
 }
 
-// Text is the outlook in a sentence, for people.
+// Text returns the outlook as a sentence for people.
 func (o Outlook) Text(now time.Time) string {
 	if o.Possible() {
 		return fmt.Sprintf("%d of %d nodes serve, a quorum is %d", o.Voting, o.N, o.Quorum)
@@ -153,39 +150,39 @@ func (o Outlook) Text(now time.Time) string {
 	return b.String()
 }
 
-// NodeStatus is one node as the guard sees it.
+// NodeStatus is what a guard reports about one node.
 type NodeStatus struct {
 	Node     string
 	Phase    Phase
-	Verified bool // its last start started fenced ("boot fence verified")
-	Known    bool // Verified means something: a start of it has been seen
-	Proven   bool // a canary write was refused with NOREPLICAS since it was closed
+	Verified bool // its last start was fenced ("boot fence verified")
+	Known    bool // a start was seen, so Verified means something
+	Proven   bool // a canary write was refused with NOREPLICAS since it was fenced
 	RunID    string
-	Since    time.Time     // of Phase
-	Until    time.Time     // when it may rejoin, once it is not cordoned any more; zero where not waiting
-	Exposed  time.Duration // how long its last life was open before it was closed, at most
+	Since    time.Time     // when Phase began
+	Until    time.Time     // when it may rejoin, if it is not cordoned then; zero: it does not wait
+	Exposed  time.Duration // how long it served after its last loss before it was fenced, at most
 	Reason   string        // why it is in this phase, in a few words
-	Err      string        // last failure to talk to it, or to close or open it
-	Out      time.Time     // since when it has no vote; zero while it has one
-	Method   Method        // how it is closed
+	Err      string        // the last failure to reach it, to fence it or to let it rejoin
+	Out      time.Time     // when it lost its vote; zero while it has one
+	Method   Method        // how it is fenced
 	// Lacking: it refuses writes for lack of replicas, although no fence is up.
 	Lacking bool
-	// Delay is the D that counts for it: the guard's own, or the greatest that
-	// another guard announces.
+	// Delay is the D that counts for it: the guard's own, or the greatest that another guard
+	// announces.
 	Delay time.Duration
-	// BootExposed is how long it was open after its last start, at most; 0: it was
-	// not, or that is not known. Other than Exposed, it is not of a later loss.
+	// BootExposed is how long it served after its last start before it was fenced, at most; 0: it
+	// did not, or that is not known. Unlike Exposed, it does not change with a later loss.
 	BootExposed time.Duration
-	// AtStart: what it lost last it lost by a start, not by a wipe or a step of its clock.
+	// AtStart: its last loss was a start, not a wipe or a step of its clock.
 	AtStart bool
 	// Drained: it is cordoned, and a restart of it forgets nothing.
 	Drained bool
-	// Denied and Nobody, of a node that is unreachable: its server answers and
-	// refuses the guard; nobody listens there. Neither: silence.
+	// Denied and Nobody qualify PhaseUnreachable: the server answers and refuses the guard;
+	// nothing listens at the address. Neither: silence.
 	Denied, Nobody bool
-	// Same is an earlier node that is the same server, by another address: this one has
-	// no vote of its own. "": none.
+	// Same is an earlier node with the same server at another address: this node has no vote of
+	// its own. "": there is no such node.
 	Same string
-	// Invalid is what it answers that no Redis server does, though it can be guarded; "": nothing.
+	// Invalid is an answer that no Redis server gives, though the node can be guarded; "": none.
 	Invalid string
 }

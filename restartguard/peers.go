@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// hearEvery is how often the announcements of other guards are read on a node
-	// that need not wait; on one that waits they are read with each look.
+	// HearEvery is how often the announcements of other guards are read on a node that does not
+	// wait. On one that waits every observation reads them.
 	HearEvery = time.Second
-	// PeerKept is for how long another guard counts as there after it was last heard. Its D
-	// counts for longer: see [Peers].
+	// PeerKept is how long a guard counts as present after it was last seen. Its D counts for
+	// longer, see [Peers].
 	PeerKept = time.Minute
-	// peerSettles is for how long a greater D must not have been seen any more before a smaller
-	// one of the same guard counts: it changes its announcements on one node after the other.
+	// peerSettles is how long a guard's greater D must not have been seen before its smaller one
+	// counts: a guard changes its announcements on one node after the other.
 	peerSettles = 5 * time.Second
 
 	mostPeers = 64
 )
 
-// Peers are the other guards that a guard has seen on its nodes, with the D that each announced
-// last. A D counts until its guard is seen with a smaller one, or a person has it forgotten
-// ([Peers.Forget]): a guard that is not seen may be cut off, and what was granted under its TTL
-// is there all the same. It is pure: the simulator uses it as well.
+// Peers are the other guards that a guard has seen on its nodes, with the D that each last
+// announced. A D counts until its guard is seen with a smaller one, or an operator has it forgotten
+// ([Peers.Forget]): a guard that is not seen may be cut off, and locks granted under its TTL exist
+// all the same. Peers is pure, and the simulator uses it too.
 type Peers struct{ seen []peer }
 
 type peer struct {
@@ -33,7 +33,7 @@ type peer struct {
 	at time.Time // when it was last seen; zero: by an earlier run
 }
 
-// RecalledPeers are guards whose D was written down by an earlier run.
+// RecalledPeers returns the guards whose D an earlier run has written to its memory.
 func RecalledPeers(all []announce.Guard) (p Peers) {
 	for _, g := range all {
 		p.seen = append(p.seen, peer{Guard: g})
@@ -56,8 +56,8 @@ func (p *Peers) since(at time.Time) (all []announce.Guard) {
 	return all
 }
 
-// Hear takes in the announcements that were read on one node; own is the id of who
-// reads. It reports whether what has to be remembered is something else now.
+// Hear notes the announcements that were read on one node; own is the reader's id. It reports
+// whether what has to be remembered has changed.
 func (p *Peers) Hear(now time.Time, own string, all []announce.Guard) (changed bool) {
 	for _, g := range all {
 		if g.ID == own {
@@ -77,13 +77,13 @@ func (p *Peers) Hear(now time.Time, own string, all []announce.Guard) (changed b
 		slices.SortStableFunc(p.seen, func(a, b peer) int {
 			return cmp.Or(cmp.Compare(b.Delay, a.Delay), b.at.Compare(a.at))
 		})
-		p.seen = p.seen[:mostPeers] // never the greatest
+		p.seen = p.seen[:mostPeers] // the greatest D stay
 	}
 	return changed
 }
 
-// Might reports whether a guard other than own, heard within d, is not among those that a node has
-// now, or says there that it takes the node for drained.
+// Might reports whether a guard other than own says on this node that it takes the node for
+// drained, or might say so: it was seen within d and is not among those that the node has now.
 func (p *Peers) Might(now time.Time, own string, d time.Duration, here []announce.Guard) bool {
 	for _, o := range p.seen {
 		i := slices.IndexFunc(here, o.Same)
@@ -94,15 +94,15 @@ func (p *Peers) Might(now time.Time, own string, d time.Duration, here []announc
 	return false
 }
 
-// Forget drops a guard that was heard before, by its id, and reports whether it was known. One
-// that still announces itself is heard again.
+// Forget drops a guard by its id, and reports whether it was known. If it still announces itself it
+// will be noted again.
 func (p *Peers) Forget(id string) bool {
 	before := len(p.seen)
 	p.seen = slices.DeleteFunc(p.seen, func(o peer) bool { return o.ID == id })
 	return len(p.seen) < before
 }
 
-// Greatest is the greatest D among those that were announced; 0: there is none.
+// Greatest returns the greatest announced D; 0: none was announced.
 func (p *Peers) Greatest() time.Duration {
 	most := time.Duration(0)
 	for _, o := range p.seen {

@@ -6,7 +6,8 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// record is one node. Moments are nanoseconds of BootTime; 0 is none.
+// Record is a node in the guard's memory on disk. Moments are nanoseconds of [boottime.Now]; 0 is
+// none.
 type Record struct {
 	Addr  string `json:"addr"`
 	Fence string `json:"fence"`
@@ -20,7 +21,7 @@ type Record struct {
 	MayVote        time.Duration `json:"may_vote_ns,omitempty"`
 	OpenSince      time.Duration `json:"open_since_ns,omitempty"`
 	LastSeen       time.Duration `json:"last_seen_ns,omitempty"`
-	PendingSent    bool          `json:"astray,omitempty"` // an order that was sent has no answer
+	PendingSent    bool          `json:"astray,omitempty"` // a command that was sent has no answer
 	PendingRemoval bool          `json:"astray_lift,omitempty"`
 	PendingConn    int64         `json:"astray_conn,omitempty"`
 	PendingUntil   time.Duration `json:"astray_until_ns,omitempty"`
@@ -28,24 +29,23 @@ type Record struct {
 	CounterUntil   time.Duration `json:"counter_until_ns,omitempty"`
 }
 
-// moved is the state of a node whose method was changed: what the former one
-// put up says nothing of the new one, which has to close what is waiting.
+// Moved returns the state of a node whose method has changed: the fence of the former method means
+// nothing to the new one, which has to fence a node that waits.
 func (s State) Moved() State {
 	s.Basis.Holds = false
 	s.Basis.Proven, s.Basis.Leaked, s.Report.Known, s.Report.Verified, s.Basis.Revert = false, false, false, false, minreplicas.FenceNone
 	return s
 }
 
-// durable is what of a state is written as soon as it changes; the rest only
-// makes it more precise.
+// Durable returns the part of a state that is written as soon as it changes. The rest only adds
+// precision.
 func (s State) Durable() State {
 	d := State{Basis: Basis{Incarnation: s.Basis.Incarnation, Duty: s.Basis.Duty, Fencing: s.Basis.Fencing}, Report: Report{Starts: s.Report.Starts}}
 	d.Basis.Pending, d.Basis.Commands = s.Basis.Pending, 0
 	return d
 }
 
-// record is the state as it is written; now and boot are the same moment, or
-// boot a little later.
+// Record returns the state as it is written; boot is now, or a little later.
 func (s State) Record(addr, fence string, now time.Time, boot time.Duration) Record {
 	at := func(t time.Time) time.Duration {
 		if t.IsZero() {
@@ -61,17 +61,15 @@ func (s State) Record(addr, fence string, now time.Time, boot time.Duration) Rec
 	}
 }
 
-// awayRate is by how much a node's clock may run ahead of ours while no guard looks,
-// beyond what D allows: the most that operating systems correct a clock by is 0.05 %,
-// of both clocks. With less, a guard that was away for an hour would take it for a
-// step of all clocks, and close all nodes.
+// awayRate is by how much a node's clock may run ahead of ours while no guard observes it, beyond
+// what D allows: operating systems correct clocks by 0.05 % at most, on both sides. With less, a
+// guard that was away for an hour would see a step of every clock, and fence every node.
 const awayRate = 0.001
 
-// state is what a record means at a moment. Where its clock is that of another
-// boot, a node that waits waits D from now. A reading of a node's clock goes on
-// being what the next is compared with, and the first that shows a step is believed,
-// without a second one: what happened while no guard looked is a loss in case of
-// doubt.
+// State returns the state that a record means now. If its times are of another boot, a node that
+// waits waits for D from now. The next reading of the node's clock is compared with the record's,
+// and the first one that shows a step counts, without a second: what happened while no guard
+// observed the node is a loss if in doubt.
 func (r Record) State(now time.Time, boot, delay time.Duration, sameBoot bool) State {
 	at := func(d time.Duration) time.Time {
 		if d == 0 || !sameBoot {
@@ -104,29 +102,29 @@ func (r Record) State(now time.Time, boot, delay time.Duration, sameBoot bool) S
 	return s
 }
 
-// Remembered is what a guard that starts now finds in its memory of a state, in the
-// same boot of its machine, whose clock shows boot.
+// Remembered returns what a guard that starts now would find in its memory of this state, in the
+// same boot of its machine.
 func (s State) Remembered(now time.Time, boot, delay time.Duration) State {
 	return s.Record("", "", now, boot).State(now, boot, delay, true)
 }
 
-// recordMostly is how often what only makes a record more precise is written at least.
+// recordMostly is how often, at least, what only adds precision is written.
 const recordMostly = 30 * time.Second
 
-// RecordEvery is how often the readings of clocks are written, of a guard with a
-// delay: a step of a node's clock behind the back of a guard that has crashed is told
-// by the reading from before it, the better the younger that is.
+// RecordEvery returns how often a guard with this D writes the readings of clocks. After a crash of
+// the guard, a step of a node's clock shows against the last written reading, and a younger one
+// shows a smaller step.
 func RecordEvery(delay time.Duration) time.Duration { return min(recordMostly, delay/4) }
 
-// Remembered is what the memory of a guard says of a node.
+// Remembered is what the memory of a guard has of a node.
 type Remembered struct {
 	Addr         string
-	RunID        string        // of the life that was seen last
-	Known        bool          // Verified means something
-	Verified     bool          // that life started fenced
-	Incarnations int           // how many lives were seen
-	Served       bool          // it was open once
-	Cordoned     bool          // an operator holds it
-	Wait         time.Duration // how long it still waits, from now; 0 if it need not
-	Cause        string        // why it waits, or waited last, in a few words
+	RunID        string        // of the incarnation that was last seen
+	Known        bool          // its start was seen, so Verified means something
+	Verified     bool          // that incarnation started fenced
+	Incarnations int           // how many were seen
+	Served       bool          // the node served once
+	Cordoned     bool          // an operator has cordoned it
+	Wait         time.Duration // how much longer it waits; 0: it does not
+	Cause        string        // why it waits, or last waited, in a few words
 }

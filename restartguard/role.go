@@ -5,7 +5,7 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// foreign is what a node is instead of an independent master; "": it is one.
+// Foreign returns what a node is instead of an independent master; "": it is one.
 func Foreign(role string) string {
 	switch role {
 	case "master", "":
@@ -16,8 +16,8 @@ func Foreign(role string) string {
 	return "no independent master (" + role + ")"
 }
 
-// keepOut has a replica fenced that is not. It has no vote to give, and whoever promotes it must meet
-// the fence: the next look would be too late.
+// keepOut has a replica fenced. It has no vote to give, and when somebody promotes it the fence
+// must be up already: the next observation would be too late.
 func (m *machine) keepOut(o *Observation) {
 	if m.Role != "slave" || m.Advice || o.Blind || m.Owed() != minreplicas.FenceNone || o.Params.Fenced() || o.Params.Cordoned() {
 		return
@@ -27,7 +27,7 @@ func (m *machine) keepOut(o *Observation) {
 	m.report.Cause = "is a replica"
 }
 
-// leaks takes note that a canary got through a fence that is up.
+// leaks notes that a canary write was accepted through a fence that is up.
 func (m *machine) leaks(o *Observation) {
 	switch {
 	case o.Err != "":
@@ -44,7 +44,7 @@ func (m *machine) leaks(o *Observation) {
 	}
 }
 
-// fence is what other views are told of the fence.
+// Fence returns what other views are told about the fence.
 func (b *Basis) Fence() announce.Fence {
 	switch {
 	case b.Leaked:

@@ -156,8 +156,8 @@ type Starts struct {
 	Cause string `json:"cause,omitempty"`
 }
 
-// Report is what people and other views are told of a node, and what keeps the guard from
-// reporting the same twice.
+// Report is what people and other views see of a node, and what keeps the guard from reporting the
+// same twice.
 type Report struct {
 	Starts
 	// UnfencedSince is the time from which an exposure counts: the loss had not happened yet,
@@ -219,7 +219,7 @@ type CounterWatch struct {
 
 // InFlightCommand is a command that was sent and has no answer. It may still arrive: what was
 // written to a connection is delivered even after the sender has given up, and a late removal
-// of the fence would undo a later fencing. The zero value is none.
+// of the fence would undo a later fencing. The zero value means that there is no such command.
 type InFlightCommand struct {
 	Sent    bool
 	Removal bool  // it removes the fence; a late command that fences does no harm

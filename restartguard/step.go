@@ -7,20 +7,19 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// maxActions bounds what follows one look, whatever a server answers.
+// MaxActions bounds how many actions follow one observation, whatever a server answers.
 const MaxActions = 8
 
-// Step decides. It has no clock and does no I/O: now is the moment at which the
-// observation was complete, on the monotonic clock. It returns what is
-// remembered from here on, what is to be done, and what there is to tell; Node
-// is empty in the events.
+// Step decides. It has no clock and does no I/O: now is when the observation was complete, on the
+// monotonic clock. It returns the new state, the actions to carry out, and the events to report;
+// Node is empty in the events.
 func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []Event) {
 	actions, events := s.Step(&p, &o, now)
 	return s, actions, events
 }
 
-// Step is the function of this name in place: a simulator that makes millions of
-// steps need not copy states. It changes nothing but s, and keeps neither p nor o.
+// Step is the function of this name in place, so that a simulator with millions of steps need not
+// copy states. It changes only s, and keeps neither p nor o.
 func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Event) {
 	m := machine{Policy: p, Basis: &s.Basis, report: &s.Report, now: now, asked: o.Asked, connID: o.Conn, before: s.Basis.LastSeen, evidence: o.Evidence}
 	if o.Asked.IsZero() {
@@ -32,7 +31,7 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 	case o.About == Seen:
 		m.seen(o)
 	case o.RunID != s.Basis.RunID:
-		// The outcome of something done to an earlier incarnation.
+		// The outcome of an action on an earlier incarnation.
 	case o.About == Killing:
 		m.killing(o)
 		m.settle(o)
@@ -53,8 +52,7 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 	return m.actions, m.events
 }
 
-// vote keeps account of since when the node has no vote. One that is exposed
-// should have none, and has.
+// vote notes when the node lost its vote. An exposed node should have none, and has one.
 func (m *machine) vote() {
 	switch {
 	case m.Phase == PhaseServing && !m.Lacking:
@@ -95,14 +93,14 @@ func (m *machine) seen(o *Observation) {
 	}
 	m.Clockless = o.Clock.Denied
 	if old.RunID != o.RunID {
-		m.Pending = InFlightCommand{} // its connection has ended with the former incarnation
+		m.Pending = InFlightCommand{} // its connection ended with the former incarnation
 		m.ClockBase, m.Ahead, m.CounterWatch = ClockBase{}, 0, CounterWatch{}
 		m.report.Incarnations++
 	}
 	m.Heard, m.Lacking = o.Heard, o.Lacking
 	m.lengthen()
 	m.Allowed, m.Believed = o.Allowed, o.Believed
-	level := m.ClockBase // when no step had happened that the next reading shows
+	level := m.ClockBase // no step had happened by then
 	stepped, within := m.readClock(o.Clock)
 	m.keepsDrained(old, o)
 	restored := m.readCounter(o)
@@ -130,16 +128,14 @@ func (m *machine) seen(o *Observation) {
 	}
 }
 
-// settle brings together what must be and what is.
+// settle compares what the node has to do with what it does, and orders the difference.
 func (m *machine) settle(o *Observation) {
 	m.keepOut(o)
-	if m.Owed() == minreplicas.FenceUp && m.mayVote(m.now) && !o.Params.Fenced() {
-		if o.Blind || !o.Params.Cordoned() {
-			m.giveUp()
-			return
-		}
+	if m.unfencedUntilDeadline(o) {
+		m.giveUp()
+		return
 	}
-	if !o.Blind && !o.Params.Cordoned() && !o.Params.Fenced() && m.Owed() == minreplicas.FenceNone && m.removedByUs(m.now) {
+	if readsUnfenced(o) && m.Owed() == minreplicas.FenceNone && m.removedByUs(m.now) {
 		m.Holds, m.Proven = false, false
 		m.report.UnfencedSince = m.before
 		m.alarm("in-flight command", "serves early, it seems by an in-flight command of ours: to be fenced again")
@@ -147,7 +143,7 @@ func (m *machine) settle(o *Observation) {
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.Owed() == minreplicas.FenceCordon, m.Leaked && m.Owed() == minreplicas.FenceUp && !m.mayVote(m.now) && !o.Params.Cordoned():
+	case m.leaksAndMustNot(o):
 		m.expose()
 		m.order(Raise, m.Owed(), o.Params.MaxLag <= 0)
 	case o.Params.Cordoned():
@@ -170,8 +166,30 @@ func (m *machine) settle(o *Observation) {
 	}
 }
 
-// giveUp ends an exposure that lasted until the deadline: by now nobody
-// believes in a lost vote any more, and to close the node would protect no one.
+// readsUnfenced reports whether an observation shows that no fence is up.
+func readsUnfenced(o *Observation) bool {
+	return !o.Blind && !o.Params.Fenced() && !o.Params.Cordoned()
+}
+
+// unfencedUntilDeadline reports whether the node should have been fenced, and its deadline has come.
+func (m *machine) unfencedUntilDeadline(o *Observation) bool {
+	return m.Owed() == minreplicas.FenceUp && m.mayVote(m.now) && (o.Blind || readsUnfenced(o))
+}
+
+// leaksAndMustNot reports whether a fence lets writes through that the node must refuse: it is up,
+// and not counted as up, because a canary write was accepted.
+func (m *machine) leaksAndMustNot(o *Observation) bool {
+	switch {
+	case !m.Leaked:
+		return false
+	case m.Owed() == minreplicas.FenceCordon:
+		return true
+	}
+	return m.Owed() == minreplicas.FenceUp && !m.mayVote(m.now) && !o.Params.Cordoned()
+}
+
+// giveUp ends an exposure that lasted until the deadline. By then nobody relies on a lost vote any
+// more, and a fence would protect nobody.
 func (m *machine) giveUp() {
 	m.report.Exposed = m.exposure()
 	if m.report.AtStart {
@@ -197,8 +215,8 @@ func (m *machine) expose() {
 	m.enter(PhaseExposed, m.report.Cause)
 }
 
-// exposure is how long the node was open, at most; 0 where that is not known,
-// since it was not seen before by this guard.
+// exposure returns how long the node served, at most; 0 if that is not known, because this guard
+// did not see the node before.
 func (m *machine) exposure() time.Duration {
 	if m.report.UnfencedSince.IsZero() {
 		return 0
@@ -206,13 +224,13 @@ func (m *machine) exposure() time.Duration {
 	return AtMost(m.now.Sub(m.report.UnfencedSince))
 }
 
-// settleFenced: the parameters say closed.
+// settleFenced: the parameters read as the fence of a guard.
 func (m *machine) settleFenced() {
 	switch {
 	case m.Duty.Kind == DutyCordon:
 		m.uncordoned()
 	case m.Duty.Kind == DutyServe:
-		// Not by us: whoever closed it may know of a loss that we did not see.
+		// Somebody else fenced it, and may know of a loss that we did not see.
 		m.Proven, m.report.Unfenced, m.report.Exposed, m.report.UnfencedSince = false, false, 0, m.now
 		m.waitFrom()
 		m.report.Cause = "fenced by another"
@@ -242,9 +260,9 @@ func (m *machine) settleFenced() {
 	}
 }
 
-// settleServing: open, and nothing says that it must not be. If it was closed
-// before, then another guard's own moment came, or a person opened it; both
-// know what they do, and this incarnation has forgotten nothing since.
+// settleServing: the node serves, and has to do nothing else. If it was fenced before, another
+// guard let it rejoin at its own deadline, or an operator did. Both know what they do, and this
+// incarnation has forgotten nothing since.
 func (m *machine) settleServing(o *Observation) {
 	if !m.Deadline.IsZero() {
 		switch m.report.From = m.Deadline; {
@@ -284,14 +302,14 @@ func (m *machine) settleServing(o *Observation) {
 	}
 	m.enter(PhaseServing, reason)
 	if m.CountEvery > 0 && (m.CountedAt.IsZero() || m.now.Sub(m.CountedAt) >= m.CountEvery) {
-		// Only here: the node is open, and nothing says that it should not be. Also
-		// a count that fails waits for its next turn.
+		// Only a node that rightly serves counts. A count that fails is not repeated before
+		// its next turn.
 		m.CountedAt = m.now
 		m.order(Count, 0, false)
 	}
 }
 
-// settleBlind: CONFIG is denied. What is left is to see if writes are refused.
+// settleBlind: CONFIG is denied, so only a canary write shows whether the node refuses writes.
 func (m *machine) settleBlind() {
 	switch {
 	case m.Owed() != minreplicas.FenceNone:
@@ -307,7 +325,7 @@ func (m *machine) settleBlind() {
 	}
 }
 
-// confirm takes note that the fence holds.
+// confirm notes that the fence holds.
 func (m *machine) confirm(value int64) {
 	cordoned, again := m.Duty.Kind == DutyCordon, m.Owed() == minreplicas.FenceCordon
 	m.Holds, m.Leaked = true, false
@@ -352,7 +370,7 @@ func (m *machine) confirm(value int64) {
 
 func (m *machine) raising(o *Observation) {
 	if o.Before.Cordoned() && m.Owed() == minreplicas.FenceUp {
-		// An operator cordoned it between the look and the fencing.
+		// An operator cordoned it between the observation and the fencing.
 		m.Duty.Kind = DutyCordon
 		m.order(Raise, minreplicas.FenceCordon, false)
 		return
@@ -409,12 +427,12 @@ func (m *machine) proving(o *Observation) {
 		m.proved(o)
 		m.confirm(minreplicas.FenceUp)
 	}
-	// Otherwise somebody changed the fence in between, and the next look tells.
+	// Otherwise somebody changed the fence meanwhile, and the next observation shows it.
 }
 
-// proved: writes are refused, and the parameters say why. A refusal for another
-// reason than NOREPLICAS does not speak against the fence, but hides it: the
-// node counts as closed, and the canary is tried again at each look.
+// proved notes that writes are refused and the parameters explain why. A refusal for another reason
+// than NOREPLICAS does not contradict the fence, but hides it: the node counts as fenced, and the
+// canary write is tried again with each observation.
 func (m *machine) proved(o *Observation) {
 	m.Proven = o.Canary == CanaryFenced
 	if !m.Proven {
@@ -422,8 +440,8 @@ func (m *machine) proved(o *Observation) {
 	}
 }
 
-// provingBlind judges by the canary alone. A node that refuses it is closed,
-// and stays so: what put up its fence cannot be read, so it may be a hold.
+// provingBlind decides by the canary write alone. A node that refuses it counts as fenced and stays
+// so, because the fence may be a cordon that cannot be read.
 func (m *machine) provingBlind(o *Observation) {
 	switch {
 	case o.Canary == CanaryFenced && m.Owed() == minreplicas.FenceCordon:
@@ -448,7 +466,7 @@ func (m *machine) provingBlind(o *Observation) {
 func (m *machine) removing(o *Observation) {
 	switch {
 	case o.Before.Cordoned() && !o.Params.Cordoned():
-		// An operator cordoned it between the look and the removal.
+		// An operator cordoned it between the observation and the removal.
 		m.Duty.Kind, m.Holds = DutyCordon, false
 		m.report.Unfenced, m.report.UnfencedSince = true, m.asked
 		m.tell("cordoned", "an operator cordoned it while it was to rejoin: it is cordoned again")
@@ -456,7 +474,7 @@ func (m *machine) removing(o *Observation) {
 	case o.Err != "" || o.Blind:
 		m.failing("waiting", "its fence cannot be removed: "+o.Err)
 	case o.Params.Cordoned() || o.Params.Fenced():
-		// Closed again by another at the same moment; the next look tells.
+		// Somebody else fenced it at the same moment; the next observation shows it.
 	default:
 		m.settle(o)
 	}

@@ -17,46 +17,46 @@ func (c Copy) Endless() bool { return c.Left < 0 }
 func (c Copy) Ends() time.Time { return c.Got.Add(c.Left) }
 
 const (
-	// A holder whose clock is wrong by no more than clockError, and who takes off 1 %
-	// of the TTL at least, stops believing before believed × what is left of a copy
-	// that it counts: 0.99/0.996. The 2 ms that many clients take off beside it are
-	// not counted on, since not all do. A node whose clock is wrong by as little
-	// keeps a copy for lasting × what is left at least: 1/1.004. Two moments that are
-	// apart by our clock may be further apart by the part farther: 1/0.996 − 1.
+	// A holder whose clock is wrong by at most clockError, and whose drift allowance is at
+	// least 1 % of the TTL, no longer relies on a copy after believed × its remaining time:
+	// 0.99/0.996. The 2 ms that many clients subtract as well are ignored, because not all do.
+	// A node whose clock is wrong by at most as much keeps a copy for at least lasting × its
+	// remaining time: 1/1.004. The time between two moments by our clock may be longer by the
+	// part farther: 1/0.996 − 1.
 	clockError = 0.004
 	believed   = 0.994
 	lasting    = 0.996
 	farther    = 0.00402
 
-	// certain begins what is told of a doubt that may last.
+	// certain begins the text of a doubt that may last.
 	certain = "waits D: "
 
-	// tellable is how long copies must live to be covered in practice: lasting is above
-	// believed by 0.2 % of that, less 2 ms for the grain, a round trip and the moments at
-	// which the nodes set them.
+	// tellable is how long copies must live to be covered in practice: lasting exceeds believed
+	// by 0.2 % of that, minus 2 ms for the grain, a round trip, and the times at which the
+	// nodes set them.
 	tellable = 2 * time.Second
 
-	// sharp is how closely a node's clock must be read for its word to count: a
-	// step that went by unseen is not much larger.
+	// Sharp is the greatest error of a clock's reading with which a node's copies count as
+	// evidence: a step that went unnoticed is not much larger.
 	Sharp = 50 * time.Millisecond
 
 	// forever is how long a copy without a TTL lives.
 	forever = 100 * 365 * 24 * time.Hour
 
-	// rounds of a survey follow each other no faster.
+	// roundPause is the pause between two rounds of a survey.
 	roundPause = 100 * time.Millisecond
-	// mostDoubtful is how many keys are read again one by one; with more of them
-	// all are scanned again.
+	// mostDoubtful is how many keys are read again one by one; if there are more, all keys are
+	// scanned again.
 	mostDoubtful = 10_000
 )
 
-// Copy is a key under the lock patterns, as one node showed it.
+// Copy is a key under the lock patterns, as one node returned it.
 type Copy struct {
 	Key, Token string
-	Sent, Got  time.Time     // the moments around the reading, on our clock
+	Sent, Got  time.Time     // before and after the reading, on our clock
 	Left       time.Duration // until it expires, by the node's clock; negative: never
-	// Odd is why it cannot be judged as the copy of a lock: another type, a value
-	// that is no token as any library draws it. "" if it can.
+	// Odd is why it is not the copy of a lock: another type, or a value that no library uses
+	// as a token. "": it is one.
 	Odd string
 }
 
@@ -67,20 +67,19 @@ func (c Copy) left() time.Duration {
 	return c.Left
 }
 
-// believed is when the last belief that counts this copy is over, at the latest.
+// believed returns until when a holder may rely on this copy, at the latest.
 func (c Copy) believed() time.Time {
 	return c.Got.Add(time.Duration(believed * float64(c.left()+grain)))
 }
 
-// lastsUntil is until when the copy is there, at least.
+// lastsUntil returns until when the node keeps the copy, at least.
 func (c Copy) lastsUntil() time.Time {
 	return c.Sent.Add(time.Duration(lasting * float64(c.left()-grain)))
 }
 
-// covered reports whether a lock is safe without the node that lost its copy: a quorum
-// of the others, by the copies of one token, lives for as long as anybody can
-// believe in a grant of which all but one vote are among copies. There is at most
-// one copy of each node.
+// covered reports whether a lock is safe without the node that lost its copy: a quorum of the other
+// nodes keeps copies of one token for as long as anybody can rely on a grant that counted the lost
+// vote. There is at most one copy from each node.
 func covered(copies []Copy, quorum int) bool {
 	if quorum < 2 || len(copies) < quorum {
 		return false
@@ -138,50 +137,49 @@ func (b Basis) unsound(now time.Time) string {
 	return ""
 }
 
-// Other is another node than the one that a survey is about.
+// Other is a node other than the one that a survey is about.
 type Other struct {
 	Name  string
 	Basis Basis
 }
 
-// Question is what a node is asked for: the copies under the lock patterns that
-// it has.
+// Question asks a node for its copies under the lock patterns.
 type Question struct {
 	Round int
 	// Keys are those to read; nil: all that are found by a full scan.
 	Keys []string
 }
 
-// Answer is what a node says to a [Question].
+// Answer is a node's answer to a [Question].
 type Answer struct {
 	Round        int
-	RunID        string    // of the life that was asked
+	RunID        string    // of the incarnation that was asked
 	Began, Ended time.Time // around all of it
 	Copies       []Copy    // one for each key at most
 	Doubt        string    // why it is not complete; "" if it is
 }
 
-// Survey gathers from the other nodes what allows one that is fenced to rejoin
-// early. It is pure: no clock, no I/O, one goroutine at a time. There is at most
-// one node at a time that it can help, since it needs the word of all others.
+// Survey gathers the evidence from the other nodes that lets a fenced node rejoin early. It is
+// pure: no clock, no I/O, one goroutine at a time. It can help one node at a time, because it needs
+// the copies of all others.
 //
-// For each node, [Survey.Question] says what to ask it now; [Survey.Answer] takes
-// the answer; and [Survey.Confirm] takes it for true after a look that was begun
-// later has shown that the node lost nothing before.
+// For each node, [Survey.Question] returns what to ask it now; [Survey.Answer] takes the answer;
+// and [Survey.Confirm] accepts it after a later observation has shown that the node had lost
+// nothing.
 type Survey struct {
 	N, Quorum int
 	// After is how long after its loss the node can be helped, see [EarlyAfter].
 	After time.Duration
-	// Apart is the most by which the wall clocks of two nodes may differ: less than
-	// After, or fencing tokens could go back with a node that has lost its numbers.
+	// Apart is the greatest difference that the clocks of two nodes may have. It is less than
+	// After, or fencing tokens could go back on a node that has lost its counter.
 	Apart time.Duration
 
-	node, runID string // whom it is about; "": nobody
+	node, runID string // the node that it is about; "": none
 	lost        time.Time
 	others      []string
 
 	round  int
-	from   time.Time // the round begins no sooner
+	from   time.Time // the earliest start of the round
 	keys   []string
 	given  map[string]Answer // not confirmed yet
 	heard  map[string]Answer
@@ -191,8 +189,8 @@ type Survey struct {
 	proven bool
 }
 
-// EvidenceFor is what there is for a node that is fenced and in a state, at a
-// moment; others are all other nodes that are watched.
+// EvidenceFor returns what was found so far for a fenced node; others are all other nodes that are
+// watched.
 func (q *Survey) EvidenceFor(node string, b Basis, others []Other, now time.Time) *Evidence {
 	e := &Evidence{RunID: b.RunID}
 	lost := b.lastLoss().Seen
@@ -222,14 +220,14 @@ func (q *Survey) EvidenceFor(node string, b Basis, others []Other, now time.Time
 	return e
 }
 
-// Drop ends what is under way for a node, if anything is.
+// Drop ends the survey for a node, if there is one.
 func (q *Survey) Drop(node string) {
 	if q.node == node {
 		*q = Survey{N: q.N, Quorum: q.Quorum, After: q.After, Apart: q.Apart, round: q.round + 1}
 	}
 }
 
-// doubtful is why nothing can be found out for a node now.
+// doubtful returns why nothing can be found out for a node now.
 func (q *Survey) doubtful(b Basis, others []Other, now time.Time) string {
 	switch {
 	case q.N < 2:
@@ -257,7 +255,7 @@ func (q *Survey) doubtful(b Basis, others []Other, now time.Time) string {
 	return strings.Join(bad, ", ")
 }
 
-// restart begins with a full scan of all.
+// restart begins again with a full scan of all nodes.
 func (q *Survey) restart(from time.Time) {
 	q.next(from, nil)
 	q.began, q.locks, q.proven = time.Time{}, 0, false
@@ -269,7 +267,7 @@ func (q *Survey) next(from time.Time, keys []string) {
 	q.given, q.heard = map[string]Answer{}, map[string]Answer{}
 }
 
-// Question is what a node is to be asked now, if anything.
+// Question returns what to ask a node now, if anything.
 func (q *Survey) Question(node string, now time.Time) (Question, bool) {
 	if q.node == "" || q.proven || now.Before(q.from) || !slices.Contains(q.others, node) {
 		return Question{}, false
@@ -280,15 +278,15 @@ func (q *Survey) Question(node string, now time.Time) (Question, bool) {
 	return Question{Round: q.round, Keys: q.keys}, true
 }
 
-// Answer takes a node's answer. What answers an earlier question is forgotten.
+// Answer takes a node's answer. It ignores answers to earlier questions.
 func (q *Survey) Answer(node string, t Answer) {
 	if q.node != "" && t.Round == q.round && slices.Contains(q.others, node) {
 		q.given[node] = t
 	}
 }
 
-// Confirm takes what a node has answered for true, or not, by the state that a
-// look has left which was asked for at a moment.
+// Confirm accepts or rejects a node's answer by what an observation, asked for at that time, has
+// shown.
 func (q *Survey) Confirm(node string, b Basis, asked, now time.Time) {
 	t, ok := q.given[node]
 	if !ok || q.node == "" {
@@ -310,7 +308,7 @@ func (q *Survey) Confirm(node string, b Basis, asked, now time.Time) {
 	}
 }
 
-// assess looks at the answers of all to one question.
+// assess compares the answers of all nodes to one question.
 func (q *Survey) assess(now time.Time) {
 	found := map[string][]Copy{}
 	for _, name := range q.others {
@@ -349,7 +347,7 @@ func (q *Survey) assess(now time.Time) {
 	q.next(now.Add(roundPause), doubtful)
 }
 
-// describe is why a lock is in doubt.
+// describe returns why a lock is in doubt.
 func describe(key string, copies []Copy, quorum int) string {
 	if len(key) > 60 {
 		key = key[:60] + "…"

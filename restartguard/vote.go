@@ -4,21 +4,20 @@ import (
 	"time"
 )
 
-// Loss is what is known of the last loss of a node.
+// Loss is what is known about the last loss of a node.
 type Loss struct {
-	// Seen is a moment provably after the loss, as of its first sight: see [Step]. Zero: no
-	// loss is known.
+	// Seen is a moment provably after the loss: when the guard first saw it. Zero: no loss is
+	// known.
 	Seen time.Time
-	// Nothing: it is proven that nobody relies on a vote that was lost, so that there was nothing
-	// to lose: see [Drained] and [Evidence].
+	// Nothing: it is proven that nobody relies on a lost vote, see [Drain] and [Evidence].
 	Nothing bool
-	// Before is from when the node might vote if there had not been this loss; zero: at once.
+	// Before is from when the node might vote without this loss; zero: at once.
 	Before time.Time
 }
 
-// MayVoteFrom is the rule of who may vote, and the only place that decides it: from a node's last
-// loss + D, by the greatest of all D that count ([Peers.Greatest] knows those of other guards).
-// Every act that ends a fence asks it. Zero: from the beginning.
+// MayVoteFrom decides when a node may vote, and is the only place that does: from its last loss +
+// D, by the greatest D that counts. Everything that ends a fence follows it. Zero: from the
+// beginning.
 func MayVoteFrom(l Loss, delays ...time.Duration) time.Time {
 	if l.Seen.IsZero() {
 		return l.Before

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// short is enough of a run_id to tell two apart.
+// short returns enough of a run_id to distinguish two.
 func short(id string) string { return id[:min(4, len(id))] }
 
-// AtMost rounds an upper bound, up: what was not nothing is never shown as 0.
+// AtMost rounds an upper bound up, so that it is never shown as 0.
 func AtMost(d time.Duration) time.Duration {
 	unit := time.Millisecond
 	if d >= time.Second {
@@ -20,7 +20,7 @@ func AtMost(d time.Duration) time.Duration {
 	return d
 }
 
-// round drops digits that nobody reads.
+// Round drops digits that nobody reads.
 func Round(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d.Round(time.Millisecond)
@@ -28,7 +28,7 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Millisecond)
 }
 
-// clockless is what a guard that may not send TIME misses.
+// Clockless is what a guard cannot do if TIME is denied.
 const Clockless = "TIME is denied to the guard: a forward step of its clock ends locks too early, and would go unnoticed"
 
 // Reasons of a node whose fence cannot be read.
