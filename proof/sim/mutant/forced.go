@@ -192,6 +192,70 @@ func cordonedInFence(p *schedule.Plan) {
 	p.Faults = 2
 }
 
+// known is when what a guard has seen of masters from the beginning on counts.
+const known = 35 * time.Second
+
+// begins has a client take the lock once, from a moment on.
+func begins(c *schedule.Client, at time.Duration) {
+	c.Attempts = 1
+	a := &c.Attempt[0]
+	*a = schedule.Attempt{On: schedule.OnTime, Pause: at + a.Set[0].Back*500, TTL: schedule.MaxTTL, Wait: 50 * ms, Set: schedule.Quiet(), Release: schedule.Quiet(), Hold: schedule.MaxTTL, Keep: true}
+}
+
+// emptied makes plans in which masters are cordoned and restarted while they have copies.
+func emptied(p *schedule.Plan) {
+	cordonedInFence(p)
+	begins(&p.Client[0], known)
+	begins(&p.Client[1], known+12*time.Second)
+	p.Clients = 2
+	p.Fault[0] = schedule.Fault{Kind: schedule.Cordon, On: schedule.OnGrant, Nth: 1, Choice: schedule.OfMask, Mask: 1<<p.N - 1, After: time.Second, Length: 8 * time.Second, Memory: true}
+	p.Fault[1] = schedule.Fault{Kind: schedule.Crash, On: schedule.OnGrant, Nth: 1, Choice: schedule.OfMask, Mask: 1<<p.N - 1, After: 5 * time.Second, Length: ms}
+}
+
+// emptiedByStep is that, and their clocks are set ahead just before the restart.
+func emptiedByStep(p *schedule.Plan) {
+	emptied(p)
+	g, before := &p.Guard[0], 3*time.Second+p.Client[2].Attempt[0].Set[0].Back*4000 // up to 7.4 s
+	g.Poll = schedule.MaxTTL / 10
+	for k := range g.Trips {
+		g.Trips[k].Out = restartguard.DefaultTimeout / 2
+	}
+	p.Client[1].Attempt[0].Pause += 8 * time.Second
+	p.Fault[0].Length, p.Fault[1].After = 15*time.Second, 12*time.Second
+	p.Fault[2] = schedule.Fault{Kind: schedule.Step, On: schedule.OnGrant, Nth: 1, Choice: schedule.OfMask, Mask: 1<<p.N - 1, After: p.Fault[1].After - before, Length: time.Hour}
+	p.Faults = 3
+}
+
+// drainedApart makes plans in which two guards take all masters for drained, and the first is cut off when they
+// restart, until they have restarted once more with what was granted since.
+func drainedApart(p *schedule.Plan) {
+	p.Fenced, p.LagZero, p.ACL, p.Guards, p.Shorter, p.Blind, p.Leaks, p.Clients = true, false, false, 2, false, 0, 0, 2
+	for i := range p.Guards {
+		g := &p.Guard[i]
+		g.Start, g.Poll, g.Eager, g.RemovalLate = 0, schedule.MaxTTL/30, true, 0
+		for k := range g.Trips {
+			g.Trips[k] = schedule.Prompt()
+		}
+	}
+	begins(&p.Client[0], known+7*time.Second)
+	begins(&p.Client[1], known+16*time.Second)
+	all := uint8(1<<p.N - 1)
+	p.Fault[0] = schedule.Fault{Kind: schedule.Cordon, Choice: schedule.OfMask, Mask: all, After: known, Length: 6 * time.Second, Memory: true}
+	p.Fault[1] = schedule.Fault{Kind: schedule.Cut, Who: 0, Choice: schedule.OfMask, Mask: all, After: known + 4*time.Second, Length: 6 * time.Second}
+	p.Fault[2] = schedule.Fault{Kind: schedule.Crash, Choice: schedule.OfMask, Mask: all, After: known + 5*time.Second, Length: ms}
+	p.Fault[3] = schedule.Fault{Kind: schedule.Crash, On: schedule.OnGrant, Nth: 1, Choice: schedule.OfMask, Mask: all, After: ms, Length: ms}
+	p.Faults = 4
+}
+
+// drainedLongAgo is that, and the first guard is cut off for longer than what it has seen may count.
+func drainedLongAgo(p *schedule.Plan) {
+	drainedApart(p)
+	d := restartguard.DefaultDelay(schedule.MaxTTL)
+	p.Fault[1].Length += d
+	p.Client[0].Attempt[0].Pause += d
+	p.Client[1].Attempt[0].Pause += d
+}
+
 // rolling makes plans in which a lock is kept while masters restart, and perhaps is
 // revoked or force-released as soon as copies are put back.
 func rolling(p *schedule.Plan) {

@@ -108,6 +108,7 @@ func (p *Plan) Draw(seed uint64, faults Faults) {
 		p.Guard[0].Start, p.Guard[1].Start = p.Guard[1].Start, p.Guard[0].Start // it is there first
 	}
 	p.drawJoin(seed, faults)
+	p.drawDrain(seed, faults)
 	p.drawView(seed, faults)
 	p.drawFences(seed, faults)
 }

@@ -11,7 +11,7 @@ const (
 	MaxAttempts = 6
 	MaxExtends  = 5 // two of them are drawn, all of a lock that is kept
 	MaxGuards   = 2
-	MaxFaults   = mostFaults + 6 // those of the monitor come last
+	MaxFaults   = mostFaults + 10 // those of the monitor come last
 	mostFaults  = 6
 	GuardTrips  = 16
 )
@@ -135,7 +135,7 @@ type Fault struct {
 	Length  time.Duration
 	Stagger time.Duration // between the nodes as they come back
 	Silent  bool          // the host is gone: nothing answers that nobody listens
-	Memory  bool          // the guard has its memory when it starts again; what replaces a master starts fenced
+	Memory  bool          // the guard has its memory when it starts again; what replaces a master starts fenced; an uncordon is meant over restarts
 }
 
 // Plan is a schedule: every choice that is not the code's own, drawn in

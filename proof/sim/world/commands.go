@@ -44,8 +44,8 @@ func (w *World) asked(e *event) {
 	m.named[e.who] = max(m.named[e.who], e.gen+1)
 	o := w.obey(g, m, e)
 	if answers {
-		x.inbox, x.inLosses, x.inServing, x.inOffset, x.inIncarnation, x.inBlind, x.inGuards =
-			o, m.losses, !m.refuses(), m.clock.offset, m.incarnation, m.blind, m.announced
+		x.inbox, x.inLosses, x.inServing, x.inOffset, x.inIncarnation, x.inBlind, x.inGuards, x.inDrainers =
+			o, m.losses, !m.refuses(), m.clock.offset, m.incarnation, m.blind, m.announced, m.drainers
 		if e.op == askLook {
 			x.looked = w.now
 		}
@@ -86,6 +86,11 @@ func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 			if i != g.index && !w.rules.Breaks("rivals-ignored") {
 				m.swept[i] = max(m.swept[i], m.named[i])
 			}
+		}
+	case askCopies:
+		o.About = restartguard.Scanned
+		if m.live(w.now) {
+			o.Copies = 1
 		}
 	case askScan:
 		g.watches[node].inCopy = w.copyOn(m)

@@ -41,7 +41,12 @@ func (w *World) crash(i int, back time.Duration, silent bool) {
 	}
 	w.view.crashed = w.now
 	w.forget(m)
-	m.up, m.silent, m.token, m.lostAt, m.harmed, m.announced = false, silent, 0, w.now, true, 0
+	if m.refusesScript() && !m.live(w.now) {
+		w.Stats.Drained++ // it loses nothing
+	} else {
+		m.lostAt = w.now
+	}
+	m.up, m.silent, m.token, m.harmed, m.announced, m.drainers = false, silent, 0, true, 0, 0
 	m.losses++
 	w.push(event{at: max(back, w.now+1), kind: evUp, node: uint8(i), incarnation: m.incarnation})
 	w.emit(schedule.OnCrash, i)
@@ -230,21 +235,34 @@ func (w *World) resetStats(i int) {
 	}
 }
 
-// cordon fences a master by an operator's hand.
-func (w *World) cordon(i int, length time.Duration) {
+// cordon fences a master by an operator's hand, for a while. He who restarts it in between ends
+// that also in a later incarnation.
+func (w *World) cordon(i int, length time.Duration, restarts bool) {
 	m := &w.masters[i]
 	if !m.up || m.cordoned() || m.blind {
 		return
 	}
 	w.say("n", i, "is cordoned by an operator")
 	m.minReplicas, m.maxLag, m.configured, m.heldSince = minreplicas.FenceCordon, max(m.maxLag, 10), true, w.now
-	w.push(event{at: w.now + length, kind: evCordonOver, node: uint8(i), incarnation: m.incarnation})
+	over := event{at: w.now + length, kind: evCordonOver, node: uint8(i), incarnation: m.incarnation}
+	if restarts {
+		over.incarnation = 0
+	}
+	w.push(over)
 }
+
+// againAfter is when an operator uncordons a master again that a guard, which was cut off, has cordoned again.
+const againAfter = 2 * time.Second
 
 // handBack ends a cordon: the guards may let the node rejoin when it is safe.
 func (w *World) handBack(i int, incarnation uint16) {
 	m := &w.masters[i]
-	if !m.up || m.incarnation != incarnation || !m.cordoned() {
+	if incarnation == 0 {
+		w.push(event{at: w.now + againAfter, kind: evCordonOver, node: uint8(i)})
+	} else if m.incarnation != incarnation {
+		return
+	}
+	if !m.up || !m.cordoned() {
 		return
 	}
 	w.say("n", i, "is uncordoned, still fenced")

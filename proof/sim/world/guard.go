@@ -25,9 +25,10 @@ const (
 	askKill
 	askCount
 	askKillOthers
+	askCopies
 )
 
-var askNames = [...]string{"a look", "to fence", "a canary write", "to rejoin", "its locks", "to end an earlier connection", "to count", "to end the connections of other guards"}
+var askNames = [...]string{"a look", "to fence", "a canary write", "to rejoin", "its locks", "to end an earlier connection", "to count", "to end the connections of other guards", "to count its copies"}
 
 // codes of an order to fence: what is set before.
 const (
@@ -91,6 +92,8 @@ type watch struct {
 	inIncarnation uint16
 	inBlind       bool
 	inGuards      uint8 // announced there
+	inDrainers    uint8
+	countAt       time.Duration // it counts copies no sooner
 	// warned: it has heard of a longer D in this fence, or shortly before.
 	warned            bool
 	fencedBefore      bool          // at the look before

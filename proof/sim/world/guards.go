@@ -91,7 +91,7 @@ func (w *World) crashGuard(g *guard, length time.Duration, memory bool) {
 		x.gen++
 		x.turn++
 		x.graceUntil = trace.Never
-		w.masters[i].announced &^= 1 << g.index
+		w.masters[i].leaves(g.index)
 	}
 	g.up, g.memory = false, memory
 	w.push(event{at: w.now + length, kind: evGuardUp, who: uint8(g.index)})
@@ -206,7 +206,7 @@ func (w *World) hangUp(g *guard, node int, op uint8) {
 	x := &g.watches[node]
 	x.gen++
 	x.incarnation, x.first, x.n, x.do, x.killing = 0, true, 0, 0, false
-	w.masters[node].announced &^= 1 << g.index
+	w.masters[node].leaves(g.index)
 	x.graceUntil = trace.Never
 	x.removeAgain = x.removeAgain || op == askRemove && w.rules.Breaks("rejoin-retried")
 }
@@ -262,7 +262,7 @@ func (w *World) told(g *guard, node int, code uint8) {
 		x.graceUntil = w.now // it does nothing about it
 	}
 	x.n, x.do = 0, 0
-	if w.rules.EarlyRejoin && w.inquire(g, node) {
+	if w.countCopies(g, node) || w.rules.EarlyRejoin && w.inquire(g, node) {
 		return
 	}
 	w.pauseWatch(g, node, w.until(g, x))
@@ -290,7 +290,7 @@ func (w *World) until(g *guard, x *watch) time.Duration {
 // step is the one place that calls the product's step machine.
 func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	x := &g.watches[node]
-	oldRun, oldEarly, oldDelay, waited := x.state.Basis.RunID, x.state.Basis.Early, x.state.Basis.Delay, !x.state.Basis.Deadline.IsZero()
+	oldRun, oldEarly, oldDelay, oldEmpty, waited := x.state.Basis.RunID, x.state.Basis.Early, x.state.Basis.Delay, x.state.Basis.Empty, !x.state.Basis.Deadline.IsZero()
 	var old restartguard.State // of mutants; a copy costs time
 	if w.rules.GuardBroken {
 		old = x.state
@@ -303,6 +303,9 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	now := g.clock.time(w.now)
 	if o.About == restartguard.Seen && w.differ() {
 		o.Heard = g.peers.Greatest()
+	}
+	if o.About == restartguard.Seen && w.announcing {
+		w.hearDrained(g, x, &o, now)
 	}
 	if w.rules.GuardBroken {
 		if w.rules.Breaks("wall-clock") {
@@ -323,6 +326,9 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	w.seen = o
 	actions, _ := next.Step(policy, &w.seen, now)
 	g.used = g.used || next.Report.Served || next.Report.Incarnations > 1
+	if next.Basis.Empty != oldEmpty {
+		w.announceDrained(g, node)
+	}
 	if o.About == restartguard.Seen {
 		w.keepClock(g, x)
 	}

@@ -53,6 +53,7 @@ type master struct {
 	named [schedule.MaxGuards]uint16
 
 	announced uint8 // the guards that can be seen there
+	drainers  uint8 // those of them that take it for drained
 
 	// Of the witness:
 	ghosts uint64 // tokens whose copies it has forgotten
@@ -118,6 +119,12 @@ func (m *master) hears(by uint8, gen uint16) bool {
 
 // cordoned reports whether an operator has fenced it.
 func (m *master) cordoned() bool { return m.minReplicas == minreplicas.FenceCordon && m.maxLag > 0 }
+
+// leaves ends what is seen of a guard there.
+func (m *master) leaves(guard int) {
+	m.announced &^= 1 << guard
+	m.drainers &^= 1 << guard
+}
 
 // live reports whether a copy is there.
 func (m *master) live(now time.Duration) bool { return m.token != 0 && m.clock.at(now) < m.expires }

@@ -11,6 +11,9 @@ var guardNames = [schedule.MaxGuards]string{"g1", "g2"}
 func (w *World) announce(g *guard, node int, incarnation uint16) {
 	if m := &w.masters[node]; g.up && g.cut[node] <= w.now && m.up && m.incarnation == incarnation {
 		m.announced |= 1 << g.index
+		if g.watches[node].state.Basis.Empty {
+			m.drainers |= 1 << g.index
+		}
 	}
 }
 
@@ -23,9 +26,6 @@ func (w *World) hearGuards(g *guard, node int) {
 	}
 	x := &g.watches[node]
 	w.announce(g, node, x.inIncarnation)
-	if !w.differ() {
-		return
-	}
 	others := w.voices[:0]
 	for i := range w.plan.Guards {
 		if o := &w.guards[i]; o != g && x.inGuards>>i&1 != 0 {

@@ -36,7 +36,9 @@ func (w *World) Play(p *schedule.Plan, r mutant.Rules) {
 	}
 	w.Stats.Schedules++
 	w.startView()
-	w.announcing = w.differ() || slices.ContainsFunc(p.Fault[:p.Faults], func(f schedule.Fault) bool { return f.Kind == schedule.NewCluster })
+	w.announcing = w.differ() || slices.ContainsFunc(p.Fault[:p.Faults], func(f schedule.Fault) bool {
+		return f.Kind == schedule.NewCluster || f.Kind == schedule.Cordon && f.Memory
+	})
 	if !r.NoGuard {
 		for i := range p.Guards {
 			w.startGuard(&w.guards[i], p.Guard[i].Start)
@@ -169,7 +171,7 @@ func (w *World) strike(f *schedule.Fault) {
 		for i := range w.plan.N {
 			if struck>>i&1 != 0 {
 				g.cut[i] = w.now + f.Length
-				w.masters[i].announced &^= 1 << f.Who
+				w.masters[i].leaves(int(f.Who))
 				w.say("g", int(f.Who), "cannot reach %s for %s", nodeNames[i], trace.Span(f.Length))
 			}
 		}
@@ -207,7 +209,7 @@ func (w *World) strike(f *schedule.Fault) {
 			w.resetStats(i)
 			w.flush(i)
 		case schedule.Cordon:
-			w.cordon(i, f.Length)
+			w.cordon(i, f.Length, f.Memory)
 		}
 	}
 }

@@ -35,6 +35,14 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 	case (r.Breaks("peers-forgotten") || r.Breaks("fence-shortened")) && w.differ() && x.inGuards&^(1<<g.index) == 0:
 		o.Heard = 0
 	}
+	switch {
+	case r.Breaks("drain-uncounted") && o.About == restartguard.Scanned:
+		o.Copies = 0
+	case r.Breaks("drain-outlasts") && o.About == restartguard.Seen && !s.Basis.Drained.IsZero():
+		s.Basis.Drained = o.Asked
+	case r.Breaks("drain-unheard"):
+		o.Believed = false
+	}
 	if r.Breaks("evictions-ignored") {
 		o.Evicted = 0
 	}
@@ -104,6 +112,9 @@ func (w *World) twistState(g *guard, node int, o restartguard.Observation, old *
 	}
 	if r.Breaks("unsettled-rejoin") && s.Basis.Ahead > 0 && x.n == 0 && s.Basis.Phase == restartguard.PhaseFenced && !now.Before(s.Basis.Deadline) {
 		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Remove, RunID: s.Basis.RunID}, 1
+	}
+	if r.Breaks("drain-stepped") && s.Basis.Duty.Kind == restartguard.DutyCordon && s.Basis.Empty && o.SaidDrained {
+		s.Basis.Drained = o.Asked
 	}
 	if r.Breaks("uncordon-cancels") && old.Basis.Duty.Kind == restartguard.DutyCordon && s.Basis.Duty.Kind == restartguard.DutyWait {
 		s.Basis.Deadline = now

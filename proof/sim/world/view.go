@@ -66,6 +66,7 @@ type sighting struct {
 	wiped                              uint16
 	uptime                             time.Duration
 	token                              uint8
+	may                                time.Duration // from when the guards say that it may vote; 0: they do not
 	left                               time.Duration
 	watched                            bool
 	offset                             time.Duration // of its clock, whose steps the monitor sees
@@ -196,7 +197,7 @@ func (w *World) viewAsked(n *viewed, e *event) {
 		at, n.inbox.slow = max(at, n.sent+viewTimeout), true
 	case m.up:
 		n.inbox = sighting{up: true, at: w.now, slave: m.slave, refuses: m.refusesScript(), cordoned: m.cordoned() && m.refusesScript(), incarnation: m.incarnation, wiped: m.wiped, offset: m.clock.offset, born: w.plan.Fenced && !w.plan.LagZero && !m.leaks,
-			uptime: w.uptime(m), watched: w.watched(int(e.node))}
+			uptime: w.uptime(m), watched: w.watched(int(e.node)), may: w.mayVoteFrom(int(e.node))}
 		if m.live(w.now) {
 			n.inbox.token, n.inbox.left = m.token, (m.expires - m.clock.at(w.now)).Truncate(ms)
 		}
@@ -357,6 +358,9 @@ func (v *view) snapshot(n int, now time.Time, delay time.Duration) *monitor.Snap
 		to.Name, to.State, to.GuardsKnown = nodeNames[i], x.state, true
 		if x.state == monitor.NodeFenced && x.last.watched && !x.started.IsZero() {
 			to.RejoinsAfter = x.started.Add(delay)
+			if may := v.clock.time(x.last.may); x.last.may != 0 && may.Before(to.RejoinsAfter) {
+				to.RejoinsAfter = may
+			}
 		}
 		if x.last.watched {
 			to.Guards = []announce.Guard{{ID: "g"}} // which has not seen it start

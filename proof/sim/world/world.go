@@ -87,6 +87,8 @@ type Stats struct {
 	// Unheard are the rejoins before the longest D of all guards, by one with a shorter D
 	// that had no chance to hear of it.
 	Unheard int64 `json:"unheard,omitempty"`
+	// Drained are the crashes of masters that refused writes and had no copy.
+	Drained int64 `json:"drained,omitempty"`
 }
 
 // Add counts the schedules of another in.
@@ -102,6 +104,7 @@ func (s *Stats) Add(o Stats) {
 	s.Early += o.Early
 	s.Exposed += o.Exposed
 	s.Unheard += o.Unheard
+	s.Drained += o.Drained
 }
 
 // emit tells of something that clients and faults may wait for.
