@@ -91,6 +91,9 @@ func (r *campaign) work(ctx context.Context) error {
 		}
 		wg.Go(func() { c.run(ctx) })
 	}
+	if r.Drains {
+		wg.Go(func() { r.uncordon(ctx) })
+	}
 	err := r.killMasters(ctx)
 	close(spare)
 	if err == nil {
@@ -124,7 +127,11 @@ func (r *campaign) killMasters(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := r.strike(ctx, g); err != nil {
+		strike := r.strike
+		if r.Drains && r.rand.IntN(2) == 0 {
+			strike = func(ctx context.Context, _ grant) error { return r.drain(ctx) }
+		}
+		if err := strike(ctx, g); err != nil {
 			return err
 		}
 		if r.record.faulty() {
@@ -154,21 +161,22 @@ func (r *campaign) strike(ctx context.Context, g grant) error {
 	errs := make([]error, len(victims))
 	var wg sync.WaitGroup
 	for i, v := range victims {
-		wg.Go(func() { errs[i] = r.crashMaster(ctx, r.masters[v]) })
+		wg.Go(func() { errs[i] = r.crashMaster(ctx, r.masters[v], false) })
 	}
 	wg.Wait()
 	r.kills += len(victims)
 	return errors.Join(errs...)
 }
 
-// crashMaster kills a master, starts it, and has the incarnation that follows watched.
-func (r *campaign) crashMaster(ctx context.Context, m master) error {
+// crashMaster kills a master, starts it, and has the incarnation that follows watched. One that was empty may
+// serve before D.
+func (r *campaign) crashMaster(ctx context.Context, m master, empty bool) error {
 	lost, err := m.crash(ctx)
 	if err != nil || r.Guarding == Nothing || lost.IsZero() {
 		return err
 	}
 	r.record.started(m.Node().Name())
-	r.watchers.Go(func() { r.record.watch(ctx, m, lost, r.delay(), r.Early) })
+	r.watchers.Go(func() { r.record.watch(ctx, m, lost, r.delay(), r.Early || empty) })
 	return nil
 }
 
@@ -220,7 +228,7 @@ func (r *campaign) awaitRejoins(ctx context.Context) error {
 func (r *campaign) report() *Report {
 	p := &Report{
 		Config: r.Config, Delay: r.delay(), Took: time.Since(r.began),
-		Kills: r.kills, Voters: r.voters, GuardKills: r.guardKills(), WaitKills: r.waitKills(), Rejoins: r.record.seen(),
+		Kills: r.kills, Voters: r.voters, Drained: r.drained, Cuts: int(r.cuts.Load()), GuardKills: r.guardKills(), WaitKills: r.waitKills(), Rejoins: r.record.seen(),
 	}
 	p.Violations, p.Grants = r.witness.Violations()
 	return p

@@ -53,6 +53,7 @@ func TestNothingFound(t *testing.T) {
 		"ACL, guard is killed": {ACL: true, Guarding: campaign.Killed, Redlockctl: program},
 		"before the start":     {Guarding: campaign.Delayed, Redlockctl: program},
 		"early rejoin":         {Early: true},
+		"drains":               {Drains: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +64,7 @@ func TestNothingFound(t *testing.T) {
 			if !r.Clean() || r.Accepted > 0 {
 				t.Error("something was found")
 			}
-			if r.Kills+r.GuardKills < 15 || r.Voters == 0 || r.Grants == 0 || r.Rejoined == 0 || r.Config.Early && r.Rejoins.Early == 0 {
+			if r.Kills+r.GuardKills < 15 || r.Voters == 0 || r.Grants == 0 || r.Rejoined == 0 || r.Config.Early && r.Rejoins.Early == 0 || r.Drains && (r.Drained == 0 || r.Cuts == 0) {
 				t.Error("nothing was tried")
 			}
 		})
@@ -81,6 +82,7 @@ func TestFound(t *testing.T) {
 		"half of D, guard is killed":      {DelayShare: 0.5, Guarding: campaign.Killed, Redlockctl: program},
 		"half of D, before the start":     {DelayShare: 0.5, Guarding: campaign.Delayed, Redlockctl: program},
 		"early rejoin by the wrong locks": {Early: true, Pattern: "nothing:*"},
+		"half of D, drains":               {DelayShare: 0.5, Drains: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -35,7 +35,7 @@ type Config struct {
 	Pattern string
 	Seed    uint64 // of all choices; the timing is that of the machine
 	// MaxTTL is the longest TTL of the clients, which use 5/8 of it and more.
-	// Default 400 ms, 200 ms for [Killed], and 4 s for Early: no evidence covers copies
+	// Default 400 ms, 200 ms for [Killed], 1 s for Drains, and 4 s for Early: no evidence covers copies
 	// that live for less than 2 s.
 	MaxTTL time.Duration
 	// DelayShare is the part of D that the guard waits: below 1 it waits too
@@ -44,6 +44,10 @@ type Config struct {
 	// Guards is how many guard the masters, each with a memory of its own, and each
 	// killed by itself. Default 1.
 	Guards int
+	// Drains has every second master that is killed cordoned and emptied before, and uncordoned after. Guards
+	// inside this process, two by default, have different D, the shorter one far below what is
+	// safe, and are cut off from masters all the time.
+	Drains bool
 
 	Nodes, Clients, Resources int // default 5, 8 and 3, for Early 12
 
@@ -56,12 +60,17 @@ func (cfg *Config) defaults() error {
 	switch {
 	case cfg.Early:
 		locks, ttl = 12, 4*time.Second
+	case cfg.Drains:
+		ttl = time.Second
 	case cfg.Guarding == Killed:
 		ttl = 200 * time.Millisecond
 	}
 	cfg.Cycles = cmp.Or(cfg.Cycles, 40)
 	cfg.Nodes = cmp.Or(cfg.Nodes, 5)
 	cfg.Clients = cmp.Or(cfg.Clients, 8)
+	if cfg.Drains {
+		cfg.Guards = cmp.Or(cfg.Guards, 2)
+	}
 	cfg.Guards = cmp.Or(cfg.Guards, 1)
 	cfg.Resources = cmp.Or(cfg.Resources, locks)
 	cfg.MaxTTL = cmp.Or(cfg.MaxTTL, ttl)
@@ -76,6 +85,8 @@ func (cfg *Config) defaults() error {
 		return errors.New("delayed servers have neither fence nor guard")
 	case cfg.Guarding == Nothing && (cfg.Early || cfg.Guards > 1):
 		return errors.New("early rejoin and several guards need a guard")
+	case cfg.Drains && (cfg.Guarding != Inside || cfg.ACL || cfg.Early):
+		return errors.New("drains need guards of this process, and the fence min-replicas")
 	case min(cfg.Cycles, cfg.Nodes, cfg.Clients, cfg.Resources, cfg.Guards) < 1:
 		return fmt.Errorf("%d cycles, %d nodes, %d clients, %d locks, %d guards: at least 1 of each", cfg.Cycles, cfg.Nodes, cfg.Clients, cfg.Resources, cfg.Guards)
 	case cfg.MaxTTL < 50*time.Millisecond:
@@ -91,6 +102,14 @@ func (cfg *Config) delay() time.Duration { return restartguard.DefaultDelay(cfg.
 
 // waits is for how long a master is kept out: D, or a part of it.
 func (cfg *Config) waits() time.Duration { return time.Duration(float64(cfg.delay()) * cfg.DelayShare) }
+
+// waitsOf is that of guard number i: from the second on a fifth, where D differ.
+func (cfg *Config) waitsOf(i int) time.Duration {
+	if cfg.Drains && i > 0 {
+		return cfg.waits() / 5
+	}
+	return cfg.waits()
+}
 
 const (
 	// prefix begins the names of the locks.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,11 +20,18 @@ import (
 func (r *campaign) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop context.CancelCauseFunc, spare <-chan struct{}) error {
 	switch r.Guarding {
 	case Inside:
-		g, err := r.guardInside()
+		g, links, err := r.guardInside(i)
 		if err != nil {
 			return err
 		}
 		wg.Go(func() { _ = g.Run(ctx) })
+		if r.Drains {
+			dice := rand.New(rand.NewPCG(r.Seed, uint64(i)+40))
+			wg.Go(func() {
+				_ = sleep.For(ctx, time.Second) // one that never met the other knows nothing of its D
+				r.cuts.Add(int64(cutLinks(ctx, dice, links, 2*r.delay())))
+			})
+		}
 	case Killed:
 		p, err := r.guardProgram(i)
 		if err != nil {
@@ -51,8 +59,8 @@ func (r *campaign) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop co
 	return nil
 }
 
-func (r *campaign) guardInside() (*watch.Guard, error) {
-	cfg := watch.Config{Delay: r.waits(), Poll: guardPoll, Methods: map[string]restartguard.Method{}}
+func (r *campaign) guardInside(i int) (*watch.Guard, []*link, error) {
+	cfg := watch.Config{Delay: r.waitsOf(i), Poll: guardPoll, Patterns: []string{r.Pattern}, Methods: map[string]restartguard.Method{}}
 	if r.ACL {
 		for _, n := range r.nodes {
 			cfg.Methods[n.Name()] = restartguard.Method{Kind: restartguard.MethodACL, User: lockUser}
@@ -61,7 +69,19 @@ func (r *campaign) guardInside() (*watch.Guard, error) {
 	if r.Early {
 		cfg.Early = watch.EarlyRejoin{AttemptBound: attemptBound, Patterns: []string{r.Pattern}}
 	}
-	return watch.New(r.nodes, cfg)
+	nodes, links := r.nodes, make([]*link, len(r.nodes))
+	if r.Drains {
+		nodes = slices.Clone(nodes)
+		for k := range nodes {
+			links[k] = new(link)
+			var err error
+			if nodes[k], err = links[k].node(nodes[k]); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	g, err := watch.New(nodes, cfg)
+	return g, links, err
 }
 
 // guardProgram is a guard in a process of its own. The memory of one start in four is

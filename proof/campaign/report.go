@@ -16,6 +16,8 @@ type Report struct {
 	Voters     int // of which they had just voted
 	GuardKills int // of guards
 	WaitKills  int // while a server waited for its start
+	Drained    int // masters that were restarted empty, of those killed
+	Cuts       int // of guards from masters
 	Rejoins
 	Violations []Violation // two believers of one lock
 }
@@ -42,6 +44,10 @@ func (r *Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "%s, %d masters, %d clients, %d locks, max TTL %s, D %s, seed %d, took %s\n",
 		who, r.Nodes, r.Clients, r.Resources, r.MaxTTL, r.Delay, r.Seed, r.Took.Round(10*time.Millisecond))
 	fmt.Fprintf(w, "  masters killed                     %6d   (%d had just voted)\n", r.Kills, r.Voters)
+	if r.Drains {
+		fmt.Fprintf(w, "    cordoned and empty               %6d\n", r.Drained)
+		fmt.Fprintf(w, "  guards cut off from masters        %6d   (%d guards, D %s and %s)\n", r.Cuts, r.Guards, r.waitsOf(0), r.waitsOf(1))
+	}
 	if r.GuardKills > 0 {
 		fmt.Fprintf(w, "  guards killed                      %6d\n", r.GuardKills)
 	}
@@ -54,7 +60,7 @@ func (r *Report) Print(w io.Writer) {
 		fmt.Fprintf(w, "  SETs accepted, start to rejoin     %6d\n", r.Accepted)
 		fmt.Fprintf(w, "  rejoined                           %6d   (%s to %s after their start)\n", r.Rejoined, r.Shortest.Round(time.Millisecond), r.Longest.Round(time.Millisecond))
 	}
-	if r.Config.Early {
+	if r.Config.Early || r.Drains {
 		fmt.Fprintf(w, "    before D                         %6d\n", r.Rejoins.Early)
 	}
 }

@@ -3,6 +3,7 @@ package campaign
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlockctl/redlock"
@@ -29,6 +30,9 @@ type campaign struct {
 
 	programs      []*program // guards
 	kills, voters int
+	drained       int // masters that were restarted empty
+	cuts          atomic.Int64
+	emptying      atomic.Value // the name of the master that is cordoned to be emptied
 	watchers      sync.WaitGroup
 }
 

@@ -32,6 +32,13 @@ func (r *record) started(node string) {
 	r.serving[node] = false
 }
 
+// serves reports whether a node was seen to serve since its last start.
+func (r *record) serves(node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.serving[node]
+}
+
 // out is a node that does not serve; "" if there is none.
 func (r *record) out() string {
 	r.mu.Lock()

@@ -32,10 +32,11 @@ func run() int {
 	flag.StringVar(&cfg.Redlockctl, "redlockctl", "redlockctl", "the `program`, for --before-start and --kill-guard")
 	flag.StringVar(&fence, "fence", "min-replicas", "how guards close masters: min-replicas or acl")
 	flag.BoolVar(&cfg.Early, "early-rejoin", false, "guards let masters rejoin before D, by evidence")
+	flag.BoolVar(&cfg.Drains, "drains", false, "half of the masters are cordoned and emptied before they are killed; two guards with different D, cut off at times")
 	flag.StringVar(&cfg.Pattern, "lock-pattern", "", "where --early-rejoin looks for locks; any but the default is wrong, and to be found")
-	flag.IntVar(&cfg.Guards, "guards", 1, "how many `guards` there are, each with a memory of its own; with --kill-guard each is killed")
+	flag.IntVar(&cfg.Guards, "guards", 0, "how many `guards` there are, each with a memory of its own; with --kill-guard each is killed (default 1, with --drains 2)")
 	flag.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of all choices (default: the time)")
-	flag.DurationVar(&cfg.MaxTTL, "max-ttl", 0, "longest TTL of the clients (default 400ms, with --kill-guard 200ms, with --early-rejoin 4s)")
+	flag.DurationVar(&cfg.MaxTTL, "max-ttl", 0, "longest TTL of the clients (default 400ms, with --kill-guard 200ms, with --drains 1s, with --early-rejoin 4s)")
 	flag.Float64Var(&cfg.DelayShare, "delay", 1, "the `share` of D that the guard waits; less than 1 is wrong, and to be found")
 	flag.StringVar(&server, "redis-server", "redis-server", "the server's program")
 	flag.Parse()
@@ -54,8 +55,8 @@ func run() int {
 		return trouble(errors.New("--without-guard, --kill-guard and --before-start exclude each other"))
 	case fence != "min-replicas" && fence != "acl":
 		return trouble(fmt.Errorf("--fence %q is neither min-replicas nor acl", fence))
-	case cfg.Guards < 1 || cfg.Guards > 5:
-		return trouble(fmt.Errorf("--guards %d is not between 1 and 5", cfg.Guards))
+	case cfg.Guards < 0 || cfg.Guards > 5:
+		return trouble(fmt.Errorf("--guards %d is not between 0 and 5", cfg.Guards))
 	case cfg.Cycles < 1:
 		return trouble(fmt.Errorf("--cycles %d is below 1", cfg.Cycles))
 	case without:
