@@ -13,7 +13,9 @@ type Config struct {
 	Crashes, Flushes, GuardCrashes int
 	// Steps are steps of a master's wall clock, by which it forgets its vote, while
 	// the guard is away for a moment: it crashes, and starts again with its memory.
-	Steps       int
+	Steps int
+	// Drains are masters that are cordoned, counted, and uncordoned, whenever.
+	Drains      int
 	EarlyRejoin bool
 	// Extensions, if any, make it another model: a client keeps its lock by so many, puts
 	// back the copies that masters have lost, and an operator may take it away.
@@ -25,10 +27,10 @@ type Config struct {
 	States int
 }
 
-// Models are those that can be visited whole within a minute on one core.
+// Models are those that can be visited whole within two minutes on one core.
 func Models() []Config {
 	return []Config{
-		{Crashes: 1, Flushes: 1}, {Crashes: 1, GuardCrashes: 1}, {Crashes: 1, Steps: 1}, {Crashes: 2}, {Crashes: 2, EarlyRejoin: true},
+		{Crashes: 1, Flushes: 1}, {Crashes: 1, GuardCrashes: 1}, {Crashes: 1, Steps: 1}, {Crashes: 1, Drains: 1}, {Crashes: 2}, {Crashes: 2, EarlyRejoin: true},
 		{Crashes: 1, Extensions: 2}, {Extensions: 3, Taken: true},
 	}
 }
@@ -47,6 +49,9 @@ func (m Config) String() string {
 	}
 	if m.Steps > 0 {
 		s += fmt.Sprintf(", %d step of a clock while the guard restarts", m.Steps)
+	}
+	if m.Drains > 0 {
+		s += fmt.Sprintf(", %d cordon of a master that is emptied", m.Drains)
 	}
 	if m.EarlyRejoin {
 		s += ", early rejoin"
@@ -82,6 +87,8 @@ func Mutants() []Mutant {
 		{"amnesia", "after its own restart takes a fenced master as free to rejoin", Config{Crashes: 1, GuardCrashes: 1}},
 		{"wipes-ignored", "does not notice FLUSHALL", Config{Flushes: 1}},
 		{"clock-unread", "after its own restart does not compare a master's clock with what it was before", Config{Steps: 1}},
+		{"drain-uncounted", "takes a cordoned master for drained without counting its copies", Config{Crashes: 1, Drains: 1}},
+		{"uncordon-cancels", "an uncordon ends the wait that a restart has earned", Config{Crashes: 1, Drains: 1}},
 		{"early-without-bound", "early rejoin that does not wait until attempts from before the loss are over", Config{Crashes: 1, EarlyRejoin: true}},
 		{"early-counts-lost-node", "early rejoin that counts the lost copy for one of the quorum", Config{Crashes: 1, EarlyRejoin: true}},
 		{"repair-of-deleted", "copies are put back that were deleted", Config{Extensions: 3, Taken: true}},

@@ -35,6 +35,9 @@ const (
 	moveGuardCrash
 	moveGuardForgets
 	moveTime
+	moveCordon
+	moveCount
+	moveUncordon
 
 	// Of a lock that is kept.
 	moveExtend

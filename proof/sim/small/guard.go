@@ -7,6 +7,7 @@ import (
 	"redlockctl/proof/sim/trace"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/server/minreplicas"
 )
 
 func (r *restartModel) crashGuard(s *state, memory bool) {
@@ -37,7 +38,7 @@ func (r *restartModel) crashGuard(s *state, memory bool) {
 func (r *restartModel) removed(s *state, i int) {
 	n := &s.node[i]
 	n.removal = removalNone
-	r.step(s, i, restartguard.Observation{About: restartguard.Removing, Before: params(true), Params: params(n.closed)})
+	r.step(s, i, restartguard.Observation{About: restartguard.Removing, Before: params(true), Params: n.params()})
 }
 
 // look is a look with all that follows from it at once.
@@ -49,7 +50,7 @@ func (r *restartModel) look(s *state, i int) {
 	}
 	wall := time.Hour + s.now
 	o := restartguard.Observation{
-		About: restartguard.Seen, Role: "master", Wipes: int64(n.wipes), Configured: n.incarnation == 1, Params: params(n.closed),
+		About: restartguard.Seen, Role: "master", Wipes: int64(n.wipes), Configured: n.incarnation == 1, Params: n.params(), SaidDrained: n.state.Basis.Empty,
 		Clock: restartguard.Reading{Sent: wall, Got: wall, Wall: wall + n.ahead}, Asked: s.time(),
 	}
 	if n.incarnation == 1 { // it has been up for long when the model begins
@@ -78,6 +79,9 @@ func (r *restartModel) step(s *state, i int, o restartguard.Observation) {
 		old := n.state
 		next, actions, _ := restartguard.Step(policy, n.state, o, s.time())
 		n.state = next
+		if r.is("uncordon-cancels") && old.Basis.Duty.Kind == restartguard.DutyCordon && next.Basis.Duty.Kind == restartguard.DutyWait {
+			n.state.Basis.Deadline = s.time()
+		}
 		if d := next.Basis.Deadline; o.About == restartguard.Seen && !d.IsZero() && !d.Equal(old.Basis.Deadline) {
 			switch {
 			case r.is("from-last-seen") && !old.Basis.LastSeen.IsZero():
@@ -91,10 +95,10 @@ func (r *restartModel) step(s *state, i int, o restartguard.Observation) {
 			return
 		}
 		a := actions[0]
-		o = restartguard.Observation{Before: params(n.closed)}
+		o = restartguard.Observation{Before: n.params()}
 		switch a.Kind {
 		case restartguard.Raise:
-			o.About, n.closed = restartguard.Raising, true
+			o.About, n.closed, n.cordoned = restartguard.Raising, true, a.Value == minreplicas.FenceCordon
 			r.say(s.now, "n", uint8(i), "is fenced by g1")
 		case restartguard.Prove:
 			o.About, o.Canary = restartguard.Proving, restartguard.CanaryAccepted
@@ -113,8 +117,25 @@ func (r *restartModel) step(s *state, i int, o restartguard.Observation) {
 		default:
 			return
 		}
-		o.Params = params(n.closed)
+		o.Params = n.params()
 	}
+}
+
+// counts reports whether the guard counts the copies of a node that is cordoned.
+func (n *node) counts() bool {
+	return n.state.Basis.Duty.Kind == restartguard.DutyCordon && n.state.Basis.Proven && !n.state.Basis.Empty
+}
+
+// count is such a count, and the look that follows.
+func (r *restartModel) count(s *state, i int) {
+	n := &s.node[i]
+	o := restartguard.Observation{About: restartguard.Scanned, Asked: s.time().Add(1)}
+	if n.live(s.now) && !r.is("drain-uncounted") {
+		o.Copies = 1
+	}
+	r.say(s.now, "g", 0, "counts %d copies on %s", o.Copies, nodeNames[i])
+	r.step(s, i, o)
+	r.look(s, i)
 }
 
 // others are the states of the other nodes, as the guard has them.

@@ -13,7 +13,7 @@ func (r *restartModel) moment(s *state) time.Duration { return s.now }
 
 // begin is the state in which the guard knows all masters for long.
 func (r *restartModel) begin() state {
-	s := state{crashes: r.Crashes, flushes: r.Flushes, guardCrashes: r.GuardCrashes, steps: r.Steps}
+	s := state{crashes: r.Crashes, flushes: r.Flushes, guardCrashes: r.GuardCrashes, steps: r.Steps, drains: r.Drains}
 	for i := range s.node {
 		n := &s.node[i]
 		n.up, n.incarnation, n.conn = true, 1, 1
@@ -71,6 +71,9 @@ func (r *restartModel) moves(s *state, m []move) []move {
 		if r.is("no-guard") {
 			continue
 		}
+		add(n.up && !n.cordoned && s.drains > 0, moveCordon)
+		add(n.up && n.cordoned, moveUncordon)
+		add(n.up && n.counts() && n.removal == removalNone, moveCount)
 		add(n.up && !n.closed && s.steps > 0 && n.live(s.now), moveStep)
 		add(n.removal == removalNone || n.removalConn != n.conn, moveLook) // or its answer is waited for
 		add(r.EarlyRejoin && n.up && n.removal == removalNone && n.readAt < s.now, moveRead)
@@ -95,7 +98,7 @@ func (r *restartModel) make(s *state, m move) bool {
 	case moveCrash:
 		s.crashes--
 		r.say(s.now, "n", m.at, "crashes%s", n.forgets(s.now))
-		n.up, n.token = false, 0
+		n.up, n.token, n.cordoned = false, 0, false
 		if n.removal != removalNone && r.is("rejoin-retried") {
 			n.removal = removalSent
 		} else {
@@ -121,12 +124,21 @@ func (r *restartModel) make(s *state, m move) bool {
 		n.token, n.ahead = 0, n.ahead+time.Hour
 		r.crashGuard(s, true)
 		r.look(s, int(m.at)) // at once, as after a flush
+	case moveCordon:
+		s.drains--
+		n.cordoned, n.closed = true, true
+		r.say(s.now, "n", m.at, "is cordoned by an operator")
+	case moveUncordon:
+		n.cordoned = false
+		r.say(s.now, "n", m.at, "is uncordoned, still fenced")
+	case moveCount:
+		r.count(s, int(m.at))
 	case moveLook:
 		r.look(s, int(m.at))
 	case moveRead:
 		return r.read(s, int(m.at))
 	case moveRemove:
-		n.closed, n.removal = false, removalDone
+		n.closed, n.removal = n.cordoned, removalDone // who removes it puts a cordon back
 		if n.removalConn != n.conn {
 			n.removal = removalNone
 		}
@@ -237,7 +249,7 @@ func (r *restartModel) alike(n node, now, from time.Duration) node {
 	}
 	g := restartguard.State{Basis: n.state.Basis}
 	if !r.is("from-last-seen") {
-		g.Basis.LastSeen = time.Time{} // here no copies are counted after it
+		g.Basis.LastSeen = time.Time{} // copies are always counted after it
 	}
 	if g.Basis.RunID != "" {
 		g.Basis.RunID = g.Basis.RunID[1:]
@@ -245,13 +257,13 @@ func (r *restartModel) alike(n node, now, from time.Duration) node {
 	if g.Basis.Early != "" {
 		g.Basis.Early = "yes"
 	}
-	if !r.EarlyRejoin || !g.Basis.Trusted.IsZero() && !g.Basis.Trusted.After(epoch.Add(now)) {
+	if !r.EarlyRejoin && r.Drains == 0 || !g.Basis.Trusted.IsZero() && !g.Basis.Trusted.After(epoch.Add(now)) {
 		g.Basis.Trusted = epoch
 	}
 	// All clocks are right but for their steps: when they were read says nothing.
 	g.Basis.Clock, g.Basis.ClockAt, g.Basis.ClockDrift = restartguard.Reading{Wall: g.Basis.Clock.Wall - g.Basis.Clock.Sent}, 0, 0
-	// No node is cordoned, and no guard with early rejoin restarts.
-	g.Basis.Recalled = time.Time{}
+	// There is no second guard, and no guard with early rejoin restarts.
+	g.Basis.Recalled, g.Basis.Handed = time.Time{}, time.Time{}
 	// Of connections it matters if they are the present one.
 	if g.Basis.Pending.Sent {
 		g.Basis.Pending.Conn -= n.conn

@@ -36,6 +36,7 @@ func newRestartModel(cfg Config, say *teller) *restartModel {
 
 type node struct {
 	up, closed         bool
+	cordoned           bool // and so closed
 	incarnation, wipes uint8
 	token              uint8
 	ends               time.Duration
@@ -60,7 +61,7 @@ func (n *node) live(now time.Duration) bool { return n.token != 0 && n.ends > no
 type state struct {
 	now                            time.Duration
 	crashes, flushes, guardCrashes int
-	steps                          int
+	steps, drains                  int
 	client                         [clientCount]client
 	node                           [nodeCount]node
 }
@@ -87,4 +88,11 @@ func params(closed bool) minreplicas.Params {
 		p.MinReplicas = minreplicas.FenceUp
 	}
 	return p
+}
+
+func (n *node) params() minreplicas.Params {
+	if n.cordoned {
+		return minreplicas.Params{MinReplicas: minreplicas.FenceCordon, MaxLag: 10}
+	}
+	return params(n.closed)
 }
