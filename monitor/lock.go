@@ -78,7 +78,13 @@ type Lock struct {
 	// others.
 	Supposed bool
 
-	keys *[]safetext.Text
+	keys *keys
+}
+
+// keys are the keys of a lock that has several, and what is known of each.
+type keys struct {
+	names []safetext.Text
+	locks []*Lock // nil: not known
 }
 
 // Since returns when this holder was first seen.
@@ -128,7 +134,7 @@ func (l *Lock) Keys() []safetext.Text {
 	if l.keys == nil {
 		return nil
 	}
-	return *l.keys
+	return l.keys.names
 }
 
 // Timed returns the lock with these times, for a lock that is not from a monitor.
@@ -145,9 +151,28 @@ func (l Lock) Until(relied time.Time) Lock {
 }
 
 // WithKeys returns the lock with these keys.
-func (l Lock) WithKeys(keys ...safetext.Text) Lock {
-	l.keys = &keys
+func (l Lock) WithKeys(names ...safetext.Text) Lock {
+	l.keys = &keys{names: names}
 	return l
+}
+
+// Joined returns the lock that the locks of several keys make: it has the first key, and
+// shows the state and copies of l.
+func (l Lock) Joined(each ...*Lock) Lock {
+	k := &keys{locks: each}
+	for _, one := range each {
+		k.names = append(k.names, one.Key)
+	}
+	l.keys, l.Key = k, k.names[0]
+	return l
+}
+
+// each returns the locks of the keys; if they are not known, l.
+func (l *Lock) each() []*Lock {
+	if l.keys == nil || l.keys.locks == nil {
+		return []*Lock{l}
+	}
+	return l.keys.locks
 }
 
 // Locks is a set of locks, sorted by key. It is immutable, and two snapshots share the

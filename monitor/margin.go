@@ -58,8 +58,36 @@ type Access struct {
 	Spare int
 }
 
-// Access returns who else can acquire the lock before HeldUntil.
+// Access returns who else can acquire the lock before HeldUntil. Of a lock with several
+// keys it is the least of its keys: a client that gets one of them shares it.
 func (s *Snapshot) Access(l *Lock) Access {
+	each := l.each()
+	a := s.accessOf(each[0])
+	for _, one := range each[1:] {
+		a = a.least(s.accessOf(one))
+	}
+	return a
+}
+
+// least returns what protects the holder least of both.
+func (a Access) least(b Access) Access {
+	if b.Perhaps && !a.Perhaps {
+		a.Unsure = b.Unsure
+	}
+	a.Now = a.Now || b.Now
+	a.Perhaps = !a.Now && (a.Perhaps || b.Perhaps)
+	if a.From.IsZero() || !b.From.IsZero() && b.From.Before(a.From) {
+		a.From = b.From
+	}
+	if a.Restarts < 0 || b.Restarts >= 0 && b.Restarts < a.Restarts {
+		a.Restarts = b.Restarts
+	}
+	a.Spare = min(a.Spare, b.Spare)
+	return a
+}
+
+// accessOf returns who else can acquire a lock with one key.
+func (s *Snapshot) accessOf(l *Lock) Access {
 	end, seen := l.HeldUntil(), l.MajorityEnd()
 	a := Access{Restarts: -1, Spare: l.spare(s.Nodes)}
 	free, fragile := 0, 0

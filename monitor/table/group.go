@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"redlockctl/monitor"
-	"redlockctl/server/safetext"
 )
 
 // groupOf names the lock of which l is one key; empty: l is the whole lock.
@@ -97,15 +96,14 @@ func (t *Table) regroup(g *group) {
 		g.shown = g.members[0].lock
 	default:
 		worst := g.members[0].lock
-		keys := make([]safetext.Text, len(g.members))
+		each := make([]*monitor.Lock, len(g.members))
 		for i, m := range g.members {
-			keys[i] = m.lock.Key
+			each[i] = m.lock
 			if worse(m.lock, worst) {
 				worst = m.lock
 			}
 		}
-		one := worst.WithKeys(keys...)
-		one.Key = keys[0]
+		one := worst.Joined(each...)
 		g.shown = &one
 	}
 	t.show(g.shown)

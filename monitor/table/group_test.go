@@ -90,6 +90,31 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 	}
 }
 
+// Who can get in, and whether it can be extended, is the least of a lock's keys, also where
+// another key is shown for its state.
+func TestAccessIsTheLeastOfTheKeys(t *testing.T) {
+	r, token := newRig(5, 0), strings.Repeat("0123456789abcdef", 2)
+	r.set("a", token, time.Minute, 0, 1, 2, 3)
+	r.set("a", token, 0, 4) // without TTL: more urgent than a bare majority
+	r.set("b", token, time.Minute, 0, 1, 2)
+	r.first()
+	s := monitor.Snapshot{At: r.now, Cluster: monitor.Cluster{N: 5, Quorum: 3}}
+	for i := range 5 {
+		s.Nodes = append(s.Nodes, monitor.Node{Name: fmt.Sprint("n", i+1), State: monitor.NodeServing})
+	}
+	l := r.lock("a")
+	if a := s.Access(l); l.State != monitor.LockNoTTL || len(l.Keys()) != 2 || a.Spare != 0 || a.Restarts != 1 {
+		t.Errorf("%s of %d keys: %+v", l.State, len(l.Keys()), a)
+	}
+	r.restart(0, false, true)
+	delete(r.servers[0], "b")
+	r.scanAll()
+	r.scanAll()
+	if a := s.Access(r.lock("a")); !a.Now || a.Spare != -1 {
+		t.Errorf("b is lost on a node that serves: %+v", a)
+	}
+}
+
 // A value shared by many keys is no token: each key is shown alone, so that the change of
 // one does not cost time for all.
 func TestAConstantMakesNoLockOfManyKeys(t *testing.T) {
