@@ -7,13 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// admission lets operations in when there is room on the way to every node that is
-// well, first come, first served, those that keep or give back a lock before those
-// that want one. Who finds no room waits here, before the time of its attempt
-// begins, within its own context: so a burst costs its callers time, instead of
-// attempts that fail and releases that are late. A node that is not well (not
-// connected, skipped) is not waited for; one that hangs is not connected any more
-// after the node timeout.
+// admission admits an operation when every healthy node has room for its call: first
+// come, first served, and operations that keep or release a lock before those that
+// acquire one. An operation without room waits here, before the time of its attempt
+// begins, until its context ends. So a burst costs its callers time, and not failed
+// attempts and late releases. Nobody waits for a node that is not connected or is
+// skipped; one that hangs is disconnected after the node timeout.
 type admission struct {
 	windows []*window    // of the nodes
 	waiting atomic.Int32 // who waits; also read without mu
@@ -23,13 +22,13 @@ type admission struct {
 	others fifo
 }
 
-// fifo are those who wait, in the order in which they came. Who has given up stays
-// in it until it is the first.
+// fifo holds the waiting operations in the order in which they came. One that has given
+// up stays in it until it is the first.
 type fifo struct{ waits []*entrant }
 
-// entrant is one who waits.
+// entrant is a waiting operation.
 type entrant struct {
-	in   chan struct{} // closed when it is let in
+	in   chan struct{} // closed when it is admitted
 	gone bool          // it has given up
 }
 
@@ -46,17 +45,18 @@ func (f *fifo) first() *entrant {
 func (f *fifo) pop() {
 	f.waits[0] = nil
 	if f.waits = f.waits[1:]; len(f.waits) == 0 {
-		f.waits = nil // of a burst nothing is kept
+		f.waits = nil // keep no memory after a burst
 	}
 }
 
-// enter waits until there is room for a call to each node, and takes it: the
-// caller must send one to all nodes that is admitted. An error is
-// that of ctx, or ErrClosed when closing was closed first.
+// enter waits until each node has room for a call, and takes it: the caller must then
+// send one admitted call to all nodes. The error is that of ctx, or ErrClosed when
+// closing was closed first.
 func (a *admission) enter(ctx context.Context, urgent bool, closing <-chan struct{}) error {
 	if a.waiting.Load() == 0 && a.take() {
-		// Thousands that begin at the same time come here first, and wait, before the
-		// time of any attempt begins. It would be over before they let anyone read.
+		// Thousands of goroutines that begin at the same time all come here first and
+		// wait, before the time of any attempt begins. Otherwise it would end before
+		// the reader gets to run.
 		runtime.Gosched()
 		return nil
 	}
@@ -67,7 +67,7 @@ func (a *admission) enter(ctx context.Context, urgent bool, closing <-chan struc
 	} else {
 		a.others.waits = append(a.others.waits, e)
 	}
-	a.waiting.Add(1) // before the look at the room: whoever makes room looks here after
+	a.waiting.Add(1) // before checking for room: whoever makes room checks this afterwards
 	a.admit()
 	a.mu.Unlock()
 	var err error
@@ -91,7 +91,7 @@ func (a *admission) enter(ctx context.Context, urgent bool, closing <-chan struc
 	return err
 }
 
-// admit lets in who can be; a.mu is held.
+// admit admits as many as there is room for; a.mu is held.
 func (a *admission) admit() {
 	for {
 		queue := &a.urgent
@@ -112,7 +112,7 @@ func (a *admission) admit() {
 	}
 }
 
-// poke is told that there may be room.
+// poke is called when there may be room.
 func (a *admission) poke() {
 	if a.waiting.Load() == 0 {
 		return
@@ -122,7 +122,7 @@ func (a *admission) poke() {
 	a.admit()
 }
 
-// take takes room for a call on the way to each node that is well, or none.
+// take takes room for a call to each healthy node, or none at all.
 func (a *admission) take() bool {
 	for i, r := range a.windows {
 		if r.take() {

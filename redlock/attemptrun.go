@@ -12,14 +12,14 @@ import (
 	"redlockctl/redlock/attempt"
 )
 
-// attemptRun is an [attempt.Attempt] that is driven over the streams of a client: the answers
-// step it as they come, and whoever waits for it is woken once, by the verdict.
+// attemptRun drives an [attempt.Attempt] over the streams of a client: each answer steps it,
+// and the waiting caller is woken once, by the verdict.
 type attemptRun struct {
 	client          *Client
 	resource, token string
 	over            atomic.Bool   // failed: what was not sent yet need not be
-	reads           *replies      // the numbers of fencing; nil where none are wanted
-	unfenced        error         // why it was granted in vain: it got no fencing token
+	reads           *replies      // the fencing counters; nil if the lock has no fencing token
+	unfenced        error         // why the grant does not count: it got no fencing token
 	slept           time.Duration // what the client's suspended said before the start
 	decided         chan struct{} // has room for one
 
@@ -32,8 +32,8 @@ type attemptRun struct {
 	all     chan struct{} // closed when there are none
 }
 
-// attempt drives an [attempt.Attempt] of which terms says whether it extends, and not
-// after when, to its verdict. There must be room for its call, see [admission].
+// attempt drives an [attempt.Attempt] to its verdict; terms says whether it extends,
+// and until when. There must be room for its call, see [admission].
 func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms attempt.Terms, fenced bool) *attemptRun {
 	r := &attemptRun{
 		client: c, resource: resource, token: token, results: c.blank(),
@@ -68,7 +68,8 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		case <-r.decided:
 			waiting = false
 		case <-timer.C:
-			// A step ahead of its deadline, by the grain of the clock, decides nothing.
+			// A step that is too early, by the resolution of the clock, decides
+			// nothing.
 			if !r.step(func(m *attempt.Attempt) (attempt.Send, attempt.Verdict) { return m.Tick(r.awake(time.Now())) }) {
 				timer.Reset(max(time.Until(deadline), time.Millisecond))
 			}
@@ -90,8 +91,8 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 // lateMost is how many attempts in a row may fail because this process was late.
 const lateMost = 20
 
-// try waits for room and makes an attempt, and once more when it was this process
-// that was too late for its node timeout, and not the nodes.
+// try waits for room and makes an attempt. It repeats the attempt if this process, and
+// not a node, was too late for the node timeout.
 func (c *Client) try(ctx context.Context, urgent bool, attempt func() *attemptRun) (*attemptRun, error) {
 	for late := 0; ; late++ {
 		if err := c.admission.enter(ctx, urgent, c.closing); err != nil {
@@ -103,11 +104,11 @@ func (c *Client) try(ctx context.Context, urgent bool, attempt func() *attemptRu
 	}
 }
 
-// late reports whether the attempt had no quorum only because answers were not read
-// by its deadline that nodes gave all the same. What they will have answered, or that
-// they hang, their streams know as soon as this process has the time to look.
+// late reports whether the attempt had no quorum only because this process did not read
+// the nodes' answers by the deadline. What they answered, or that they hang, their
+// streams know as soon as this process has time to read.
 func (r *attemptRun) late(ctx context.Context) bool {
-	// A short TTL leaves no time for this. A sleep of the machine is no lack of time.
+	// A short TTL leaves no time for this. A suspended machine is another matter.
 	if r.machine.Terms().Wait < r.client.opt.NodeTimeout || sleptSince(r.slept, r.client.suspended) > 0 || !r.onlyLate(true) {
 		return false
 	}
@@ -122,9 +123,9 @@ func (r *attemptRun) late(ctx context.Context) bool {
 	return r.onlyLate(false)
 }
 
-// onlyLate reports whether there was no quorum, and would have been an answer from
-// one without those nodes that have answered since, or whose request this process did
-// not send in time; with maybe also those that may be about to answer.
+// onlyLate reports whether there was no quorum, but would have been one with the nodes
+// that have answered since, and those whose request this process did not send in time.
+// maybe also includes the nodes that may still answer.
 func (r *attemptRun) onlyLate(maybe bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,9 +150,8 @@ func (r *attemptRun) onlyLate(maybe bool) bool {
 	return failed <= len(r.copies)-Quorum(len(r.copies))
 }
 
-// giveUp releases what the attempt may have left, on each node behind its SET, and
-// does not wait for it. It is not held up for want of room either: what does not
-// find any is owed.
+// giveUp releases what the attempt may have left, on each node after its SET, and does
+// not wait for it. It does not wait for room either: a release without room is owed.
 func (r *attemptRun) giveUp() {
 	r.over.Store(true)
 	copies, _ := r.leftCopies()
@@ -180,8 +180,8 @@ func (r *attemptRun) stepLocked(f func(*attempt.Attempt) (attempt.Send, attempt.
 	return true
 }
 
-// answered gives the answer of a node to the machine, and keeps what it says.
-// Answers also come after the verdict: they tell what copies there are.
+// answered passes the answer of a node to the machine, and keeps what it says. Answers
+// after the verdict matter too: they say which copies exist.
 func (r *attemptRun) answered(a answer) {
 	status := a.Status
 	if wrongType(a.NodeResult) {
@@ -203,8 +203,8 @@ func (r *attemptRun) answered(a answer) {
 	}
 }
 
-// counted takes in the number that a node read behind its SET, be it after the
-// verdict. It counts with a vote only.
+// counted records the number that a node read after its SET, before or after the
+// verdict. It counts only with a vote.
 func (r *attemptRun) counted(a answer) {
 	if a.Status == StatusOK {
 		a.NodeResult = a.numbers
@@ -212,9 +212,9 @@ func (r *attemptRun) counted(a answer) {
 	r.reads.answered(a)
 }
 
-// awake is the time by which the attempt is judged: t, and for how long the machine
-// has slept since the start. A grant that spans a sleep would come later than it
-// seems, later perhaps than the bound on which early rejoin rests.
+// awake is the time at which the attempt is decided: t plus the time for which the
+// machine was suspended since the start. A grant across a suspension comes later than
+// it seems, perhaps later than the bound on which early rejoin relies.
 func (r *attemptRun) awake(t time.Time) time.Time {
 	return t.Add(sleptSince(r.slept, r.client.suspended))
 }
@@ -231,7 +231,7 @@ func (r *attemptRun) neverSent(node int) bool {
 	return m.heard && !m.sent
 }
 
-// leftCopies is what is known of the copies by now, and whether that is all.
+// leftCopies returns what is known of the copies by now, and whether it is final.
 func (r *attemptRun) leftCopies() (copies []leftCopy, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,8 +282,8 @@ func (r *attemptRun) failure(ctx context.Context, op string) *Error {
 	return e
 }
 
-// blame puts what nodes answered to the reading or writing of numbers in the
-// place of the yes that they gave to the lock.
+// blame replaces the nodes' yes to the lock by what they answered when the fencing
+// token was read or written.
 func (r *attemptRun) blame(numbers *replies) {
 	numbers.mu.Lock()
 	all := slices.Clone(numbers.byNode)
@@ -317,8 +317,8 @@ func (r *attemptRun) draw() (uint64, error) {
 		r.blame(r.reads)
 		return 0, errFencing
 	}
-	// A node may know a higher number that none of these knew: of a grant that was
-	// never confirmed. Then the token is drawn above that.
+	// A node outside this quorum may know a higher number, of a grant that was never
+	// confirmed. Then the token is drawn above that one.
 	for range 3 {
 		token++
 		writes := newReplies(n, n, min(n, n-quorum+2))

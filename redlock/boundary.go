@@ -9,8 +9,9 @@ import (
 	"redlockctl/server/resp"
 )
 
-// boundary makes a panic of the client library, while it reads a reply of a node, an error of that command.
-// The library drops the connection by itself. Its subscriptions do not come this way: they are not used.
+// boundary turns a panic of the client library, while it reads a node's reply, into an error of
+// that command. The library itself drops the connection. Subscriptions do not pass through here:
+// they are not used.
 type boundary struct{ node string }
 
 func (boundary) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -32,7 +33,7 @@ func (b boundary) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 		defer func() {
 			for _, cmd := range cmds {
 				if errors.Is(err, resp.ErrPanic) && cmd.Err() == nil {
-					cmd.SetErr(err) // which of them it was is not known
+					cmd.SetErr(err) // it is not known which of them panicked
 				}
 			}
 		}()

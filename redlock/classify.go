@@ -10,8 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// isClean tells of a node's part in a release if no copy of the token is left
-// there.
+// isClean reports whether a release left no copy of the token on this node.
 func isClean(r NodeResult) bool {
 	switch r.Status {
 	case StatusOK, StatusAbsent, StatusHeld:
@@ -26,32 +25,31 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// says reports whether a server's error is of this kind. Servers before 7.0 put the
-// error of a command inside a script into the middle of a sentence.
+// says reports whether a server's error is of this kind. Servers before 7.0 wrap the
+// error of a command inside a script in a sentence.
 func says(err error, kind string) bool {
 	text := err.Error()
 	return strings.HasPrefix(text, kind+" ") || strings.Contains(text, ": -"+kind+" ") || strings.Contains(text, ": "+kind+" ")
 }
 
-// isReadOnly tells of an answer that the node is a replica, or has become one.
+// isReadOnly reports whether the node answered that it is a replica, or has become one.
 func isReadOnly(r NodeResult) bool {
 	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "READONLY")
 }
 
-// wrongType tells that the key holds something that is no string, hence not
-// the token.
+// wrongType reports whether the key holds something other than a string, and so not the
+// token.
 func wrongType(r NodeResult) bool {
 	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "WRONGTYPE")
 }
 
-// isDenied reports whether a server refused for want of a right.
+// isDenied reports whether a server refused because the user lacks a right.
 func isDenied(err error) bool {
 	return says(err, "NOPERM") || says(err, "NOAUTH") || says(err, "WRONGPASS")
 }
 
-// deniedInScript reports whether a server refused a command of a script, or one of its
-// keys, for want of a right. Of such a refusal only Redis 7.2 and later name
-// the command.
+// deniedInScript reports whether a server refused a command or a key of a script
+// because the user lacks a right. Only Redis 7.2 and later name the command.
 func deniedInScript(text string) bool {
 	return strings.Contains(text, "The user executing the script can't ")
 }
@@ -76,16 +74,17 @@ func classifyTransport(err error) Status {
 	}
 }
 
-// unsent tells of an error that there was no connection to send anything on.
+// unsent reports whether an error says that there was no connection to send on.
 func unsent(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, errSpent) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// errSpent is what a one-life client answers after its connection has ended.
+// errSpent is the error of a [Node.OneConnection] client after its connection has
+// ended.
 var errSpent = errors.New("the connection of this client has ended")
 
-// sameServerError is why a node is refused that is another node.
+// sameServerError is returned for a node whose server is also another node.
 type sameServerError struct{ other string }
 
 func (e sameServerError) Error() string {

@@ -13,20 +13,20 @@ import (
 	"redlockctl/redlock/attempt"
 )
 
-// The order of locks. Whoever holds a mutex may lock one that stands further to
-// the right in the same line, and no other:
+// The order of mutexes. While a mutex is held, only one further to the right in the
+// same line may be locked:
 //
 //	Keeper.mu → Lock.mu → run.mu
 //	waitQueues.mu → waitQueue.mu → tracker.mu → redisTracking.mu
 //
-// All the others are leaves: while Client.mu, warmup.mu, admission.mu, servers.mu,
-// gather.mu, replies.mu, stream.mu, life.mu or sleepClock.mu is held, no other mutex
-// is locked and no sink is called. A sink ([sink.answered]) is called with nothing
-// held, and locks its own alone.
+// All others are leaves: while Client.mu, warmup.mu, admission.mu, servers.mu,
+// gather.mu, replies.mu, stream.mu, life.mu or sleepClock.mu is held, no other mutex is
+// locked and no sink is called. A sink ([sink.answered]) is called without any mutex
+// held, and locks only its own.
 
-// Client runs the Redlock algorithm over a fixed set of masters. It is safe
-// for use by many goroutines. It has one connection for each node, whatever the
-// number of requests, and one more while somebody waits for a lock.
+// Client runs the Redlock algorithm over a fixed set of masters. It is safe for use by
+// many goroutines. It has one connection to each node, however many requests there are,
+// and a second one while somebody waits for a lock.
 type Client struct {
 	nodes     []*Node
 	opt       Options
@@ -34,9 +34,9 @@ type Client struct {
 	admission *admission
 	warm      *warmup
 	waits     *waitQueues
-	token     func(note) string // draws one
+	token     func(note) string // draws a token
 	closing   chan struct{}     // closed when Close is called
-	// suspended is for how long the machine has slept since it was started.
+	// suspended is how long the machine was suspended since it was started.
 	suspended func() time.Duration
 
 	mu     sync.Mutex
@@ -65,16 +65,15 @@ func newClient(nodes []*Node, opt Options, to func(*Node) dialer, trackingTo fun
 		})
 		c.admission.windows = append(c.admission.windows, c.streams[i].window)
 	}
-	for _, s := range c.streams { // which may ask for the others' room
+	for _, s := range c.streams { // only now: each may ask for room of the others
 		s.start()
 	}
 	return c
 }
 
-// Close ends all connections. Locks that are held stay until their TTL ends.
-// Operations under way are given up with [ErrClosed]; releases that they left
-// behind are still sent, for which Close waits no longer than twice the node
-// timeout. The error is always nil.
+// Close ends all connections. Locks that are held stay until their TTL ends. Operations
+// under way fail with [ErrClosed]; the releases that they owe are still sent, and Close
+// waits for them for at most twice the node timeout. The error is always nil.
 func (c *Client) Close() error {
 	if c == nil || c.closing == nil {
 		return nil // it was not made by New
@@ -108,6 +107,16 @@ func (c *Client) Nodes() []*Node {
 // Quorum is ⌊N/2⌋ + 1.
 func (c *Client) Quorum() int { return Quorum(len(c.nodes)) }
 
+// observe calls [Options.Observe] for an operation that begins. The caller defers the
+// function that it returns, with the operation's error.
+func (c *Client) observe(ctx context.Context, op, resource string) (ended func(err *error)) {
+	if c == nil || c.opt.Observe == nil || ctx == nil {
+		return func(*error) {}
+	}
+	end := c.opt.Observe(ctx, op, resource)
+	return func(err *error) { end(*err) }
+}
+
 // enter begins an operation, which Close waits for.
 func (c *Client) enter(ctx context.Context, op, resource string) error {
 	switch {
@@ -125,7 +134,7 @@ func (c *Client) enter(ctx context.Context, op, resource string) error {
 	return nil
 }
 
-// enterConnected is enter, once it has been tried to connect to the nodes. If it fails,
+// enterConnected is enter after the first try to connect to the nodes. If it fails,
 // nothing has begun.
 func (c *Client) enterConnected(ctx context.Context, op, resource string) error {
 	if err := c.enter(ctx, op, resource); err != nil {
@@ -138,7 +147,7 @@ func (c *Client) enterConnected(ctx context.Context, op, resource string) error 
 	return nil
 }
 
-// blank are the results of nodes that have not answered.
+// blank returns the results before any node has answered.
 func (c *Client) blank() []NodeResult {
 	results := make([]NodeResult, len(c.nodes))
 	for i, n := range c.nodes {
@@ -147,7 +156,7 @@ func (c *Client) blank() []NodeResult {
 	return results
 }
 
-// keep puts an answer in its place.
+// keep stores an answer in its node's result.
 func (c *Client) keep(results []NodeResult, a answer) {
 	a.NodeResult.Node = c.nodes[a.node].Name()
 	results[a.node] = a.NodeResult
@@ -171,7 +180,7 @@ type gather struct {
 	client *Client
 	enough func(results []NodeResult) bool // nil: all
 	done   chan struct{}                   // has room for one
-	by     time.Time                       // what comes later does not count
+	by     time.Time                       // later answers do not count
 
 	mu      sync.Mutex
 	results []NodeResult
@@ -192,15 +201,15 @@ func (g *gather) answered(a answer) {
 	}
 }
 
-// complete reports whether no more answers are waited for; g.mu is held.
+// complete reports whether the gathering has ended; g.mu is held.
 func (g *gather) complete() bool {
 	g.ended = g.ended || g.left == 0 || g.enough != nil && g.enough(g.results)
 	return g.ended
 }
 
-// overdue is told that the node timeout is over. The nodes that are not well have
-// failed by now; one that is well answers, or is found hung by its stream, as soon as
-// this process has the time to look, which last tells not to wait for.
+// overdue is called when the node timeout has passed. Nodes that are not healthy have
+// failed by now. A healthy node answers, or its stream finds that it hangs, as soon as
+// this process has time to read; last says not to wait for that.
 func (g *gather) overdue(timeout time.Duration, last bool) (complete bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -221,15 +230,14 @@ func (g *gather) end() []NodeResult {
 	return g.results
 }
 
-// ask sends a call to all nodes and waits for the answers, until they are
-// enough, but for no node that is silent longer than its timeout, and not after stop
-// is closed.
+// ask sends a call to all nodes and waits until there are enough answers. It waits for
+// no node longer than its timeout, and not after stop is closed.
 func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult) bool) []NodeResult {
 	timeout, most := c.opt.NodeTimeout, max(c.opt.NodeTimeout, takeWindow)
 	switch proto.op {
 	case opRelease, opRevoke, opTakeHash:
-		// What counts was done within this time, so that no keeper can have put a copy
-		// back, and have it settled, behind the back of it.
+		// Only what was done within this time counts, so that no keeper can have put a
+		// copy back that has settled meanwhile.
 		timeout, most = min(timeout, takeWindow), takeWindow
 	}
 	start := time.Now()
@@ -253,7 +261,7 @@ func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult)
 	}
 }
 
-// endedBy is the error of an operation that was given up.
+// endedBy is the error of an operation that was cancelled.
 func (c *Client) endedBy(ctx context.Context, op, resource string, err error, results []NodeResult) error {
 	if errors.Is(err, ErrClosed) {
 		return &Error{Op: op, Resource: resource, Kind: ErrClosed, Nodes: results}
@@ -311,5 +319,5 @@ func (c *Client) checkTTL(op, resource string, ttl time.Duration) error {
 	return invalid(op, resource, detail)
 }
 
-// takeWindow bounds what counts of a release by another's hand.
+// takeWindow is the time within which answers to a forced removal count.
 const takeWindow = attempt.SettleTime / 2

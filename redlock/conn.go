@@ -27,24 +27,24 @@ type call struct {
 	node       int
 	key, token string
 	value      string
-	numbered   bool // of opSet: the fencing counter and the clock are read behind it, on the same connection
+	numbered   bool // of opSet: the fencing counter and the clock are read after it, in the same request
 	ttl        time.Duration
 	notAfter   time.Time    // dropped unsent from then on; zero: never
 	over       *atomic.Bool // dropped unsent once it is true; may be nil
 	to         sink         // nil: nobody waits
 	queued     time.Time    // when it was handed to the stream
 	sentAt     time.Time    // when it was handed to the connection
-	admitted   bool         // room was taken for it; see admission
+	admitted   bool         // it has room; see admission
 
 	// Of a release:
-	clean []bool    // of each node, if it is known to have nothing to release; nil: not known
+	clean []bool    // per node: it is known to have nothing to release; nil: not known
 	until time.Time // when no copy can be left any more; zero: not known
-	// neverSent reports whether the attempt that it follows sent a node nothing: then nor is
-	// this. It may be nil.
+	// neverSent reports whether the attempt to be released sent a node nothing: then the
+	// release is not sent either. May be nil.
 	neverSent func(node int) bool
 }
 
-// bytes is what the call takes in the queue and on the wire, about.
+// bytes is about how much the call takes in the queue and on the wire.
 func (c *call) bytes() int { return len(c.key) + len(c.token) + len(c.value) }
 
 // sink takes the answer to a call. It is called once for each call, by the
@@ -58,20 +58,19 @@ func (c *call) answerWith(a answer) {
 	}
 }
 
-// answer is what became of a call.
+// answer is the outcome of a call.
 type answer struct {
 	NodeResult
 	node   int
 	at     time.Time
 	number uint64 // of opFence and a numbered opSet: what the node answered
-	// numbers is how the reading behind a numbered opSet ended.
+	// numbers is how the reads after a numbered opSet ended.
 	numbers NodeResult
-	// sent: the request may have reached the node, so that its effect must be
-	// reckoned with.
+	// sent: the request may have reached the node, and may have had its effect.
 	sent bool
-	// copied: a copy is there all the same, although the node gives no vote.
+	// copied: the node has a copy, although it gives no vote.
 	copied bool
-	// incarnation is the run_id of the server that it was sent to; "": not known.
+	// incarnation is the run_id of the server that got the request; "": not known.
 	incarnation string
 }
 
@@ -80,42 +79,42 @@ type answer struct {
 type link interface {
 	// send hands the requests to the connection, in order.
 	send(batch []*call) error
-	// receive waits for a reply and makes it the answer to the oldest request
-	// that has none, which it asks for when the reply is there. An error says that
-	// the connection is of no use any more.
+	// receive waits for a reply and makes it the answer to the oldest unanswered
+	// request, which it asks for when the reply is there. After an error the connection
+	// is useless.
 	receive(oldest func() *call) (*call, answer, error)
-	// expect bounds the waiting of receive; zero: no bound.
+	// expect bounds how long receive waits; zero: no bound.
 	expect(by time.Time)
-	// serverID names the process that answers; empty: it does not tell.
+	// serverID is the run_id of the server; empty: not known.
 	serverID() string
-	// close ends the connection, and a receive that waits.
+	// close ends the connection and a waiting receive.
 	close()
-	// abort is close, and sees to it that nothing is sent any more: what the
-	// network has lost on the way is not repeated.
+	// abort is close with a reset: the operating system does not resend what the
+	// network has lost.
 	abort()
 }
 
-// errAgain, of a receive, is for a request that has to be sent once more.
+// errAgain is returned by receive for a request that must be sent again.
 var errAgain = errors.New("to be sent again")
 
-// nodeConn is one connection, with what was sent on it and has no answer yet.
+// nodeConn is one connection, with the requests on it that are not answered yet.
 type nodeConn struct {
 	link  link
 	reply time.Duration
-	dead  chan struct{} // closed when the connection is of no use any more
+	dead  chan struct{} // closed when the connection is useless
 	ended chan struct{} // closed when the reader has ended
 	quiet bool          // it ended while nothing was under way; set before dead is closed
 
 	mu       sync.Mutex
 	inFlight []*call // oldest at head
 	head     int
-	busy     bool      // the reader has taken a call of which it has not disposed yet
+	busy     bool      // the reader has taken a call and not finished with it
 	served   bool      // a call was answered
 	lower    bool      // the node is read-only
 	armed    time.Time // until when the reader waits; zero: for ever
 	last     bool      // if nothing has come by then, the node is hung
 	heard    time.Time // when the last reply came, or the first request since was sent
-	behind   time.Time // since when the replies that come are overdue; zero: they are not
+	behind   time.Time // since when replies have been overdue; zero: they are not
 	err      error     // why it is dead
 }
 
@@ -139,9 +138,9 @@ func (l *nodeConn) pop() *call {
 	return c
 }
 
-// look is told that the reader has disposed of a call whose reply came at now. It
-// reports whether the connection is of any use: replies that have been overdue for so
-// long, though they do come, are those of a node that cannot keep up.
+// look is called when the reader has finished with a call whose reply came at now. It
+// reports whether the connection is still useful: if replies come but have been overdue
+// for long, the node cannot keep up.
 func (l *nodeConn) look(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,15 +164,14 @@ const (
 	// graceParts is the part of the node timeout in which a reply that is there can be
 	// read.
 	graceParts = 16
-	// slowMost is for how many node timeouts replies may be overdue.
+	// slowMost is how many node timeouts long replies may be overdue.
 	slowMost = 10
 )
 
-// await lets the reader wait for the node timeout, from the last reply on, or from
-// the first request since: a node that goes on answering does not hang. That nothing
-// was read by then does not say so either: this process may have been late, and have
-// the reply in its buffers. So the reader wakes a little before that, and looks once
-// more; see hung. l.mu is held.
+// await lets the reader wait for the node timeout, counted from the last reply, or from
+// the first request after it: a node that keeps answering does not hang. If nothing was
+// read by then, this process may have been late and have the reply in its buffers. So
+// the reader wakes a little earlier and reads once more; see hung. l.mu is held.
 func (l *nodeConn) await() {
 	by := l.heard.Add(l.reply - l.reply/graceParts)
 	// Moving the deadline with each reply would cost more than the reply.
@@ -188,8 +186,8 @@ func (l *nodeConn) arm(by time.Time) {
 	l.link.expect(by)
 }
 
-// hung is told that nothing has come by the deadline, and reports whether the node
-// hangs. Else it sets another deadline.
+// hung is called when nothing has come by the deadline, and reports whether the node
+// hangs. If not, it sets another deadline.
 func (l *nodeConn) hung(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,7 +217,7 @@ func (l *nodeConn) idle() bool {
 	return l.head == len(l.inFlight) && !l.busy
 }
 
-// end marks the connection as of no use, for the first reason given.
+// end marks the connection as useless; the first reason given is kept.
 func (l *nodeConn) end(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -234,7 +232,7 @@ func (l *nodeConn) cause() error {
 	return l.err
 }
 
-// rest takes all calls that have no answer.
+// rest takes all unanswered calls.
 func (l *nodeConn) rest() []*call {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// copyWatch listens to the copies of a lock that is kept, over the connections of the
-// [waitQueues]: when one is gone, or is another's, before the keeper took it away, the
-// keeper looks at once and not at its next extension. What it hears decides only when
-// an extension is made; the extension alone says how the lock stands.
+// copyWatch watches the copies of a kept lock, over the connections of the
+// [waitQueues]. When a copy disappears, or is replaced, without the keeper having done
+// so, the keeper extends at once and not at the next regular time. This decides only
+// when an extension is made; only the extension decides whether the lock is held.
 type copyWatch struct {
 	resource, token string
 	gone            func() // a copy is
@@ -19,7 +19,7 @@ type copyWatch struct {
 	seen []bool // by node: the copy was there when it was last read
 }
 
-// watchCopies begins to listen; nil where the client has ended.
+// watchCopies begins to watch; nil if the client is closed.
 func (c *Client) watchCopies(resource, token string, gone func()) *copyWatch {
 	if c.enter(context.Background(), "keep", resource) != nil {
 		return nil

@@ -169,3 +169,32 @@ func ExampleError() {
 	// held
 	// true
 }
+
+// One hook logs each operation, counts it, or makes a span of a trace of it.
+func ExampleOptions() {
+	masters, err := redlocktest.New(3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer masters.Close()
+	client, err := redlock.New(masters.Nodes(), redlock.Options{
+		NodeTimeout: time.Second,
+		Observe: func(_ context.Context, op, resource string) func(error) {
+			return func(err error) { fmt.Println(op, resource, err) }
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	lock, err := client.Acquire(ctx, "invoice:42", 30*time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, _ = lock.Release(ctx)
+	// Output:
+	// acquire invoice:42 <nil>
+	// release invoice:42 <nil>
+}

@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// Inspect reads the copies of a resource on all nodes, and changes nothing. Of
-// each node it tells:
+// Inspect reads the copies of a resource on all nodes, and changes nothing. The status
+// of each node is:
 //
 //   - [StatusHeld]: a string is there; Token is its value, of which at most the
 //     first 256 bytes are read, Len its whole length, TTL what is left;
 //   - [StatusAbsent]: nothing is there;
-//   - [StatusProtocol] with a Type: something that is no token is there;
-//   - else: why the node did not tell.
+//   - [StatusProtocol] with a Type: a key of another type is there;
+//   - any other: why the node did not answer.
 //
 // A node that does not answer does not fail it. It fails with [ErrNoQuorum]
 // when no node answered at all, with [ErrInvalid], [ErrClosed], or the cause of
 // the context's end.
-func (c *Client) Inspect(ctx context.Context, resource string) ([]NodeResult, error) {
+func (c *Client) Inspect(ctx context.Context, resource string) (_ []NodeResult, err error) {
 	const op = "inspect"
+	defer c.observe(ctx, op, resource)(&err)
 	if err := checkResource(op, resource); err != nil {
 		return nil, err
 	}

@@ -18,45 +18,43 @@ import (
 type KeepOptions struct {
 	// TTL is what each extension asks for. Default the TTL that the lock has.
 	TTL time.Duration
-	// Every is how long after an extension the next one is due; each time up to a
-	// fifth of it is taken away by chance, so that clients that began together do
-	// not stay together. Shorter: more time to try again when an extension fails,
-	// and a lock that was revoked or force-released is noticed sooner; longer: less to send. More
-	// than half of the validity counts as half. Default a third of the TTL.
+	// Every is how long after an extension the next one is due; each time it is shortened by a
+	// random part of up to a fifth, so that clients that began together do not stay together.
+	// Shorter: more time to try again when an extension fails, and a lock that was revoked or
+	// force-released is noticed sooner; longer: less to send. More than half of the validity
+	// counts as half. Default a third of the TTL.
 	Every time.Duration
-	// MaxExtensions is how many extensions are made at most; then the validity
-	// runs out, and the lock is lost. A holder that hangs and goes on extending
+	// MaxExtensions is how many extensions are made at most; then the validity ends,
+	// and the lock is lost. Without a limit, a holder that hangs but keeps extending
 	// keeps all others out for ever. Default 0: no limit.
 	MaxExtensions int
 	// Context is the parent of [Keeper.Context]. When it ends, that one ends too;
 	// the lock is kept all the same, for whatever is being wound up under it, until
 	// [Keeper.Stop] or [Keeper.Release]. Default [context.Background].
 	Context context.Context
-	// Repaired is told the names of nodes on which a copy that was missing was put
-	// back. It is called in a goroutine of its own, one call after the other.
+	// Repaired is called with the names of nodes on which a missing copy was put back.
+	// It runs in a goroutine of its own, one call at a time.
 	Repaired func(nodes []string)
 }
 
-// Keeper extends a lock for as long as it is needed, and tells its holder how
-// it stands. A copy that went with the restart of its node it puts back when the
-// node serves again, so that a lock outlives a restart of all masters one by one;
-// see the package documentation. It costs one goroutine and a timer. Its methods
-// may be called by many goroutines.
+// Keeper extends a lock for as long as it is needed, and tells its holder whether it is
+// still held. A copy that was lost in a restart of its node is put back when the node
+// serves again, so that a lock survives a restart of all masters one by one; see the
+// package documentation. It costs one goroutine and a timer. Its methods may be called
+// by many goroutines.
 //
-// The validity is measured on the monotonic clock, which goes on while the
-// process is stopped. On Linux it does not go on while the machine sleeps, but
-// the masters' clocks do; there the keeper also compares it with
-// CLOCK_BOOTTIME, and a sleep counts as time that has passed. What a keeper is
-// asked ([Keeper.State], [Keeper.Until], Err and Done of [Keeper.Context]) it
-// answers after a look at the clocks, so that a holder that was stopped and asks
-// before it acts is told the truth at once. A holder that only waits for Done is
-// told by a timer, at the end of validity, or within a second after a sleep of
-// the machine. The pause of a virtual machine, and sleeps on other systems than
-// Linux, are not noticed.
+// The validity is measured on the monotonic clock, which advances while the process is
+// stopped. On Linux it does not advance while the machine is suspended, but the
+// masters' clocks do. So the keeper also reads CLOCK_BOOTTIME there, and counts the
+// time of a suspension. [Keeper.State], [Keeper.Until], and Err and Done of
+// [Keeper.Context] read the clocks before they answer: a holder that was stopped and
+// asks before it acts gets the truth at once. A holder that only waits for Done is
+// woken by a timer, at the end of validity, or within a second after a suspension. A
+// paused virtual machine, and suspensions on other systems than Linux, are not noticed.
 //
-// Where nodes tell of changes (CLIENT TRACKING), a copy that is deleted or taken by
-// others is noticed at once: the lock is extended then, and is lost if no quorum has
-// it any more. With [KeepOptions.MaxExtensions] that waits for the next extension.
+// Where nodes report changes (CLIENT TRACKING), a copy that others delete or replace is
+// noticed at once: the keeper extends the lock then, and the lock is lost if no quorum
+// has it. With [KeepOptions.MaxExtensions] that waits for the next extension.
 type Keeper struct {
 	lock    *Lock
 	repairs *repairs
@@ -65,11 +63,11 @@ type Keeper struct {
 	halt    context.CancelFunc      // of the goroutine, and of its extension
 	done    chan struct{}           // closed when the goroutine has ended
 	changes chan KeeperState
-	hint    chan struct{} // a copy is gone
+	hint    chan struct{} // a copy has disappeared
 
 	mu      sync.Mutex
 	machine keepPlan
-	slept   time.Duration // by the machine, before the validity was known
+	slept   time.Duration // suspended time, before the validity was known
 	timer   *time.Timer   // for the end of validity
 }
 
@@ -133,7 +131,7 @@ func (l *Lock) Keep(opt KeepOptions) (*Keeper, error) {
 	return k, nil
 }
 
-// keptBy reports whether k may keep the lock: nobody else does.
+// keptBy reports whether k may keep the lock: no other keeper does.
 func (l *Lock) keptBy(k *Keeper) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,11 +147,10 @@ func (l *Lock) keptBy(k *Keeper) bool {
 // told, with [context.Canceled] as its cause; and with [KeepOptions.Context]. It
 // has no deadline, since the end of validity moves with each extension.
 //
-// Its Err and Done look at the clock themselves. A context that is derived from
-// it is told by its Done.
+// Its Err and Done read the clock themselves. A derived context only follows its Done.
 func (k *Keeper) Context() context.Context { return keptContext{k.ctx, k} }
 
-// keptContext is a context that asks its keeper first.
+// keptContext is a context that checks its keeper first.
 type keptContext struct {
 	context.Context
 	keeper *Keeper
@@ -169,7 +166,7 @@ func (c keptContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// State is how the lock stands now.
+// State reports whether the lock is held now.
 func (k *Keeper) State() KeeperState {
 	k.look()
 	k.mu.Lock()
@@ -177,17 +174,17 @@ func (k *Keeper) State() KeeperState {
 	return k.machine.state
 }
 
-// Until is the end of validity as it is known now: nothing must be done in the
-// name of the lock from then on, unless it is extended before. It is not later
-// than [Lock.Until], and earlier after the machine has slept.
+// Until is the end of validity as it is known now: the lock must not be relied on after
+// it, unless it was extended before. It is not later than [Lock.Until], and earlier
+// after the machine has slept.
 func (k *Keeper) Until() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.machine.until.Add(-k.asleep())
 }
 
-// Err is why the lock is [Uncertain] (what the last extension failed of) or
-// [Lost] (see [ErrLost]); else nil.
+// Err is why the lock is [Uncertain] (the error of the last extension) or [Lost] (see
+// [ErrLost]); otherwise nil.
 func (k *Keeper) Err() error {
 	k.look()
 	k.mu.Lock()
@@ -195,25 +192,23 @@ func (k *Keeper) Err() error {
 	return k.machine.err
 }
 
-// Changes tells each new state. It never holds the keeper up: who does not
-// read in time misses states, but not the latest one. The state with which
-// everything began is not told. The channel is closed behind [Lost] or
-// [Released].
+// Changes returns a channel of the new states. It never delays the keeper: a slow
+// reader misses states, but not the latest one. The first state is not sent. The
+// channel is closed after [Lost] or [Released].
 func (k *Keeper) Changes() <-chan KeeperState { return k.changes }
 
-// Stop ends the extensions, and with them the keeper's goroutine, for which it
-// waits. An extension that is under way is given up. The lock stays held, and
-// the state goes on telling how it stands, until its validity ends.
+// Stop ends the extensions, and with them the keeper's goroutine, for which it waits.
+// An extension under way is cancelled. The lock stays held until its validity ends, and
+// [Keeper.State] stays correct until then.
 func (k *Keeper) Stop() {
 	k.update(func(time.Time) { k.machine.stop() })
 	k.halt()
 	<-k.done
 }
 
-// Release ends what is done under [Keeper.Context], ends the extensions as
-// [Keeper.Stop] does, and releases the lock, for which see [Lock.Release]. A
-// lost lock is released too, since copies of it may be left, and the error says
-// that it was lost.
+// Release ends [Keeper.Context], ends the extensions as [Keeper.Stop] does, and
+// releases the lock; see [Lock.Release]. A lost lock is released too, since copies of
+// it may be left, and the error says that it was lost.
 func (k *Keeper) Release(ctx context.Context) ([]NodeResult, error) {
 	k.update(k.machine.release)
 	k.halt()
@@ -221,16 +216,16 @@ func (k *Keeper) Release(ctx context.Context) ([]NodeResult, error) {
 	return k.lock.Release(ctx)
 }
 
-// look notices the end of validity.
+// look checks whether the validity has ended.
 func (k *Keeper) look() { k.update(k.machine.expire) }
 
-// now is the time by which the machine decides: the monotonic clock, and what it
-// has missed since the validity began. k.mu is held.
+// now is the time at which the machine decides: the monotonic clock plus the suspended
+// time since the validity began. k.mu is held.
 func (k *Keeper) now() time.Time { return time.Now().Add(k.asleep()) }
 
 func (k *Keeper) asleep() time.Duration { return sleptSince(k.slept, k.lock.client.suspended) }
 
-// update lets the machine take a step, and tells whoever has to know.
+// update steps the machine and reports the new state.
 func (k *Keeper) update(step func(now time.Time)) {
 	k.mu.Lock()
 	before := k.machine.state
@@ -250,9 +245,9 @@ func (k *Keeper) update(step func(now time.Time)) {
 		}
 	}
 	k.mu.Unlock()
-	// Whoever sees the end sees to it that the context has ended: it may come here
-	// before the one that brought it about. Nothing is held meanwhile, since others
-	// may hang on to the context.
+	// Whoever sees the end also ends the context: a reader may come here before the
+	// goroutine that caused the end. No mutex is held, since others may depend on the
+	// context.
 	switch after {
 	case Lost:
 		k.cancel(cause)
@@ -262,13 +257,13 @@ func (k *Keeper) update(step func(now time.Time)) {
 	}
 }
 
-// missed is told that a copy is gone, or another's.
+// missed is called when a copy has disappeared or was replaced.
 func (k *Keeper) missed() {
 	k.update(k.machine.missed)
 	poke(k.hint)
 }
 
-// run carries out what the machine decides, one thing after the other.
+// run carries out the machine's decisions, one at a time.
 func (k *Keeper) run(halted context.Context) {
 	defer close(k.done)
 	defer func() {
@@ -304,15 +299,15 @@ func (k *Keeper) run(halted context.Context) {
 	}
 }
 
-// extend makes one extension. The end of validity does not wait for it: there is
-// a timer for that, which gives it up.
+// extend makes one extension. It does not delay the end of validity: a timer cancels it
+// then.
 func (k *Keeper) extend(halted context.Context) {
 	slept := k.lock.client.suspended() // before the first request, as the validity is counted
 	r, err := k.lock.extend(halted, k.machine.ttl, k.repairs.known())
 	until := k.lock.Until()
 	k.update(func(now time.Time) {
 		switch {
-		case err != nil && halted.Err() != nil: // given up, which says nothing of the lock
+		case err != nil && halted.Err() != nil: // cancelled, which says nothing about the lock
 		case err != nil:
 			k.machine.failed(now, err, rand.Float64())
 		default:
@@ -327,21 +322,20 @@ func (k *Keeper) extend(halted context.Context) {
 	if r == nil || halted.Err() != nil {
 		return
 	}
-	// The extension took its time from within the validity, and is over.
+	// The extension used some of the validity, and has ended.
 	if k.repairs.round(halted, r, err == nil && k.State() == Held, until) {
 		k.update(k.machine.hurry)
 	}
 }
 
-// Do does work under a lock: it acquires it as [Client.AcquireWith] does, keeps it
-// ([Lock.Keep]) while work runs, and releases it, also when work panics. The context
-// that work gets ends with ctx, and when the lock is lost, with [ErrLost] as its
-// cause; work should return then, which Do waits for.
+// Do runs work under a lock: it acquires the lock as [Client.AcquireWith] does, keeps
+// it ([Lock.Keep]) while work runs, and releases it, even if work panics. The context
+// of work ends with ctx, and when the lock is lost, with [ErrLost] as its cause. Work
+// should return then; Do waits for it.
 //
-// The error is that of the acquisition, when work has not begun; else that of work,
-// joined with one that is [ErrLost] if the lock was lost before work had returned. A
-// release that does not reach enough nodes is no error of the work: what it leaves
-// ends with the TTL.
+// If work has not begun, the error is that of the acquisition. Otherwise it is that of
+// work, joined with [ErrLost] if the lock was lost before work returned. A release that
+// does not reach enough nodes is not an error: the copies that it leaves expire.
 func (c *Client) Do(ctx context.Context, resource string, opt AcquireOptions, work func(ctx context.Context, lock *Lock) error) (err error) {
 	if work == nil {
 		return invalid("acquire", resource, "there is no work")
@@ -370,17 +364,16 @@ func (c *Client) Do(ctx context.Context, resource string, opt AcquireOptions, wo
 	return work(keeper.Context(), lock)
 }
 
-// repairs puts back the copies of a lock that is kept. It is of one goroutine, that
-// of the keeper.
+// repairs puts back the copies of a kept lock. Only the keeper's goroutine uses it.
 type repairs struct {
 	lock   *Lock
 	tell   func(nodes []string)
-	told   chan struct{} // closed when the last call of tell has returned; nil: there was none
+	told   chan struct{} // closed when the last call of tell has returned; nil: none was made
 	copies *attempt.Copies
 }
 
-// known is what is known of the copies, by which an extension counts. What became of
-// the acquisition is looked at late, when all that was sent has been answered.
+// known returns what is known of the copies, by which an extension counts. The outcome
+// of the acquisition is read late, when every request has been answered.
 func (p *repairs) known() *attempt.Copies {
 	if p.copies == nil {
 		p.copies = p.lock.votes()
@@ -388,9 +381,9 @@ func (p *repairs) known() *attempt.Copies {
 	return p.copies
 }
 
-// round takes in the answers to an extension and, if it was granted, puts back the
-// copies that are missing, before the end of validity. It reports whether there is more to
-// do soon. It waits no longer than two node timeouts, and not beyond halted.
+// round records the answers to an extension and, if it was granted, puts missing copies
+// back before the validity ends. It reports whether there is more to do soon. It waits for
+// at most two node timeouts, and not after halted.
 func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, until time.Time) (more bool) {
 	c := p.lock.client
 	timer := time.NewTimer(time.Until(r.machine.Deadline()))
@@ -423,8 +416,8 @@ func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, unt
 	return p.copies.Settling()
 }
 
-// send asks nodes to take the copy, where nothing stands in its place. It is queued
-// before a release that comes later, on the same stream. It returns nil if it asks none.
+// send asks nodes that have no key to take the copy. In the stream it comes before any
+// later release. It returns nil if it asks no node.
 func (p *repairs) send(to []int, r *attemptRun, until time.Time) *replies {
 	l, c := p.lock, p.lock.client
 	by := time.Now().Add(c.opt.NodeTimeout)
@@ -438,11 +431,12 @@ func (p *repairs) send(to []int, r *attemptRun, until time.Time) *replies {
 	}
 	asked := newReplies(len(c.nodes), len(to), len(to))
 	for _, i := range to {
-		l.copies[i].sent = true // a release has to go there
+		l.copies[i].sent = true // it needs a release
 		set := &call{op: opSet, node: i, key: l.resource, token: l.token, ttl: r.machine.Terms().TTL, notAfter: by, to: asked}
 		c.streams[i].enqueue(set)
 		if l.fencing > 0 {
-			// The counter went with the copy. The script writes where the copy is.
+			// The counter was lost with the copy. The script writes only where the copy
+			// is.
 			c.streams[i].enqueue(&call{
 				op: opFence, node: i, key: l.resource, token: l.token, value: strconv.FormatUint(l.fencing, 10), ttl: fencingTTL, notAfter: by,
 			})
@@ -451,13 +445,13 @@ func (p *repairs) send(to []int, r *attemptRun, until time.Time) *replies {
 	return asked
 }
 
-// learn takes in what became of it.
+// learn records the outcome.
 func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 	var done []string
 	p.lock.mu.Lock()
 	for _, i := range to {
 		a := said[i]
-		if a.at.IsZero() { // not heard of
+		if a.at.IsZero() { // not answered
 			a.Status, a.sent, a.at = StatusSlow, true, time.Now()
 		}
 		p.copies.Repaired(i, a.Status, a.sent, a.incarnation, a.at)
@@ -470,7 +464,7 @@ func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 	if p.tell != nil && len(done) > 0 {
 		before, ended := p.told, make(chan struct{})
 		p.told = ended
-		crash.Go(func() { // who stops the keeper in it waits for this goroutine
+		crash.Go(func() { // if tell stops the keeper, it waits for this goroutine
 			if before != nil {
 				<-before
 			}
@@ -480,20 +474,20 @@ func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 	}
 }
 
-// InOrder are names in the order in which several locks are acquired, each once:
-// whoever acquires in this order waits for nobody who waits for him.
+// InOrder returns the names, each once, in the order in which several locks are
+// acquired. Clients that all acquire in this order cannot deadlock.
 func InOrder(resources []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(resources)))
 }
 
 // DoAll is [Client.Do] under several locks: all of them, or none. They are acquired one
-// after the other in the order of [InOrder], so that two callers that name the same in
-// another order do not wait for each other for ever, are kept from the moment that each
-// was acquired, and are released in reverse. The context of work ends when the first of
-// them is lost. locks are in the order of resources. What cannot be acquired is named by
-// the [Error]; then no lock is held any more.
+// at a time in the order of [InOrder], so that two callers cannot deadlock, each is kept
+// from the moment that it is acquired, and they are released in reverse order. The
+// context of work ends when the first of them is lost. locks are in the order of
+// resources. The [Error] names the lock that could not be acquired; then no lock is
+// held.
 //
-// A caller waits for a lock while it holds those before it: keep the names few.
+// A caller holds the first locks while it waits for the next: use few names.
 func (c *Client) DoAll(ctx context.Context, resources []string, opt AcquireOptions, work func(ctx context.Context, locks []*Lock) error) error {
 	switch {
 	case len(resources) == 0:

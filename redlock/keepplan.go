@@ -7,21 +7,21 @@ import (
 	"redlockctl/redlock/attempt"
 )
 
-// KeeperState is how a lock that is kept stands.
+// KeeperState says whether a kept lock is held.
 type KeeperState uint8
 
 const (
-	// Held is a lock whose last extension was confirmed, or that did not need one
+	// Held is a lock whose last extension was confirmed, or that has not needed one
 	// yet.
 	Held KeeperState = iota
-	// Uncertain is a lock of which an extension has failed: it is held until
-	// [Keeper.Until], and may be held longer, since the extension is tried again
-	// until then. See [Keeper.Err] for what is in the way.
+	// Uncertain is a lock whose extension has failed. It is held until [Keeper.Until],
+	// and perhaps longer: the extension is tried again until then. See [Keeper.Err] for
+	// the cause.
 	Uncertain
 	// Lost is a lock that must not be relied on any more: its validity has ended, or
-	// the token holds no quorum. It never becomes anything else.
+	// the token holds no quorum. It stays Lost.
 	Lost
-	// Released is a lock that was given back by [Keeper.Release].
+	// Released is a lock that was released by [Keeper.Release].
 	Released
 )
 
@@ -31,28 +31,27 @@ func (s KeeperState) String() string {
 }
 
 const (
-	// keepJitter is the part of a pause that chance may take away.
+	// keepJitter is the random part of a pause.
 	keepJitter = 0.2
-	// keepRetries is how many times sooner than usual a failed extension is tried
-	// again, and keepRetryMax how late that is at the latest.
+	// keepRetries divides the usual pause before a failed extension is tried again;
+	// keepRetryMax bounds it.
 	keepRetries  = 10
 	keepRetryMax = time.Second
-	// keepHurry is how many times sooner than usual a lock is extended of which a
-	// copy is missing or does not count yet.
+	// keepHurry divides the usual pause while a copy is missing or does not count yet.
 	keepHurry = 3
-	// keepLook is how often a keeper looks at the clock at least: a timer does not
-	// run while the machine sleeps.
+	// keepLook is the longest time between two readings of the clock: timers do not run
+	// while the machine is suspended.
 	keepLook = time.Second
 )
 
-// keepPlan is what a [Keeper] decides, as a pure step machine: no clock, no
-// goroutine, no randomness. Its driver asks next what to do, carries it out,
-// tells the outcome of an extension to extended or failed, and asks again;
-// expire may be called at any time, also meanwhile. Each says what time it is.
+// keepPlan makes the decisions of a [Keeper], as a pure step machine: no clock, no
+// goroutine, no randomness. Its driver asks next what to do, does it, passes the
+// outcome of an extension to extended or failed, and asks again. expire may be called
+// at any time. Each call passes the current time.
 type keepPlan struct {
 	resource   string
 	ttl        time.Duration // of an extension
-	allowance  time.Duration // by which its validity is shorter
+	allowance  time.Duration // drift allowance
 	every      time.Duration
 	extensions int // the limit; 0: none
 
@@ -60,24 +59,24 @@ type keepPlan struct {
 	until   time.Time // the end of validity
 	due     time.Time // of the next extension; zero: there will be none
 	made    int       // extensions
-	gone    bool      // a copy is, since the last extension began
+	gone    bool      // a copy disappeared since the last extension began
 	stopped bool
 	err     error // why it is uncertain or lost
 }
 
-// keepAction is what a driver has to do next.
+// keepAction is what the driver does next.
 type keepAction uint8
 
 const (
-	keepWait   keepAction = iota // ask again at the time that comes with it
-	keepExtend                   // extend, and tell the outcome
-	keepEnd                      // nothing any more
+	keepWait   keepAction = iota // ask again at the returned time
+	keepExtend                   // extend, and pass on the outcome
+	keepEnd                      // nothing more to do
 )
 
 // ended reports whether the state is final.
 func (k *keepPlan) ended() bool { return k.state == Lost || k.state == Released }
 
-// expire notices the end of validity.
+// expire ends the plan if the validity has ended.
 func (k *keepPlan) expire(now time.Time) {
 	if !k.ended() && !now.Before(k.until) {
 		k.lose(ErrExpired, k.err)
@@ -104,11 +103,11 @@ func (k *keepPlan) next(now time.Time) (keepAction, time.Time) {
 	return keepWait, wake
 }
 
-// extended is told of an extension that a quorum confirmed, and of the end of
-// validity that the lock has since. random is uniform in [0, 1).
+// extended records an extension that a quorum confirmed, and the new end of validity.
+// random is uniform in [0, 1).
 func (k *keepPlan) extended(now, until time.Time, random float64) {
 	if k.expire(now); k.ended() {
-		return // it came too late to be told as held
+		return // it came too late: the state stays Lost or Released
 	}
 	if until.After(k.until) {
 		k.until = until
@@ -117,22 +116,21 @@ func (k *keepPlan) extended(now, until time.Time, random float64) {
 	k.state, k.err = Held, nil
 	k.plan(random)
 	if soonest := now.Add(k.every / keepRetries); k.due.Before(soonest) {
-		k.due = soonest // of an extension that gained next to nothing
+		k.due = soonest // the extension gained next to nothing
 	}
 	if k.extensions > 0 && k.made >= k.extensions {
 		k.due = time.Time{}
 	}
 }
 
-// plan makes an extension due, counted like the validity from before the one
-// that it follows.
+// plan schedules the next extension; like the validity, its time counts from the start
+// of the last one.
 func (k *keepPlan) plan(random float64) {
 	pause := time.Duration(float64(k.every) * (1 - keepJitter*random))
 	k.due = k.until.Add(k.allowance - k.ttl + pause)
 }
 
-// failed is told of an extension that failed, and why. random is uniform in
-// [0, 1).
+// failed records an extension that failed, and why. random is uniform in [0, 1).
 func (k *keepPlan) failed(now time.Time, err error, random float64) {
 	if k.expire(now); k.ended() {
 		return
@@ -142,18 +140,18 @@ func (k *keepPlan) failed(now time.Time, err error, random float64) {
 		k.lose(ErrNotHeld, err)
 		return
 	case errors.Is(err, ErrInvalid), errors.Is(err, ErrClosed):
-		k.due = time.Time{} // no other try can end otherwise
+		k.due = time.Time{} // no further try can succeed
 	default:
-		// ErrExpired is among these: the new validity was used up, and whether the old
-		// one is, its end tells.
+		// ErrExpired is among these: the new validity was used up; the old one may
+		// still run.
 		pause := min(k.every/keepRetries, keepRetryMax)
 		k.due = now.Add(max(time.Duration(float64(pause)*(1-random/2)), time.Millisecond))
 	}
 	k.state, k.err = Uncertain, err
 }
 
-// hurry brings the next extension forward: a copy was put back that does not count
-// yet, or is still to be put back.
+// hurry brings the next extension forward: a copy that was put back does not count yet,
+// or one is still missing.
 func (k *keepPlan) hurry(now time.Time) {
 	if k.due.IsZero() || k.extensions > 0 {
 		return
@@ -163,14 +161,14 @@ func (k *keepPlan) hurry(now time.Time) {
 	}
 }
 
-// missed is told that a copy is gone: an extension that begins after that says what it
+// missed records that a copy has disappeared: the next extension finds out what that
 // means.
 func (k *keepPlan) missed(time.Time) { k.gone = k.extensions == 0 }
 
 // stop ends the extensions.
 func (k *keepPlan) stop() { k.stopped = true }
 
-// release is told that the lock is about to be given back.
+// release records that the lock is about to be released.
 func (k *keepPlan) release(now time.Time) {
 	k.stopped = true
 	if k.expire(now); !k.ended() {
@@ -178,7 +176,7 @@ func (k *keepPlan) release(now time.Time) {
 	}
 }
 
-// lose ends it; last is what the last extension failed of.
+// lose ends the plan; last is the error of the last extension.
 func (k *keepPlan) lose(kind, last error) {
 	lost := &Error{Op: "keep", Resource: k.resource, Kind: lostError{kind: kind}}
 	if k.extensions > 0 && k.made >= k.extensions {

@@ -13,23 +13,23 @@ type leftCopy struct {
 	heard   bool      // the request was answered, or has failed
 	sent    bool      // it may have reached the node
 	until   time.Time // the latest end that a known copy can have; zero: none known
-	unknown bool      // a copy may be there, or still come, of which no end is known
-	inTime  bool      // the node told of a copy before its attempt was over
-	// where is the last incarnation in which a copy may have been, vague that there
-	// may have been one in an incarnation that is not known. See [attempt.Copies].
+	unknown bool      // a copy with no known end may be there, or still arrive
+	inTime  bool      // the node confirmed a copy before its attempt ended
+	// where is the last incarnation that may have had a copy; vague: an unknown
+	// incarnation may have had one. See [attempt.Copies].
 	where string
 	vague bool
 	said  said // of the last answer
 }
 
-// said is what is remembered of an answer: there are many of these.
+// said is the part of an answer that is kept: there are many of these.
 type said struct {
 	status      Status
 	incarnation string
 	at          time.Time
 }
 
-// learn takes in what became of a SET or an extension.
+// learn records the outcome of a SET or an extension.
 func (c *leftCopy) learn(a answer, t attempt.Terms) {
 	c.heard = true
 	c.sent = c.sent || a.sent
@@ -41,8 +41,8 @@ func (c *leftCopy) learn(a answer, t attempt.Terms) {
 	case a.copied:
 		c.until = a.at.Add(t.TTL + t.Drift)
 	case a.Status == StatusOK:
-		// The node began to count between sending and answering, on a clock that may
-		// be slower than ours by the drift allowance.
+		// The node started the TTL between our sending and its answer, on a clock that
+		// may be slower than ours by the drift allowance.
 		c.until = a.at.Add(t.TTL + t.Drift)
 		c.inTime = c.inTime || !a.at.After(t.Start.Add(t.Wait))
 	case a.sent && (!a.Status.Answered() || errors.Is(a.Err, resp.ErrBad)):
@@ -50,7 +50,7 @@ func (c *leftCopy) learn(a answer, t attempt.Terms) {
 	}
 }
 
-// merge takes in what is known of another request to the same node.
+// merge adds what is known of another request to the same node.
 func (c *leftCopy) merge(o leftCopy) {
 	if o.until.After(c.until) {
 		c.until = o.until
@@ -67,7 +67,7 @@ func (c *leftCopy) merge(o leftCopy) {
 	c.sent = c.sent || o.sent || !o.heard
 }
 
-// releaseOf is the release of copies of which this is known.
+// releaseOf returns the release of these copies.
 func releaseOf(resource, token string, copies []leftCopy) call {
 	c := call{op: opRelease, key: resource, token: token, clean: make([]bool, len(copies))}
 	known := true

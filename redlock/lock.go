@@ -11,7 +11,7 @@ import (
 )
 
 // Lock is one grant. Its methods may be called by many goroutines. The zero Lock
-// is of no client, and is never valid.
+// belongs to no client and is never valid.
 type Lock struct {
 	client          *Client
 	resource, token string
@@ -19,14 +19,14 @@ type Lock struct {
 
 	mu       sync.Mutex
 	ttl      time.Duration
-	until    time.Time     // the machine has not slept since
-	slept    time.Duration // this, in all
+	until    time.Time     // correct while the machine was not suspended longer than slept
+	slept    time.Duration // suspended time so far, in all
 	results  []NodeResult
 	released bool
 	lost     bool
 	copies   []leftCopy    // what is known to be left on the nodes
 	runs     []*attemptRun // of which some nodes have not answered yet
-	keeper   *Keeper       // that keeps it; nil: nobody does
+	keeper   *Keeper       // nil: none keeps it
 }
 
 // ofClient is the error of an operation on a lock that no client made.
@@ -43,17 +43,17 @@ func (l *Lock) Resource() string { return l.resource }
 // Token names the grant.
 func (l *Lock) Token() string { return l.token }
 
-// TTL is what was asked for, at last.
+// TTL is the TTL of the acquisition, or of the last extension.
 func (l *Lock) TTL() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ttl
 }
 
-// Until is the end of validity, on the monotonic clock: start of the attempt +
-// TTL − drift allowance. Nothing must be done in the name of the lock from
-// then on. While the machine sleeps that clock stands still on Linux, and those
-// of the masters do not: when it has slept, the end is earlier by as much.
+// Until is the end of validity, on the monotonic clock: start of the attempt + TTL −
+// drift allowance. The lock must not be relied on after it. On Linux this clock does
+// not advance while the machine is suspended, but the masters' clocks do: a suspension
+// makes the end earlier by as much.
 func (l *Lock) Until() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,8 +68,8 @@ func (l *Lock) end() time.Time {
 	return l.until.Add(-sleptSince(l.slept, l.client.suspended))
 }
 
-// Valid reports whether the lock may be relied upon at now: it was not released, no
-// extension has found it lost, and its validity runs.
+// Valid reports whether the lock may be relied on at now: it was not released, no
+// extension has found it lost, and its validity has not ended.
 func (l *Lock) Valid(now time.Time) bool {
 	if l == nil {
 		return false
@@ -79,21 +79,20 @@ func (l *Lock) Valid(now time.Time) bool {
 	return !l.released && !l.lost && now.Before(l.end())
 }
 
-// Nodes are the results of the nodes when the lock was decided, by the
-// acquisition or by the last extension that succeeded. Nodes that had not
-// answered by then are [StatusUnanswered]; their copies may have come later.
+// Nodes returns the result of each node when the acquisition, or the last successful
+// extension, was decided. Nodes that had not answered by then are [StatusUnanswered];
+// their copies may have arrived later.
 func (l *Lock) Nodes() []NodeResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.results)
 }
 
-// Extend is [Client.Extend] within the validity of this grant: it counts only
-// when a quorum has confirmed it before the validity so far has ended, and the
-// validity never becomes shorter by it. After [ErrNotHeld] the lock is lost: a
-// quorum of nodes cannot be had for this token any more. After [ErrExpired] its
-// validity is over. After any other failure the validity is what it was, and
-// while it lasts the extension may be tried again.
+// Extend is [Client.Extend] within the validity of this grant: it counts only if a
+// quorum confirms it before the present validity ends, and it never shortens the
+// validity. After [ErrNotHeld] the lock is lost: this token can never reach a quorum
+// again. After [ErrExpired] its validity has ended. After any other failure the
+// validity is unchanged, and until it ends the extension may be tried again.
 func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.ofClient("extend"); err != nil {
 		return err
@@ -102,8 +101,8 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// votes are the copies of which nodes told in time. Any other may have come behind a
-// force-release that found none, and does not count yet.
+// votes returns the copies that nodes confirmed in time. Any other may have arrived
+// after a force-release that found none, and does not count yet.
 func (l *Lock) votes() *attempt.Copies {
 	copies := new(attempt.Copies)
 	copies.Reset(len(l.copies))
@@ -120,17 +119,17 @@ func (l *Lock) votes() *attempt.Copies {
 	return copies
 }
 
-// extend is Extend; copies say which of them count. The run is nil if nothing was
-// sent.
-func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *attempt.Copies) (*attemptRun, error) {
+// extend is Extend; copies says which copies count. The run is nil if nothing was sent.
+func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *attempt.Copies) (r *attemptRun, err error) {
 	const op = "extend"
+	defer l.client.observe(ctx, op, l.resource)(&err)
 	l.mu.Lock()
 	until, gone := l.end(), l.released || l.lost
 	l.mu.Unlock()
 	if gone {
 		return nil, &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld}
 	}
-	r, err := l.client.extend(ctx, l.resource, l.token, ttl, attempt.Terms{NotAfter: until, Copies: copies})
+	r, err = l.client.extend(ctx, l.resource, l.token, ttl, attempt.Terms{NotAfter: until, Copies: copies})
 	if r == nil {
 		return nil, err
 	}
@@ -143,7 +142,7 @@ func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *attempt.Co
 		l.lost = l.lost || errors.Is(err, ErrNotHeld)
 		return r, err
 	case l.released || l.lost:
-		// Meanwhile. The release is behind the extension on every node.
+		// Released meanwhile: the release follows the extension on every node.
 		return r, &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld, Nodes: r.results}
 	}
 	if u := r.machine.Until(); u.After(l.end()) {
@@ -153,8 +152,7 @@ func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *attempt.Co
 	return r, nil
 }
 
-// settle takes in late answers, and forgets the runs that have nothing more to
-// tell. l.mu is held.
+// settle records late answers, and forgets the runs that are complete. l.mu is held.
 func (l *Lock) settle() {
 	l.runs = slices.DeleteFunc(l.runs, func(r *attemptRun) bool {
 		copies, all := r.leftCopies()
@@ -168,17 +166,15 @@ func (l *Lock) settle() {
 	})
 }
 
-// Release is [Client.Release], which see for its errors, but reports whether the lock was
-// lost before: the error is [ErrLost] then, and [ErrNotHeld] where the nodes say that
-// the token held no quorum any more, or [ErrExpired] where the validity had ended and
-// the nodes cannot say otherwise. What was done last in its name may have been done
-// beside another holder. It returns as soon as
-// the token holds no quorum any more: nodes that have not answered by then are
-// [StatusUnanswered], and hear of it all the same. The lock is not valid
-// any more from its beginning on, whatever becomes of it. MayLiveUntil is set
-// where a copy may be left and its end is known; it is zero where a request
-// that was never answered may still be on its way.
-func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
+// Release is [Client.Release] of this lock; see there for its errors. It also reports
+// whether the lock had been lost: the error is then [ErrLost], and [ErrNotHeld] if the
+// nodes say that the token had lost its quorum, or [ErrExpired] if the validity had ended
+// and the nodes do not disprove it. Another client may have held the lock meanwhile.
+// Release returns as soon as the token has no quorum: nodes that have not answered by
+// then are [StatusUnanswered], and get the release later. The lock is invalid as soon as
+// Release begins, even if it fails. MayLiveUntil is set where a copy may be left and its
+// end is known; it is zero where a request that was never answered may still arrive.
+func (l *Lock) Release(ctx context.Context) (results []NodeResult, err error) {
 	const op = "release"
 	if err := l.ofClient(op); err != nil {
 		return nil, err
@@ -186,10 +182,11 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 	if ctx == nil {
 		return nil, invalid(op, l.resource, "the context is nil")
 	}
+	defer l.client.observe(ctx, op, l.resource)(&err)
 	l.mu.Lock()
 	keeper := l.keeper
 	l.mu.Unlock()
-	if keeper != nil { // it says at once that the lock is not held any more
+	if keeper != nil { // its holder learns at once that the lock is released
 		keeper.update(keeper.machine.release)
 		keeper.halt()
 	}
@@ -202,16 +199,16 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 		copies[i] = l.known(i)
 	}
 	for _, r := range l.runs {
-		r.over.Store(true) // what was not sent yet need not be
+		r.over.Store(true) // unsent requests are dropped
 	}
 	l.mu.Unlock()
 	ask, quorum := releaseOf(l.resource, l.token, copies), l.client.Quorum()
-	results, err := l.client.release(ctx, ask, func(results []NodeResult) bool {
+	results, err = l.client.release(ctx, ask, func(results []NodeResult) bool {
 		if !l.client.released(results) {
 			return false
 		}
 		deleted, possible, missing := remains(results, copies, ask.clean)
-		// Only where there is doubt it takes more answers to tell.
+		// More answers are needed only in case of doubt.
 		return valid && !missing || deleted >= quorum || possible < quorum
 	})
 	if deleted, possible, _ := remains(results, copies, ask.clean); results != nil && !again && deleted < quorum {
@@ -233,8 +230,8 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 	return results, err
 }
 
-// remains counts, by the answers to a release, the copies that were there and
-// those that can have been there. missing reports whether one was gone that had been there.
+// remains counts, by the answers to a release, the copies that existed and those that may
+// have existed. missing reports whether a known copy had disappeared.
 func remains(results []NodeResult, copies []leftCopy, clean []bool) (deleted, possible int, missing bool) {
 	for i, r := range results {
 		switch {
@@ -250,8 +247,7 @@ func remains(results []NodeResult, copies []leftCopy, clean []bool) (deleted, po
 	return deleted, possible, missing
 }
 
-// lostBefore is the error of a release that comes after the loss of the lock; err is
-// what else it failed of.
+// lostBefore is the error of a release after the lock was lost; err is a further cause.
 func (l *Lock) lostBefore(kind error, results []NodeResult, err error) error {
 	e := &Error{Op: "release", Resource: l.resource, Kind: lostError{kind: kind}, Nodes: results}
 	if errors.Is(err, ErrNoQuorum) {
@@ -260,7 +256,7 @@ func (l *Lock) lostBefore(kind error, results []NodeResult, err error) error {
 	return e
 }
 
-// mayLive is when the copy on a node ends at the latest, if that is known.
+// mayLive is the latest time at which the copy on a node expires, if that is known.
 func (l *Lock) mayLive(node int) time.Time {
 	m := l.known(node)
 	if m.unknown {
@@ -269,7 +265,7 @@ func (l *Lock) mayLive(node int) time.Time {
 	return m.until
 }
 
-// known is what is known of the copy on a node; l.mu is held.
+// known returns what is known of the copy on a node; l.mu is held.
 func (l *Lock) known(node int) leftCopy {
 	m := l.copies[node]
 	for _, r := range l.runs {
@@ -278,26 +274,25 @@ func (l *Lock) known(node int) leftCopy {
 	return m
 }
 
-// Extend sets the TTL of a grant anew, by its token: on each node where the
-// token is, its copy then lives for at least ttl. A copy that is not there is
-// never made anew, and none is shortened.
+// Extend extends a grant by its token: each node that has the token keeps its copy for
+// at least ttl. It never creates a missing copy and never shortens a TTL.
 //
-// It is held again only when a quorum had the token. That a quorum of copies
-// suffices, without knowing when the grant was made: while a quorum of nodes has
-// this token nobody else can hold one, and nobody can get one before the new
-// copies expire. It does not say that nobody had one in between: a SET that the
-// network held up, or a [Keeper], may make a copy that was not there before. A
-// holder that must know asks [Lock.Extend], which is bounded by the validity
-// before. The caller must be the holder or act for
-// it: an extension does not make an attempt good that has failed, since its
-// release is on the way.
+// The lock is held again only if a quorum had the token. A quorum of copies is enough,
+// whenever the grant was made: while a quorum of nodes has this token no other client
+// can hold the lock, and none can get it before the new copies expire. But another
+// client may have held it in between: a SET that was delayed in the network, or a
+// [Keeper], may have created a copy that was not there before. A holder that must know
+// uses [Lock.Extend], which is bounded by the present validity. The caller must be the
+// holder or act for it: an extension does not revive a failed attempt, whose release is
+// under way.
 //
-// It fails with an [*Error] of the kind [ErrNotHeld] when so many nodes do not
-// have the token that it cannot hold a quorum, [ErrNoQuorum] when too many did
-// not tell, [ErrExpired] when the answers came too late, the cause of ctx's end,
-// [ErrInvalid] or [ErrClosed]. There is no retry. Nothing is released: the copies
-// belong to a grant that may be valid.
-func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*Lock, error) {
+// It fails with an [*Error] of the kind [ErrNotHeld] when so many nodes lack the token
+// that it cannot have a quorum, [ErrNoQuorum] when too many did not answer,
+// [ErrExpired] when the answers came too late, the cause of ctx's end, [ErrInvalid] or
+// [ErrClosed]. There is no retry. Nothing is released: the copies belong to a grant
+// that may be valid.
+func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Duration) (_ *Lock, err error) {
+	defer c.observe(ctx, "extend", resource)(&err)
 	r, err := c.extend(ctx, resource, token, ttl, attempt.Terms{})
 	if err != nil {
 		return nil, err
@@ -348,38 +343,38 @@ func (r *attemptRun) lock() *Lock {
 // acquired by [Client.AcquireFenced].
 func (l *Lock) FencingToken() uint64 { return l.fencing }
 
-// Acquire takes the lock, with retries (see [Options]). TTLs are rounded down
-// to milliseconds. Who has to wait is woken when the lock is released or its
-// time is over, and makes further attempts then; those of one client get it in
-// the order in which they came.
+// Acquire acquires the lock, with retries (see [Options]). TTLs are rounded down to
+// milliseconds. A waiting caller is woken when the lock is released or its TTL ends,
+// and tries again then. The waiters of one client get the lock in the order in which
+// they came.
 //
-// It fails with an [*Error] of the kind [ErrContended], [ErrNoQuorum] or
-// [ErrExpired] when the last attempt did; of the cause of ctx's end when that
-// came first; of [ErrInvalid] or [ErrClosed]. When the deadline of ctx came first,
-// the nodes are asked once more, within the node timeout, what was in the way: the
-// error is [ErrContended], with the holder, or [ErrNoQuorum] too. Whatever a failed attempt may
-// have left on any node is released, also when ctx is over; that goes on in the
-// background, and [Client.Close] waits for it.
+// It fails with an [*Error] of the kind [ErrContended], [ErrNoQuorum] or [ErrExpired], as the
+// last attempt did; of the cause of ctx's end if that came first; of [ErrInvalid] or
+// [ErrClosed]. If the deadline of ctx came first, the nodes are asked once more, within the
+// node timeout, why: the error is then also [ErrContended], with the holder, or [ErrNoQuorum].
+// The copies that a failed attempt may have left are released, even after the end of ctx, in
+// the background; [Client.Close] waits for that.
 func (c *Client) Acquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
 	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl})
 }
 
-// TryAcquire makes a single attempt; one that was late because this process had no
-// time does not count. It fails as [Client.Acquire] does.
+// TryAcquire makes a single attempt; it is repeated if this process had no time to read
+// the answers. It fails as [Client.Acquire] does.
 func (c *Client) TryAcquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
 	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl, Retries: -1})
 }
 
 // AcquireFenced is [Client.Acquire] for a lock with a fencing token (see
-// [Lock.FencingToken]). It costs one round trip more, and fails with
-// [ErrNoQuorum] when the token could not be written to a quorum.
+// [Lock.FencingToken]). It costs one more round trip, and fails with [ErrNoQuorum] if
+// the token could not be written to a quorum.
 func (c *Client) AcquireFenced(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
 	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl, Fenced: true})
 }
 
 // AcquireWith is [Client.Acquire] with settings of its own.
-func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOptions) (*Lock, error) {
+func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOptions) (_ *Lock, err error) {
 	const op = "acquire"
+	defer c.observe(ctx, op, resource)(&err)
 	ttl, fenced := opt.TTL.Truncate(time.Millisecond), opt.Fenced
 	if err := checkResource(op, resource); err != nil {
 		return nil, err
@@ -442,9 +437,8 @@ func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOp
 	return nil, last
 }
 
-// explain looks what was in the way of an acquisition that its deadline has ended,
-// or leaves it with what the attempt before failed of. Who has lost interest is not
-// held up.
+// explain finds out why an acquisition did not succeed before its deadline, or uses the
+// error of the attempt before. It does nothing for a cancelled context.
 func (c *Client) explain(ctx context.Context, e, before *Error) {
 	if !errors.Is(e.ended, context.DeadlineExceeded) {
 		return
@@ -457,7 +451,7 @@ func (c *Client) explain(ctx context.Context, e, before *Error) {
 		return taken > n-quorum
 	})
 	for i, was := range e.Nodes {
-		// A node that refuses for itself can be read all the same.
+		// A node that refuses votes can still be read.
 		if was.Status == StatusFenced || was.Status == StatusDenied || seen[i].Status == StatusUnanswered {
 			seen[i] = was
 		}
@@ -474,8 +468,7 @@ func (c *Client) explain(ctx context.Context, e, before *Error) {
 	}
 }
 
-// occupied counts the nodes on which something stands under the key, and those on
-// which nothing does.
+// occupied counts the nodes that have the key, and those that do not.
 func occupied(results []NodeResult) (taken, free int) {
 	for _, r := range results {
 		switch {
@@ -488,7 +481,7 @@ func occupied(results []NodeResult) (taken, free int) {
 	return taken, free
 }
 
-// identify looks who holds the resource, for the message.
+// identify finds out who holds the resource, for the message.
 func (c *Client) identify(ctx context.Context, e *Error) {
 	for i, r := range c.look(ctx, e.Resource) {
 		at := &e.Nodes[i]

@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// greeting puts the name of a connection into its HELLO. The client library's own
-// way is a CLIENT SETNAME, whose refusal ends the connection.
+// greeting puts the name of a connection into its HELLO. The client library would send
+// CLIENT SETNAME, whose refusal ends the connection.
 type greeting struct{ name string }
 
 func (g greeting) DialHook(next redis.DialHook) redis.DialHook { return next }

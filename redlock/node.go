@@ -15,9 +15,9 @@ import (
 	"redlockctl/server/resp"
 )
 
-// Node is one of the N independent masters: a name, and how to reach it. A
-// Node holds no connection; every part of the program opens clients of its
-// own from it, so that a slow scan never stands in front of a lock.
+// Node is one of the N independent masters: a name, and how to reach it. A Node holds
+// no connection; every part of the program opens its own clients from it, so that a
+// slow scan never delays a lock.
 type Node struct {
 	name   string
 	opt    redis.Options
@@ -26,10 +26,9 @@ type Node struct {
 	user   string       // see FencedBy; "": none
 }
 
-// NewNode describes a master. Of opt the address, network, dialer,
-// credentials, database, TLS and protocol are used; retries and timeouts are
-// the algorithm's business and are set by [Node.Client]. It fails if the name
-// or the address is empty.
+// NewNode describes a master. It uses the address, network, dialer, credentials,
+// database, TLS and protocol of opt; [Node.Client] sets retries and timeouts as the
+// algorithm needs them. It fails if the name or the address is empty.
 func NewNode(name string, opt *redis.Options) (*Node, error) {
 	if name == "" {
 		return nil, errors.New("a node needs a name")
@@ -66,7 +65,7 @@ func (n *Node) Name() string { return n.name }
 // Addr is host:port, or the path of a unix socket.
 func (n *Node) Addr() string { return n.opt.Addr }
 
-// Anonymous is the same node for somebody who does not log in.
+// Anonymous returns the same node without credentials.
 func (n *Node) Anonymous() *Node {
 	m := *n
 	m.opt.Username, m.opt.Password = "", ""
@@ -74,9 +73,9 @@ func (n *Node) Anonymous() *Node {
 	return &m
 }
 
-// FencedBy is the same node where it is fenced by taking the right to write from a user, that of
-// the lock clients. Who logs in as another user is not stopped by such a fence: a [Client] asks the
-// server with each vote and each extension, and counts none of a node that is fenced.
+// FencedBy returns the same node if its fence removes the right to write from this user, that of
+// the lock clients. The fence does not stop a client that logs in as another user: so a [Client]
+// asks the server with each vote and each extension, and counts none from a fenced node.
 func (n *Node) FencedBy(user string) *Node {
 	m := *n
 	m.user = user
@@ -89,20 +88,19 @@ func (n *Node) FenceUser() string { return n.user }
 // DB is the number of the database that holds the locks.
 func (n *Node) DB() int { return n.opt.DB }
 
-// ErrNoCertificate is returned where a server that asks for a client certificate,
-// and was given none, ends the connection.
+// ErrNoCertificate is returned when a server ends the connection because it requires a
+// client certificate and got none.
 var ErrNoCertificate = errors.New("the server asks for a client certificate, and none is configured")
 
-// defaultReply is the budget of clients that nobody has set one for, in bytes.
+// defaultReply is the default budget of a client, in bytes.
 const defaultReply = 1 << 20
 
-// Client opens a client of its own with at most conns connections, in which
-// nothing happens behind the caller's back: no retry (a second SET is a second
-// vote; NOREPLICAS is an answer, not a hiccup), no second dial, timeout bounds
-// dialling and every read and write, the context's deadline is obeyed, and a
-// connection is thrown away after a timeout, so that a late reply is never
-// read as the answer to something else. What comes in is checked before the client
-// library believes it, see [resp.Budget].
+// Client opens a client with at most conns connections that does nothing on its own: it
+// never retries (a second SET is a second vote, and NOREPLICAS is an answer) and never
+// dials twice. timeout bounds dialling and every read and write, and so does the
+// context's deadline. After a timeout the connection is closed, so that a late reply is
+// never read as the answer to another command. Replies are checked before the client
+// library parses them, see [resp.Budget].
 func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
 	opt := n.opt
 	opt.MaxRetries = -1
@@ -113,7 +111,7 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	opt.PoolTimeout = timeout
 	opt.ContextTimeoutEnabled = true
 	opt.PoolSize = conns
-	opt.PipelinePoolSize = -1 // pipelines share the connections, and so their order
+	opt.PipelinePoolSize = -1 // pipelines share the connections, and so keep the order
 	opt.MinIdleConns = 0
 	opt.ConnMaxIdleTime = -1
 	opt.ConnMaxLifetime = 0
@@ -124,7 +122,7 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	for _, f := range with {
 		f(&opt)
 	}
-	var uncertified atomic.Bool // the server asked for a certificate, and there is none
+	var uncertified atomic.Bool // the server requires a certificate, and there is none
 	explain := func(err error) error {
 		if err != nil && uncertified.Load() {
 			return fmt.Errorf("%w: %w", ErrNoCertificate, err)
@@ -160,9 +158,9 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	return client
 }
 
-// failedConn is what there is instead of a connection that could not be opened, with
-// the reason for its only answer. The client library would write each dial that fails
-// to stderr, and go on dialling in the background.
+// failedConn stands for a connection that could not be opened; every use of it returns
+// the reason. Otherwise the client library would log each failed dial to stderr and
+// keep dialling in the background.
 type failedConn struct{ err error }
 
 func (c failedConn) Read([]byte) (int, error)       { return 0, c.err }
@@ -175,10 +173,9 @@ func (failedConn) SetReadDeadline(time.Time) error  { return nil }
 func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 
 // OneConnection opens a client that dials exactly once. When its connection breaks,
-// every later command fails; nothing sent through it can reach a later incarnation
-// of the server. The guard sends fence and lift through it, on the connection
-// that read the run_id; the lock core knows by it that a request and the one
-// behind it went the same way.
+// every later command fails; nothing sent through it can reach a later incarnation of
+// the server. The guard uses it to fence and to rejoin on the connection that read the
+// run_id. For the lock core it proves that two requests used the same connection.
 func (n *Node) OneConnection(timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
 	dialed := make(chan struct{}, 1)
 	once := func(opt *redis.Options) {
@@ -198,15 +195,15 @@ func (n *Node) OneConnection(timeout time.Duration, with ...func(*redis.Options)
 	return n.Client(1, timeout, append(with[:len(with):len(with)], once)...)
 }
 
-// Within is the same node whose clients have a budget of their own.
+// Within returns the same node with another budget for its clients.
 func (n *Node) Within(b *resp.Budget) *Node {
 	m := *n
 	m.budget = b
 	return &m
 }
 
-// Named is the same node whose connections bear a name, which CLIENT LIST shows
-// to operators. Blanks and what is not printable ASCII, which a server refuses,
+// Named returns the same node with a name for its connections, which CLIENT LIST shows
+// to operators. Blanks and bytes other than printable ASCII, which a server refuses,
 // become "-"; 128 bytes are kept. The name travels in the greeting (HELLO … SETNAME):
 // it costs no round trip and needs no right. A server before 6.0 does not get it.
 func (n *Node) Named(name string) *Node {
@@ -215,5 +212,5 @@ func (n *Node) Named(name string) *Node {
 	return &m
 }
 
-// mostName is how long the name of a connection gets, in bytes.
+// mostName is the longest name of a connection, in bytes.
 const mostName = 128

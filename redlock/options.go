@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"math"
 	"time"
 )
@@ -8,13 +9,13 @@ import (
 // Options are the settings of the lock algorithm. The zero value of a field
 // means its default.
 type Options struct {
-	// NodeTimeout bounds what one node may take to answer in one attempt, so that
-	// a dead node does not hold up the rest. It must stay a small part of the
-	// TTL: at most a tenth of it is used. Default 50 ms.
+	// NodeTimeout is how long one node may take to answer in one attempt, so that a
+	// dead node does not delay the others. It must be a small part of the TTL: at most
+	// a tenth of the TTL is used. Default 50 ms.
 	NodeTimeout time.Duration
-	// ConnectTimeout bounds what dialling a node, and its greeting (TLS, login),
-	// may take, each. It costs an attempt nothing, since connections are opened
-	// ahead; only the first operation of a client waits for them. Default 500 ms.
+	// ConnectTimeout is how long dialling a node may take, and as long again its
+	// greeting (TLS, login). Attempts do not wait for it, since connections are opened
+	// in advance; only the first operation of a client does. Default 500 ms.
 	ConnectTimeout time.Duration
 	// DriftFactor and DriftMargin make the drift allowance, TTL × factor +
 	// margin, by which validity is shortened: clocks of client and masters may
@@ -22,24 +23,29 @@ type Options struct {
 	// millisecond. Default 0.01 and 2 ms.
 	DriftFactor float64
 	DriftMargin time.Duration
-	// Retries is how many pauses follow a failed first attempt, each with an
-	// attempt at its end; negative means none. Who is woken within a pause, because
-	// the lock looks free, makes an attempt of its own that is not counted, so that
-	// Retries and RetryDelay say how long somebody waits for a lock that others
-	// hold: with the defaults for 0.5 to 1 s. [UntilContextEnds] waits for as long as
-	// the context lasts. Default 3.
+	// Retries is how many pauses follow a failed first attempt, each with an attempt at
+	// its end; negative means none. A waiter that is woken within a pause, because the
+	// lock looks free, makes an extra attempt that is not counted. So Retries and
+	// RetryDelay say how long to wait for a lock that others hold: 0.5 to 1 s by
+	// default. [UntilContextEnds] waits for as long as the context lasts. Default 3.
 	Retries int
-	// RetryDelay is the base of these pauses: the k-th lasts for a random time in
-	// [d/2, d], d = RetryDelay × 1.5^(k-1), at most 8 × RetryDelay, so that clients
-	// that have collided do not do so again. A pause is what is left to a waiter
-	// that no node can wake: tracking is denied, RESP3 is not known, the node is down. It
-	// is not cut short when too few nodes answer. Shorter pauses cost the nodes more
-	// then, longer ones let a free lock stand idle. Default 200 ms.
+	// RetryDelay is the base of these pauses: the k-th lasts for a random time in [d/2,
+	// d], d = RetryDelay × 1.5^(k-1), at most 8 × RetryDelay, so that clients that have
+	// collided do not collide again. Pauses matter to a waiter that no node can wake:
+	// tracking is denied, RESP3 is not known, the node is down. A pause is not shortened
+	// when too few nodes answer. Shorter pauses cost the nodes more; with longer ones a
+	// free lock stays unused for longer. Default 200 ms.
 	RetryDelay time.Duration
-	// Owner stands behind the random part of each token, for people who ask who
-	// holds a lock: 36 bytes of printable ASCII without blanks at most. Everybody who
-	// reads the lock learns it. Default none.
+	// Owner follows the random part of each token, so that people see who holds a lock:
+	// at most 36 bytes of printable ASCII without blanks. Everybody who can read the
+	// lock sees it. Default none.
 	Owner string
+	// Observe is the one hook for logs, metrics and traces. It is called when an operation
+	// begins, with the caller's context, and the function that it returns when the operation
+	// has ended, with its error (an [*Error]) or nil. op is what [Error] calls it: "acquire",
+	// "extend", "release", "inspect", "revoke" or "force-release". A [Keeper]'s extensions are
+	// observed too. Both run in the goroutine of the operation and must not block. Default none.
+	Observe func(ctx context.Context, op, resource string) (ended func(err error))
 }
 
 // UntilContextEnds, as [Options.Retries], never gives up before the context ends.
@@ -48,7 +54,7 @@ const UntilContextEnds = math.MaxInt
 // AcquireOptions are the settings of one acquisition. The zero value of a field
 // means that of the client.
 type AcquireOptions struct {
-	// TTL is for how long the lock is taken; it must be set.
+	// TTL is how long the lock is acquired for; it must be set.
 	TTL time.Duration
 	// Retries and RetryDelay are as in [Options].
 	Retries    int
@@ -57,7 +63,7 @@ type AcquireOptions struct {
 	Fenced bool
 }
 
-// with are the options of one acquisition.
+// with returns the options of one acquisition.
 func (o Options) with(a AcquireOptions) Options {
 	if a.Retries != 0 {
 		o.Retries = a.Retries
@@ -73,9 +79,8 @@ func (o Options) Drift(ttl time.Duration) time.Duration {
 	return time.Duration(float64(ttl)*o.DriftFactor) + o.DriftMargin
 }
 
-// pause is how long to wait before attempt number attempt (the second is 2);
-// random is uniform in [0, 1), so that clients that collided once do not do so
-// again.
+// pause is how long to wait before this attempt (the second is 2). random is uniform in
+// [0, 1), so that clients that have collided do not collide again.
 func (o Options) pause(attempt int, random float64) time.Duration {
 	d := float64(o.RetryDelay)
 	for k := 2; k < attempt && d < 8*float64(o.RetryDelay); k++ {
@@ -86,11 +91,11 @@ func (o Options) pause(attempt int, random float64) time.Duration {
 }
 
 const (
-	// LongestTTL is the longest TTL of a grant. A copy with a longer one is as good as one
-	// without.
+	// LongestTTL is the longest TTL of a grant. A copy with a longer one is treated as one
+	// without TTL.
 	LongestTTL = 10 * 365 * 24 * time.Hour
 
-	// The pause before a node is connected anew grows between these.
+	// The pause before a reconnection grows from the first to the second.
 	backoffMin = 100 * time.Millisecond
 	backoffMax = 2 * time.Second
 )

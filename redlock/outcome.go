@@ -11,19 +11,19 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Errors that tell apart how an operation ended; all are wrapped, test with
-// errors.Is. The wrapping error is an [*Error] with the result of each node.
+// Errors that say how an operation ended. All are wrapped: test with errors.Is. The
+// wrapping error is an [*Error] with the result of each node.
 var (
 	// ErrContended is returned when another token holds enough copies.
 	ErrContended = errors.New("held by another")
-	// ErrNoQuorum is returned when too few nodes answered to reach a quorum:
-	// they are down, fenced, slow, skipped, or deny the right to what was asked.
+	// ErrNoQuorum is returned when too few nodes answered to reach a quorum: they are
+	// down, fenced, slow or skipped, or the user lacks a right there.
 	ErrNoQuorum = errors.New("no quorum")
 	// ErrExpired is returned when the answers of a quorum came too late for any
 	// validity to be left.
 	ErrExpired = errors.New("validity used up")
-	// ErrNotHeld is returned when a token does not hold a quorum any more: it
-	// expired, was released, revoked or never was.
+	// ErrNotHeld is returned when a token has no quorum: it has expired, was released
+	// or revoked, or never had one.
 	ErrNotHeld = errors.New("not held by this token")
 	// ErrInvalid is returned for arguments that can never work: an empty name, a
 	// TTL that the drift allowance uses up.
@@ -35,8 +35,8 @@ var (
 // Quorum is ⌊n/2⌋ + 1 of the configured n, whatever is up.
 func Quorum(n int) int { return attempt.Quorum(n) }
 
-// Blocking is on how many of n nodes copies of one token keep everybody else from a
-// quorum.
+// Blocking is the number of copies of one token, on n nodes, that keeps every other
+// client from a quorum.
 func Blocking(n int) int { return n - Quorum(n) + 1 }
 
 // Status is what one node said or did in one operation. String is the status in one
@@ -53,9 +53,9 @@ const (
 	StatusFenced     Status = attempt.StatusFenced     // refused: NOREPLICAS
 	StatusSkipped    Status = attempt.StatusSkipped    // not asked: it failed repeatedly, or its queue is full
 	StatusProtocol   Status = attempt.StatusProtocol   // an answer that means none of these (wrong type, READONLY, LOADING)
-	// StatusDenied is a node that refused for want of a right: the user must not run
-	// the command or touch the key (NOPERM), or must not log in. Err says which right.
-	// A node whose guard has taken the user's right to write looks the same.
+	// StatusDenied is a node that refused because the user lacks a right: to run the
+	// command or to use the key (NOPERM), or to log in. Err says which right. A node
+	// whose guard has removed the user's right to write looks the same.
 	StatusDenied Status = attempt.StatusDenied
 )
 
@@ -63,34 +63,34 @@ const (
 type NodeResult struct {
 	Node   string // its name
 	Status Status // what it did, or why it did nothing
-	// Token is the value found on the node, where the operation learnt it.
+	// Token is the value on the node, if the operation read it.
 	Token string
-	// Type is the Redis type of the key found, where the operation learnt it
-	// ("string", "hash", …); empty otherwise.
+	// Type is the Redis type of the key, if the operation read it ("string", "hash",
+	// …); otherwise empty.
 	Type string
-	// Len is the length of that value in bytes, where Token is the beginning of a
-	// longer one (see [Client.Inspect]).
+	// Len is the length of the value in bytes if Token is only its beginning (see
+	// [Client.Inspect]).
 	Len int64
-	// TTL is the remaining time of the copy found when the answer came, 292 years at
-	// most; negative: it has none.
+	// TTL is the remaining TTL of the copy when the answer came, at most 292 years;
+	// negative: none.
 	TTL time.Duration
-	// MayLiveUntil, of a release or of a failed attempt: a copy may be left on
-	// this node until then at the latest. Zero: it is gone for certain, or has no
+	// MayLiveUntil, after a release or a failed attempt, is the latest time until which
+	// a copy may be left on this node. Zero: it has certainly disappeared, or has no
 	// known end (see Status).
 	MayLiveUntil time.Time
-	// Err is why, for the statuses down, slow, fenced, skipped, error and denied. It
-	// may hold text of the server: untrusted.
+	// Err is the cause of the statuses down, slow, fenced, skipped, error and denied.
+	// It may contain text of the server: untrusted.
 	Err error
 }
 
-// Error is how an operation on a quorum failed.
+// Error says how an operation on a quorum failed.
 type Error struct {
 	Op       string // "acquire", "extend", "release", …
 	Resource string // what was to be locked, as the caller named it: untrusted
 	Kind     error  // one of the sentinels, or the cause of the context's end
 	Attempts int    // attempts made, of an acquire
-	// Nodes are the parts of the nodes in the last attempt, in the order in which
-	// they were configured; nil where none was asked.
+	// Nodes has the result of each node in the last attempt, in the configured order;
+	// nil if no node was asked.
 	Nodes []NodeResult
 
 	detail string // of Kind, where it is ErrInvalid
@@ -99,12 +99,11 @@ type Error struct {
 	also   error  // what it is besides Kind
 }
 
-// Unwrap gives errors.Is the kind of failure, and for a context that ended both
-// its cause and context.Canceled or context.DeadlineExceeded; for an acquisition
-// that its deadline ended also [ErrContended] or [ErrNoQuorum], by what was in the
-// way. What single nodes
-// failed of is not among them: the timeout of one node must not look like the
-// end of the caller's context. See Nodes.
+// Unwrap returns the kind of failure for errors.Is. If the context ended, it returns
+// its cause and also context.Canceled or context.DeadlineExceeded; after a deadline
+// also [ErrContended] or [ErrNoQuorum], whichever prevented the acquisition. The errors
+// of single nodes are not included: the timeout of one node must not look like the end
+// of the caller's context. See Nodes.
 func (e *Error) Unwrap() []error {
 	errs := []error{e.Kind}
 	if e.ended != nil && !errors.Is(e.Kind, e.ended) {
@@ -116,8 +115,8 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// Error is one sentence that is safe to show: names and texts of servers are
-// escaped in it.
+// Error returns one sentence that is safe to show: names and texts of servers are
+// escaped.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", e.Op, quote(e.Resource))
@@ -148,7 +147,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// sentence says more of a kind of failure, where the nodes tell more.
+// sentence adds what the nodes say about a kind of failure.
 func (e *Error) sentence(kind error) string {
 	switch {
 	case errors.Is(kind, ErrContended):
@@ -161,9 +160,8 @@ func (e *Error) sentence(kind error) string {
 	return kind.Error()
 }
 
-// obeyed are the nodes that did as asked, of a release or what else takes copies
-// away: that is not undone where no quorum did. What an attempt to get a lock did
-// is.
+// obeyed returns the nodes that removed their copies. A removal without a quorum is not
+// undone; an attempt to acquire is.
 func (e *Error) obeyed() string {
 	switch e.Op {
 	case "release", "force-release", "revoke":
@@ -179,7 +177,7 @@ func (e *Error) obeyed() string {
 	return strings.Join(nodes, ", ")
 }
 
-// holders says who is there instead: "abc" on n1, n2 for another 12.3s.
+// holders says who holds the copies instead: "abc" on n1, n2 for another 12.3s.
 func (e *Error) holders() string {
 	type holding struct {
 		nodes   []string
@@ -220,8 +218,8 @@ func (e *Error) holders() string {
 	return strings.Join(parts, " and ")
 }
 
-// troubles says which nodes could not be counted on, and why. Of those that had not
-// answered when it was decided nothing is known: nobody waited for them.
+// troubles says which nodes failed, and why. It leaves out nodes that had not answered
+// when the attempt was decided: nobody waited for them.
 func (e *Error) troubles() string {
 	var parts []string
 	for _, r := range e.Nodes {
@@ -248,10 +246,10 @@ func reason(err error) string {
 	return clip(safetext.Escape(err.Error()))
 }
 
-// quote renders untrusted text between quotation marks.
+// quote escapes untrusted text and puts it in quotation marks.
 func quote(s string) string { return `"` + clip(safetext.Escape(s)) + `"` }
 
-// clip keeps a sentence readable when a name in it is not.
+// clip shortens a long name in a sentence.
 func clip(s string) string {
 	const most = 120
 	r := []rune(s)
@@ -267,10 +265,10 @@ func clip(s string) string {
 // [ErrExpired] when the validity ended before an extension was confirmed.
 var ErrLost = errors.New("lost")
 
-// lostError is ErrLost, of a kind.
+// lostError is ErrLost with its kind.
 type lostError struct {
 	kind  error
-	after int // so many extensions, which are the limit; 0: there is none
+	after int // the number of extensions after which the limit was reached; 0: no limit
 }
 
 func (e lostError) Unwrap() []error { return []error{ErrLost, e.kind} }

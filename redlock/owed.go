@@ -2,15 +2,15 @@ package redlock
 
 import "time"
 
-// owedRelease is a release that a node still has to hear of.
+// owedRelease is a release that a node has not received yet.
 type owedRelease struct {
 	key, token string
 	until      time.Time // as in call
 }
 
-// owe keeps a release for later, if there may be something to release; s.mu is
-// held. A node that hangs for long would otherwise be owed the releases of all
-// that it was not even asked, and those that matter would be lost among them.
+// owe keeps a release for later, if the node may have a copy; s.mu is held. Otherwise a
+// node that hangs for long would be owed releases of locks that it never saw, and the
+// important ones would be dropped.
 func (s *stream) owe(c *call) {
 	if c.op != opRelease || c.clean != nil && c.clean[c.node] {
 		return
@@ -22,8 +22,8 @@ func (s *stream) owe(c *call) {
 	s.countOwed()
 }
 
-// countOwed makes known how much is owed; s.mu is held. What the node refuses for
-// now is not waited for.
+// countOwed publishes how much is owed; s.mu is held. Attempts do not wait for releases
+// that the node refuses for now.
 func (s *stream) countOwed() {
 	s.owedCount.Store(int32(len(s.owed)))
 	if s.refused > 0 {
@@ -33,8 +33,7 @@ func (s *stream) countOwed() {
 	s.window.owed.Store(int32(len(s.owed)))
 }
 
-// sendOwed puts so much of what is owed into the queue, behind all that is there; s.mu
-// is held.
+// sendOwed adds at most this many owed releases to the end of the queue; s.mu is held.
 func (s *stream) sendOwed(most int, now time.Time) {
 	if s.refused > 0 {
 		if now.Before(s.owedFrom) {
@@ -59,7 +58,7 @@ func (s *stream) sendOwed(most int, now time.Time) {
 	s.countOwed()
 }
 
-// owedPause is for how long a node that refuses releases is left alone.
+// owedPause is how long to wait after a node has refused a release.
 func (s *stream) owedPause() time.Duration {
 	return min(backoffMin<<min(s.refused-1, 10), backoffMax)
 }

@@ -13,15 +13,15 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// rawConn is a connection that go-redis dials, encrypts, authenticates and
-// greets, and that is then used without it.
+// rawConn is a connection that go-redis dials, encrypts and authenticates, and that is
+// then used without it.
 type rawConn struct {
 	client *redis.Client // owns the connection, and does not use it after greet
 	conn   *observedConn // nil: not dialled yet
 }
 
-// newRawConn makes a connection that is not dialled yet. timeout is to dial, and for
-// each step of the greeting. The caller closes the client.
+// newRawConn makes a connection that is not dialled yet. timeout applies to dialling,
+// and to each step of the greeting. The caller closes the client.
 func newRawConn(n *Node, timeout time.Duration, with ...func(*redis.Options)) *rawConn {
 	b := &rawConn{}
 	b.client = n.Within(resp.NewBudget(resp.MostBytes, 0)).OneConnection(timeout, append(with[:len(with):len(with)], func(opt *redis.Options) {
@@ -46,9 +46,9 @@ func protocol(version int) func(*redis.Options) {
 	return func(opt *redis.Options) { opt.Protocol = version }
 }
 
-// Open opens a connection that the client library dials, encrypts, authenticates and
-// greets, and that the caller reads and writes from then on. timeout is to dial, and for each step of
-// the greeting. What comes in is not checked: read it with a bound.
+// Open opens a connection that the client library dials, encrypts and authenticates, and that the
+// caller then reads and writes. timeout applies to dialling, and to each step of the greeting.
+// Replies are not checked: read them with a bound.
 func (n *Node) Open(ctx context.Context, timeout time.Duration, with ...func(*redis.Options)) (net.Conn, error) {
 	c := newRawConn(n, timeout, with...)
 	if err := c.greet(ctx); err != nil {
@@ -66,19 +66,19 @@ type openedConn struct {
 
 func (c openedConn) Close() error { return errors.Join(c.client.Close(), c.Conn.Close()) }
 
-// greet connects, and makes sure that the node answers.
+// greet connects, and checks that the node answers.
 func (c *rawConn) greet(ctx context.Context) error {
 	err := c.client.Ping(ctx).Err()
-	// To the PING any reply will do, NOPERM too, of a server that is ready. One that
-	// refused the greeting before it has closed the connection.
+	// Any reply to the PING shows that the server is ready, even NOPERM. A server that
+	// refused the greeting has closed the connection.
 	if err != nil && (!isReply(err) || c.conn == nil || c.conn.closed.Load() || says(err, "LOADING") || says(err, "BUSY")) {
 		return err
 	}
 	return c.conn.SetDeadline(time.Time{})
 }
 
-// identify asks which process answers: its run_id, or nothing where the user must
-// not know, or the server has none.
+// identify returns the run_id of the server; empty if the user may not read it, or the
+// server has none.
 func (c *rawConn) identify(ctx context.Context) (string, error) {
 	info, err := c.client.Info(ctx, "server").Result()
 	if err != nil && (!isReply(err) || c.conn.closed.Load()) {
@@ -98,8 +98,8 @@ func (c *observedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// abort closes the connection with a reset, and what lies underneath TLS without
-// its goodbye, which a hung server may hold up.
+// abort closes the connection with a reset. Under TLS it sends no close message, for
+// which a hung server could block.
 func (c *observedConn) abort() {
 	c.closed.Store(true)
 	below := c.Conn
@@ -107,7 +107,7 @@ func (c *observedConn) abort() {
 		below = enc.NetConn()
 	}
 	if tcp, ok := below.(interface{ SetLinger(sec int) error }); ok {
-		_ = tcp.SetLinger(0) // drops what is not acknowledged
+		_ = tcp.SetLinger(0) // drop unacknowledged bytes
 	}
 	_ = below.Close()
 }

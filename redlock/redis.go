@@ -16,8 +16,8 @@ import (
 	"redlockctl/server/resp"
 )
 
-// The scripts compare lengths first, so that a huge foreign value under the key
-// is never copied. They answer 1: done, 0: no such key, -1: another value.
+// The scripts compare lengths first, so that they never copy a huge value of somebody
+// else. They answer 1: done, 0: no such key, -1: another value.
 
 // releaseScript deletes the copy of a token.
 const releaseScript = `
@@ -26,9 +26,9 @@ if n == 0 then return 0 end
 if n ~= #ARGV[1] or redis.call('get', KEYS[1]) ~= ARGV[1] then return -1 end
 return redis.call('del', KEYS[1])`
 
-// extendScript sets the TTL of a token's copy anew. It never creates one, and
-// never shortens one: a request that was held up in the network would otherwise
-// cut down a longer extension that overtook it and that a holder relies on.
+// extendScript extends a token's copy. It never creates a copy and never shortens a
+// TTL: otherwise a request that was delayed in the network could shorten a longer
+// extension that a holder already relies on.
 const extendScript = `
 local n = redis.call('strlen', KEYS[1])
 if n == 0 then return 0 end
@@ -36,9 +36,8 @@ if n ~= #ARGV[1] or redis.call('get', KEYS[1]) ~= ARGV[1] then return -1 end
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
 return 1`
 
-// revokeScript puts a tombstone in the place of a token. The TTL stays; a copy
-// that has none, or one that no grant has, gets another, since its tombstone would
-// otherwise stand for ever.
+// revokeScript replaces a token by a tombstone, and keeps the TTL. A copy without a
+// TTL, or with one that no grant has, gets another, so that the tombstone ends.
 const revokeScript = `
 local n = redis.call('strlen', KEYS[1])
 if n == 0 then return 0 end
@@ -51,8 +50,8 @@ else
 end
 return 1`
 
-// takeHashScript deletes a hash whose only field is the holder, and tells those who
-// wait on a channel.
+// takeHashScript deletes a hash whose only field is the holder, and publishes to the
+// waiters' channel.
 const takeHashScript = `
 if redis.call('exists', KEYS[1]) == 0 then return 0 end
 if redis.call('hlen', KEYS[1]) ~= 1 or redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end
@@ -60,11 +59,11 @@ redis.call('del', KEYS[1])
 redis.call('publish', ARGV[2], '0')
 return 1`
 
-// fenceScript writes a fencing token where the lock's own token is: it answers
-// the number that stands there afterwards, or -1 where the lock is not held. The
-// counter expires no sooner than its time to live after the node's own clock has
-// passed the number, which is a time in microseconds: a number that was drawn by
-// a clock that is ahead outlasts the correction of that clock.
+// fenceScript writes a fencing token if the node has the lock's own token. It answers
+// the counter afterwards, or -1 if the lock is not held here. The counter is a time in
+// microseconds, and expires only when its TTL has passed after the node's own clock
+// reached that time: so a number from a clock that was ahead survives the correction of
+// that clock.
 const fenceScript = `
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return -1 end
 local now = tonumber(redis.call('get', KEYS[2]) or '0') or 0
@@ -74,19 +73,19 @@ local ahead = math.ceil(tonumber(ARGV[2]) / 1000) - (tonumber(clock[1]) * 1000 +
 redis.call('set', KEYS[2], ARGV[2], 'px', string.format('%.0f', tonumber(ARGV[3]) + math.max(ahead, 0)))
 return tonumber(ARGV[2])`
 
-// inspectPrefix is how much of a value is read: tokens are short, and a value
-// under the key may have 512 MB.
+// inspectPrefix is how many bytes of a value are read: tokens are short, but a value
+// may have 512 MB.
 const inspectPrefix = 256
 
 // redisWire connects to a Redis server.
 type redisWire struct {
 	node    *Node
-	reply   time.Duration // to write, and to go on with a reply that has begun
+	reply   time.Duration // to write, and between two parts of a reply
 	connect time.Duration // to dial, and for each step of the greeting
 }
 
 func (w redisWire) open(ctx context.Context) (link, error) {
-	// RESP2 has no messages out of turn: the n-th reply is that of the n-th request.
+	// RESP2 has no pushed messages: the n-th reply answers the n-th request.
 	b := newRawConn(w.node, w.connect, protocol(2))
 	if err := b.greet(ctx); err != nil {
 		_ = b.client.Close()
@@ -160,7 +159,7 @@ var (
 	fenceLua    = newScript(fenceScript)
 )
 
-// replies is how many replies a call has; the last one tells.
+// replies is how many replies a call gets; the last one is the answer.
 func (c *call) replies() int {
 	switch {
 	case c.op == opInspect:
@@ -191,8 +190,8 @@ func (c *call) appendTo(b []byte) []byte {
 	case opFence:
 		return c.appendScript(b, fenceLua, []string{c.key, fencingKey(c.key)}, c.token, c.value, millis(c.ttl))
 	case opInspect:
-		// A transaction, and no script: it works on every version, for users
-		// without the right to scripts, and on a fenced node.
+		// A transaction and not a script: it works on every version, for users who may
+		// not run scripts, and on a fenced node.
 		b = resp.AppendCommand(b, "MULTI")
 		b = resp.AppendCommand(b, "TYPE", c.key)
 		b = resp.AppendCommand(b, "PTTL", c.key)
@@ -251,12 +250,13 @@ func (l *redisLink) receive(oldest func() *call) (c *call, a answer, err error) 
 	case strings.HasPrefix(refused.Text, "NOSCRIPT") && !c.eval:
 		return c, answer{}, errAgain
 	}
-	// Of several the first: the end of a transaction does not say what spoilt it.
+	// The first of several errors: the last reply of a transaction does not say the
+	// cause.
 	return c, c.refusal(refused.Text), nil
 }
 
-// receiveNumbered reads the reply to a SET, and those to the reading of the
-// fencing number behind it. A refusal of the latter leaves the vote what it is.
+// receiveNumbered reads the reply to a SET, and the replies to the reads of the fencing
+// counter after it. If the reads are refused, the vote still counts.
 func (l *redisLink) receiveNumbered(c *call) (*call, answer, error) {
 	var r [3]resp.Value
 	for i := range r {
@@ -283,7 +283,7 @@ func (l *redisLink) receiveNumbered(c *call) (*call, answer, error) {
 	return c, a, nil
 }
 
-// read makes an answer of the last reply to the call, when none was an error.
+// read turns the last reply into an answer, if no reply was an error.
 func (c *call) read(r resp.Value) answer {
 	says := func(s Status) answer { return answer{NodeResult: NodeResult{Status: s}} }
 	switch c.op {
@@ -322,8 +322,8 @@ func (c *call) read(r resp.Value) answer {
 	return answer{NodeResult: NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", resp.ErrBad, r.Kind)}}
 }
 
-// readCounter takes the greater of a counter, if there is one, and the time of
-// the node in microseconds.
+// readCounter returns the greater of the counter, if it exists, and the node's time in
+// microseconds.
 func readCounter(counter, clock resp.Value) (uint64, bool) {
 	if clock.Kind != '*' || len(clock.Items) != 2 {
 		return 0, false
@@ -369,13 +369,13 @@ func (c *call) readInspect(r resp.Value) (NodeResult, bool) {
 	return res, length.Kind == ':' && prefix.Kind == '$'
 }
 
-// refusal makes an answer of an error that the server sent.
+// refusal turns an error of the server into an answer.
 func (c *call) refusal(text string) answer {
 	err := error(resp.ServerError(text))
 	status := StatusProtocol
 	switch {
 	case deniedInScript(text):
-		// The server does not say what it was that the user must not do.
+		// The server does not say which right the user lacks.
 		status, err = StatusDenied, fmt.Errorf("it needs %s: %w", c.rights(), err)
 	case isDenied(err):
 		status = StatusDenied
@@ -385,7 +385,7 @@ func (c *call) refusal(text string) answer {
 	return answer{NodeResult: NodeResult{Status: status, Err: err}}
 }
 
-// rights is what a user must be allowed for the script of a call.
+// rights are the rights that the script of a call needs.
 func (c *call) rights() string {
 	switch c.op {
 	case opExtend:
@@ -401,10 +401,9 @@ func (c *call) rights() string {
 	}
 }
 
-// New opens a client; it does not wait for any node to answer. Connections
-// are opened in the background at once, and again whenever one was lost. It
-// fails for options that contradict themselves, for no nodes, and for two
-// nodes of the same name.
+// New opens a client; it does not wait for any node. Connections are opened in the
+// background at once, and reopened when one is lost. It fails if the options contradict
+// each other, if there are no nodes, or if two nodes have the same name.
 func New(nodes []*Node, opt Options) (*Client, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {

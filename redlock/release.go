@@ -2,23 +2,23 @@ package redlock
 
 import "context"
 
-// Release deletes the copies of token on all N nodes, and only those: each
-// node compares. It is sent although ctx is over, and waits for no silent node longer
-// than the node timeout. A node that is down does not fail it, and is told as
-// soon as it answers again while the client is open.
+// Release deletes the copies of token on all N nodes, and only those: each node
+// compares. It is sent even if ctx has ended, and waits for no node longer than the
+// node timeout. A node that is down does not make it fail; while the client is open,
+// that node gets the release as soon as it answers again.
 //
-// Clean is a node that deleted the copy, has nothing there or has another
-// value there. The error is nil when a quorum is clean and a copy was
-// deleted: the token holds no quorum any more. It is [ErrNotHeld] when a quorum
-// is clean and none of it had the token, and [ErrNoQuorum] when less than a
-// quorum is clean: the token may go on holding the lock until its copies
-// expire. The results tell of each node if a copy may be left on it.
-func (c *Client) Release(ctx context.Context, resource, token string) ([]NodeResult, error) {
+// A node is clean if it deleted the copy, or has no key or another value. The error is
+// nil when a quorum is clean and a copy was deleted: the token has no quorum. It is
+// [ErrNotHeld] when a quorum is clean and no node had the token, and [ErrNoQuorum] when
+// fewer nodes are clean: the token may still hold the lock until its copies expire. The
+// results say for each node whether a copy may be left.
+func (c *Client) Release(ctx context.Context, resource, token string) (_ []NodeResult, err error) {
+	defer c.observe(ctx, "release", resource)(&err)
 	return c.release(ctx, call{key: resource, token: token}, nil)
 }
 
-// release is Release, of which more may be known (see [call]); enough ends the
-// waiting before all nodes have answered.
+// release is Release with what else is known (see [call]); enough may end the wait
+// before all nodes have answered.
 func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult) bool) ([]NodeResult, error) {
 	const op = "release"
 	resource, token := ask.key, ask.token
@@ -29,7 +29,7 @@ func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult
 		return nil, err
 	}
 	defer c.ops.Done()
-	// Without ctx: a release is sent all the same.
+	// Without the cancellation of ctx: a release is always sent.
 	_ = c.warm.wait(context.WithoutCancel(ctx), nil, c.opt)
 	ask.op, ask.admitted = opRelease, c.enterRelease(ctx)
 	results := c.ask(ask, nil, enough)
@@ -40,8 +40,8 @@ func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult
 	return results, err
 }
 
-// enterRelease waits for room for a release, and reports whether there is any: as long
-// as ctx runs, and after its end for no longer than a node may take to answer.
+// enterRelease waits for room for a release, and reports whether it got any. It waits
+// until ctx ends, and then for at most the node timeout.
 func (c *Client) enterRelease(ctx context.Context) bool {
 	if ctx.Err() == nil && c.admission.enter(ctx, true, nil) == nil {
 		return true
@@ -63,8 +63,7 @@ func (c *Client) assessRelease(op, resource string, results []NodeResult) error 
 	return nil
 }
 
-// released reports whether a token holds no quorum any more, whatever the nodes say
-// that have not answered.
+// released reports whether a token has no quorum, whatever the missing answers will be.
 func (c *Client) released(results []NodeResult) bool {
 	clean, deleted := tally(results)
 	return clean >= c.Quorum() && deleted > 0

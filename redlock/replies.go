@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// replies collects what nodes answer to one question, until somebody has waited for it.
+// replies collects the nodes' answers to one request for a caller that waits.
 type replies struct {
 	ready chan struct{} // has room for one
-	need  int           // yes that are enough
+	need  int           // how many yes are enough
 
 	mu        sync.Mutex // a leaf: see the package's order of locks in client.go
-	byNode    []answer   // at is zero: it was not heard of
+	byNode    []answer   // at is zero: no answer yet
 	yes, left int
 	over      bool
 }
 
-// newReplies is for n nodes, so many of which are asked.
+// newReplies is for n nodes; asked of them get the request.
 func newReplies(n, asked, need int) *replies {
 	return &replies{ready: make(chan struct{}, 1), need: need, byNode: make([]answer, n), left: asked}
 }
@@ -52,7 +52,8 @@ func (s *replies) wait(by time.Time, stop <-chan struct{}) []answer {
 	return s.byNode
 }
 
-// poke wakes who waits for wake, which has room for one, now or when it comes.
+// poke wakes the goroutine that waits for wake, now or when it next waits; wake has
+// room for one.
 func poke(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:

@@ -6,51 +6,51 @@ import (
 	"time"
 )
 
-// retryPlan decides when the one who waits for a resource should make the next
-// attempt. It is a pure step machine like [attempt.Attempt]: no clock, no goroutine, no
-// connection. It is told what is seen of the key on each node, and says which
-// nodes to read, when to look again, and when to make an attempt. It decides
-// nothing but the moment: whether the lock is granted is the attempt's business
-// alone, so that nothing in here can make a lock unsafe, only late.
+// retryPlan decides when a waiter should make its next attempt. It is a pure step
+// machine like [attempt.Attempt]: no clock, no goroutine, no connection. Its input is
+// what was read of the key on each node; its output is which nodes to read, when to
+// step again, and when to make an attempt. It decides only the moment: the attempt
+// alone decides whether the lock is granted. So a mistake here can make a lock late,
+// but never unsafe.
 //
-// It wakes when a quorum of the nodes that it can see looks free: the copies
-// were deleted, or their TTL expired. Who is to go first then is not agreed
-// between clients; it is who has waited longest, and each can tell if it is
-// that one. It counts how often the lock changed hands since it began to wait, and
-// each token says how far the winner had counted: among C clients that take
-// turns, to C-1. Who has counted as far as the last winner goes at once. Who has
-// not holds back by one slot for each that is missing, then reads before it
-// writes, and finds the lock taken without having cost anybody a vote.
-// Those who have waited equally long clash; then they draw lots, and do so again
-// next time among as many slots as it took. While its turn is far away it watches
-// one node only, to count by: with all, the messages about each change would grow
-// with clients × nodes, and come just when the next holder needs the nodes.
+// It wakes when a quorum of the nodes that it can see looks free: the copies were
+// deleted, or their TTL has ended. Clients do not agree on who goes first. The one that
+// has waited longest does, and each can find out whether it is that one: it counts how
+// often the lock changed hands since it began to wait, and each token says how far the
+// winner had counted (among C clients that take turns, to C-1). A client that has
+// counted as far as the last winner goes at once. Any other holds back by one slot for
+// each number that it is short, then reads before it writes, and finds the lock held
+// without having cost anybody a vote. Clients that have waited equally long collide.
+// Then each draws a random slot, and next time out of as many slots as were needed.
+// While its turn is far away a client watches one node only, to count: if it watched
+// all nodes, each change would cause clients × nodes messages, just when the next
+// holder needs the nodes.
 type retryPlan struct {
 	quorum   int
 	views    []copyView
-	sample   int            // the node that one far from its turn watches
-	most     time.Duration  // what a clash may hold back at most
+	sample   int            // the node to watch while the turn is far away
+	most     time.Duration  // the longest pause after a collision
 	random   func() float64 // uniform in [0, 1)
 	rotation rotation
 
 	phase      phase
 	at         time.Time // when the phase ends
-	until      time.Time // for how long to hold back, with a look in between
-	polite     bool      // has just had the lock, and seen nobody have it since
-	fresh      bool      // nothing has been looked at yet
-	eager      bool      // if nothing can be seen, an attempt shall tell
-	holder     string    // the token that had most copies when last looked
+	until      time.Time // until when to hold back, with a read in between
+	polite     bool      // has just had the lock, and has seen no other holder since
+	fresh      bool      // nothing has been read yet
+	eager      bool      // if no node can be read, make an attempt
+	holder     string    // the token that had most copies when last read
 	serial     uint8     // of the holder
 	losses     int       // how often the lock has changed hands since the wait began
-	lots       float64   // slots among which those draw who have waited equally long
+	lots       float64   // number of slots to draw from after a collision
 	clashes    int       // failed attempts in a row
-	prompt     bool      // the attempt is one without holding back
+	prompt     bool      // the attempt was made without holding back
 	watchesAll bool      // all nodes are watched, though the turn is far away
 	extends    bool      // this holder extends its lock: a change is not yet a release
-	told       bool      // a release is known of without having seen it
+	told       bool      // a release is known without having been read
 }
 
-// rotation is what is remembered of a resource from one grant to the next.
+// rotation is what is kept about a resource from one grant to the next.
 type rotation struct {
 	known bool
 	round int // how often the lock changes hands between two grants, by the last winner
@@ -69,7 +69,7 @@ const (
 // copyView is what is known of the key on one node.
 type copyView struct {
 	state copySeen
-	armed bool      // the node will tell of the next change
+	armed bool      // the node will report the next change
 	asked bool      // a read is under way, or the connection for it
 	token string    // of a copy
 	until time.Time // of a copy: its end, by its TTL; zero: it has none
@@ -79,22 +79,22 @@ type copySeen uint8
 
 const (
 	unconnected copySeen = iota // no connection
-	unread                      // not read yet, or not since it must have changed
+	unread                      // not read yet, or not since it has certainly changed
 	held                        // a copy is there
 	free                        // no copy is there
 	stale                       // a copy was there and has changed: deleted, most likely
 )
 
 const (
-	slotMin     = 500 * time.Microsecond // finer than that, timers are not
+	slotMin     = 500 * time.Microsecond // timers are not more exact
 	slotMax     = 50 * time.Millisecond
-	slotsMost   = 16 // that a turn is held back for
-	slotsPrior  = 4  // among which those choose who know nothing yet
+	slotsMost   = 16 // to hold back for, at most
+	slotsPrior  = 4  // to draw from before anything is known
 	lossesMost  = 1000
-	serialsMost = 64  // that are believed to have been missed
+	serialsMost = 64  // that can have been missed, at most
 	lotsDecay   = 0.7 // with each change of hands
 	lookAfter   = 2   // slots after which one who holds back for longer looks who has it
-	near        = 1   // so few slots from its turn, one watches all nodes
+	near        = 1   // within this many slots of the turn, watch all nodes
 )
 
 func newRetryPlan(n int, most time.Duration, random func() float64) *retryPlan {
@@ -108,9 +108,8 @@ type retryStep struct {
 	at      time.Time // when to step again if nothing happens before; zero: never
 }
 
-// begin starts a wait. Nodes of which the connection is there, or is being
-// opened, have been told by up and opening. eager is for who has made no attempt
-// yet.
+// begin starts a wait. The nodes that are connected or being connected have been passed
+// to up and opening. eager: no attempt has been made yet.
 func (p *retryPlan) begin(eager bool, now time.Time) {
 	p.eager, p.losses, p.clashes, p.watchesAll, p.extends, p.told, p.holder = eager, 0, 0, false, false, false, ""
 	p.fresh, p.polite, p.prompt = true, eager, false
@@ -166,7 +165,7 @@ func (p *retryPlan) failed(slot time.Duration, now time.Time) {
 	p.phase, p.until = holdingBack, p.at
 }
 
-// granted: the wait is over.
+// granted: the wait has ended.
 func (p *retryPlan) granted() {
 	if p.holder != "" {
 		p.rotation = rotation{known: true, round: p.losses}
@@ -174,7 +173,7 @@ func (p *retryPlan) granted() {
 	p.phase = asleep
 }
 
-// note is what a token tells of this wait.
+// note returns what a token says about this wait.
 func (p *retryPlan) note() note {
 	if p.holder == "" {
 		return note{waited: unwaited}
@@ -182,9 +181,9 @@ func (p *retryPlan) note() note {
 	return note{serial: p.serial + 1, waited: uint8(min(p.losses, unwaited-1))}
 }
 
-// handedOn takes in that another token has the lock. The notes tell how often it
-// has changed hands since the last look, also if that was long ago, and who has
-// lost a clash for it has the same number as who has won.
+// handedOn records that another token has the lock. The notes say how often the lock
+// has changed hands since the last read, even if that was long ago. A client that lost
+// a collision has the same number as the winner.
 func (p *retryPlan) handedOn(to string) {
 	n := noteOf(to)
 	times := n.serial - p.serial
@@ -254,7 +253,7 @@ func (p *retryPlan) step(slot time.Duration, now time.Time) retryStep {
 
 func clampSlot(d time.Duration) time.Duration { return min(max(d, slotMin), slotMax) }
 
-// checkMin is for how long answers to reads are waited for at least.
+// checkMin is the shortest time to wait for answers to reads.
 const checkMin = 10 * time.Millisecond
 
 // judge ends a check.
@@ -266,7 +265,7 @@ func (p *retryPlan) judge(now time.Time) {
 	}
 	switch {
 	case seen > 0 && p.looksFree(now) && fresh:
-		// Somebody may be about to take it, whose turn it is.
+		// A client whose turn it is may be about to acquire it.
 		p.phase = watching
 		return
 	case seen > 0 && p.looksFree(now), seen == 0 && (p.told || p.eager):
@@ -284,7 +283,7 @@ func (p *retryPlan) judge(now time.Time) {
 	p.phase = watching
 }
 
-// turn is for how long to hold back from a lock that looks free.
+// turn is how long to hold back from a lock that looks free.
 func (p *retryPlan) turn(slot time.Duration) time.Duration {
 	if !p.rotation.known {
 		return time.Duration(p.random() * float64(max(0, slotsPrior-p.losses)) * float64(slot))
@@ -300,12 +299,12 @@ func (p *retryPlan) turn(slot time.Duration) time.Duration {
 	return time.Duration(d * float64(slot))
 }
 
-// far reports whether the turn is so far away that it is enough to watch one node.
+// far reports whether the turn is so far away that watching one node is enough.
 func (p *retryPlan) far() bool {
 	return !p.watchesAll && p.rotation.known && p.rotation.round-p.losses > near
 }
 
-// unreadNodes are the nodes that are to be read, which it marks as asked.
+// unreadNodes returns the nodes to read, and marks them as asked.
 func (p *retryPlan) unreadNodes() (ask []int) {
 	far := p.far()
 	for k := range p.views {
@@ -322,8 +321,8 @@ func (p *retryPlan) unreadNodes() (ask []int) {
 	return ask
 }
 
-// answered reports whether a check has its answers, or enough of them, or has waited
-// for long enough.
+// answered reports whether a check has all or enough answers, or has waited long
+// enough.
 func (p *retryPlan) answered(now time.Time) bool {
 	asked, vacant, taken := 0, 0, 0
 	for _, s := range p.views {
@@ -341,12 +340,12 @@ func (p *retryPlan) answered(now time.Time) bool {
 
 func (v copyView) known() bool { return v.state > unread && !v.asked }
 
-// ended tells of a copy whose TTL expired. Redis may tell of that much later.
+// ended reports whether the TTL of a copy has ended. Redis may report that much later.
 func (v copyView) ended(now time.Time) bool {
 	return v.state == held && !v.until.IsZero() && !now.Before(v.until)
 }
 
-// seen is how many nodes can be judged by.
+// seen is how many nodes have been read.
 func (p *retryPlan) seen() (n int) {
 	for _, s := range p.views {
 		if s.known() {
@@ -356,8 +355,8 @@ func (p *retryPlan) seen() (n int) {
 	return n
 }
 
-// looksFree reports whether as many nodes look free as an attempt needs; if less than
-// that can be seen, all of those.
+// looksFree reports whether as many nodes look free as an attempt needs; if fewer can
+// be read, all of those.
 func (p *retryPlan) looksFree(now time.Time) bool {
 	vacant, seen := 0, 0
 	for _, s := range p.views {
@@ -372,7 +371,7 @@ func (p *retryPlan) looksFree(now time.Time) bool {
 	return seen > 0 && vacant >= min(p.quorum, seen)
 }
 
-// freeAt is when so many copies will have ended that it looks free; zero: never.
+// freeAt is when enough copies will have ended for the lock to look free; zero: never.
 func (p *retryPlan) freeAt(now time.Time) time.Time {
 	var ends []time.Time
 	vacant, seen := 0, 0
@@ -395,7 +394,7 @@ func (p *retryPlan) freeAt(now time.Time) time.Time {
 	return ends[missing-1]
 }
 
-// majority is the token with most copies.
+// majority returns the token with most copies.
 func (p *retryPlan) majority() (who string) {
 	most := 0
 	for i, s := range p.views {

@@ -4,9 +4,9 @@ import (
 	"sync"
 )
 
-// servers knows which process each node was last seen to be, by its run_id. One
-// that is reached by two addresses would have two voices where its copy of a lock
-// is one: an extension would count it twice. So it is refused by the second.
+// servers records which process each node was last seen to be, by its run_id. A server
+// that is reached by two addresses would have two votes with one copy: an extension
+// would count it twice. So the second address is refused.
 type servers struct {
 	names []string
 
@@ -18,9 +18,8 @@ func newServers(names []string) *servers {
 	return &servers{names: names, ids: make([]string, len(names))}
 }
 
-// claim takes note that a node is this process, unless another node is. A node
-// that is about to be connected anew is none: id is empty. So is one that does not
-// tell.
+// claim records that a node is this process, unless another node is. id is empty for a
+// node that is about to reconnect, or that does not report its run_id.
 func (s *servers) claim(node int, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

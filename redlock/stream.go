@@ -13,21 +13,21 @@ import (
 	"redlockctl/base/crash"
 )
 
-// dialer is how to connect to a node.
+// dialer connects to a node.
 type dialer interface {
-	// open connects, and makes sure that the node answers.
+	// open connects, and checks that the node answers.
 	open(ctx context.Context) (link, error)
 }
 
 const (
-	queueSize    = 4 * windowMost // calls waiting for one node, more than admission lets in
-	queueReserve = 1024           // further room that only releases may use
+	queueSize    = 4 * windowMost // calls waiting for one node, more than are admitted
+	queueReserve = 1024           // more room, only for releases
 	batchSize    = 256            // calls in one write
-	batchBytes   = 256 << 10      // of their names and tokens: a large write keeps all others waiting
+	batchBytes   = 256 << 10      // of their names and tokens: a large write delays all others
 	queueBytes   = 16 << 20       // of the names and tokens of calls that wait for one node
 	flightSize   = 4096           // calls sent and not answered
-	owedSize     = 8192           // releases kept for a node that does not take them
-	owedAtOnce   = 64             // of those, that go with what is sent
+	owedSize     = 8192           // releases kept for a node that does not accept them
+	owedAtOnce   = 64             // of those, sent at one time
 	breakAfter   = 3              // consecutive failures
 )
 
@@ -38,26 +38,26 @@ var (
 	errSlow      = fmt.Errorf("its answers come too late: %w", os.ErrDeadlineExceeded)
 )
 
-// hooks is what a stream tells its client; each may be nil.
+// hooks are the callbacks of a stream to its client; each may be nil.
 type hooks struct {
 	first func(up bool)         // when the first try to connect has ended, once
 	freed func()                // there may be room
-	claim func(id string) error // who is connected; an error refuses it. Before it connects: ""
+	claim func(id string) error // which server is connected; an error refuses it. Before it connects: ""
 }
 
-// stream is the way to one node: first in, first out, on one connection. One
-// goroutine writes all that is queued at once and does not wait; another reads the
-// replies, and knows by their order whose they are. It never blocks who sends: a full
-// queue is a failed node. A connection on which the node hangs, or says that it is
-// read-only, is reset. After a few failures in a row, which only an answer ends, the
-// node is skipped, and tried again in the background.
+// stream sends requests to one node, first in, first out, on one connection. One
+// goroutine writes all queued requests at once and does not wait; another reads the
+// replies and matches them by their order. A stream never blocks its callers: a full
+// queue is a failed node. The connection is reset if the node hangs, or says that it is
+// read-only. After a few failures without an answer in between, the node is skipped,
+// and tried again in the background.
 //
-// Releases that a node did not answer, had no room for or refused for now are owed to
-// it, and sent first when it answers again; to one that refused, one at a time. However
-// late, they do no harm: they compare the token, which is never used again.
+// Releases that a node did not answer, had no room for, or refused for now are owed to
+// it. They are sent first when it answers again; to a node that refused, one at a time.
+// They do no harm however late: they compare the token, which is never used again.
 type stream struct {
 	dialer    dialer
-	reply     time.Duration // that a node has to answer a request
+	reply     time.Duration // the time for a node to answer a request
 	connect   time.Duration // to open a connection
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -70,14 +70,14 @@ type stream struct {
 	mu       sync.Mutex
 	queue    []*call
 	bytes    int     // of the queue
-	spare    []*call // of the writer: the queue before
+	spare    []*call // of the writer: the previous queue, to reuse
 	owed     []owedRelease
 	refused  int       // how often the node has refused a release, since it took one
-	owedFrom time.Time // when it is asked again
+	owedFrom time.Time // when it may be sent one again
 	broken   error     // why the node is skipped; nil while it is not
 	closed   bool
 
-	// Of the writer alone:
+	// Used by the writer only:
 	conn     *nodeConn // nil: not connected
 	failures int       // in a row
 	failedAs Status
@@ -100,8 +100,7 @@ func (s *stream) start() *stream {
 	return s
 }
 
-// enqueue puts c behind all calls before it, or answers it as skipped. It
-// never blocks.
+// enqueue appends c to the queue, or answers it as skipped. It never blocks.
 func (s *stream) enqueue(c *call) {
 	if !c.admitted {
 		s.window.used.Add(1)
@@ -113,7 +112,7 @@ func (s *stream) enqueue(c *call) {
 	poke(s.wake)
 }
 
-// hand hands out the answer to a call that the stream has done with.
+// hand passes on the answer to a call with which the stream has finished.
 func (s *stream) hand(c *call, a answer) {
 	s.window.give()
 	if s.owedCount.Load() > 0 && s.window.well.Load() {
@@ -123,7 +122,8 @@ func (s *stream) hand(c *call, a answer) {
 	s.freed()
 }
 
-// freed makes known that there may be room, or that none is waited for.
+// freed reports to the client that there may be room, or that nobody has to wait for
+// this node.
 func (s *stream) freed() {
 	if s.hooks.freed != nil {
 		s.hooks.freed()
@@ -153,14 +153,14 @@ func (s *stream) admit(c *call) error {
 	return err
 }
 
-// push puts a call behind the others; s.mu is held.
+// push appends a call to the queue; s.mu is held.
 func (s *stream) push(c *call) {
 	s.queue = append(s.queue, c)
 	s.bytes += c.bytes()
 }
 
-// close admits no more calls, gives those that are queued or under way the
-// time grace to be answered, and ends the goroutines.
+// close accepts no more calls, waits up to grace for the answers to the queued and sent
+// ones, and ends the goroutines.
 func (s *stream) close(grace time.Duration) {
 	s.mu.Lock()
 	s.closed = true
@@ -212,7 +212,7 @@ func (s *stream) run() {
 // watch waits for work, or for the end of the connection.
 func (s *stream) watch(closed bool) {
 	var answered, due <-chan time.Time
-	if closed { // the last answers are still to come
+	if closed { // wait for the last answers
 		answered = time.After(time.Millisecond)
 	} else if s.owedCount.Load() > 0 {
 		s.mu.Lock()
@@ -225,7 +225,8 @@ func (s *stream) watch(closed bool) {
 	}
 	select {
 	case <-s.wake:
-		// Whoever is about to send does so first: one write for all of them.
+		// Goroutines that are about to send go first, so that one write serves all of
+		// them.
 		runtime.Gosched()
 	case <-s.conn.dead:
 	case <-answered:
@@ -249,10 +250,10 @@ func (s *stream) await() {
 	}
 }
 
-// take gives the writer what is queued, which is its own until it takes the next.
+// take returns the queued calls to the writer, which owns them until it takes the next.
 func (s *stream) take() (batch []*call, closed bool) {
 	if s.owedCount.Load() > 0 {
-		defer s.freed() // some are not worth sending any more
+		defer s.freed() // some are no longer needed
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,9 +300,8 @@ func (s *stream) turn(batch []*call) {
 	}
 }
 
-// send writes the calls, or returns false if the connection had ended before.
-// What becomes of a call that was written, also of one that was written in
-// vain, is the reader's to say.
+// send writes the calls, or returns false if the connection had ended before. For a
+// call that was written, the reader decides the outcome, even if the write failed.
 func (s *stream) send(batch []*call) bool {
 	l := s.conn
 	now := time.Now()
@@ -324,7 +324,7 @@ func (s *stream) send(batch []*call) bool {
 		l.end(err)
 		s.abort(l) // the reader answers what was under way
 	}
-	if full { // cannot be unless a node answers slower than it is asked
+	if full { // only if a node answers more slowly than it is asked
 		select {
 		case <-l.dead:
 		case <-time.After(l.reply):
@@ -337,7 +337,7 @@ func (s *stream) send(batch []*call) bool {
 // was under way.
 func (s *stream) listen(l *nodeConn) {
 	defer close(l.ended)
-	oldest := l.pop // once: each time it would be allocated
+	oldest := l.pop // a method value allocates: make it once
 	for {
 		c, a, err := l.link.receive(oldest)
 		switch {
@@ -369,8 +369,8 @@ func (s *stream) listen(l *nodeConn) {
 	}
 }
 
-// bury ends a connection that is of no use any more, and answers what was under
-// way on it: c, which may be nil, and what came after.
+// bury ends a useless connection and answers the calls under way on it: c, which may be
+// nil, and the later ones.
 func (s *stream) bury(l *nodeConn, c *call, err error) {
 	l.end(err)
 	s.abort(l)
@@ -389,8 +389,8 @@ func (s *stream) bury(l *nodeConn, c *call, err error) {
 	close(l.dead)
 }
 
-// again puts a call that the server could not carry out for want of a script
-// into the queue once more.
+// again queues a call once more that the server could not run because it lacked the
+// script.
 func (s *stream) again(c *call) {
 	c.eval = true
 	s.mu.Lock()
@@ -402,8 +402,8 @@ func (s *stream) again(c *call) {
 // idle reports whether nothing is under way.
 func (s *stream) idle() bool { return s.conn == nil || s.conn.idle() }
 
-// abort ends a connection that has failed. When the stream is being closed there
-// will be no other, and what was sent on this one shall still arrive, in order.
+// abort ends a connection that has failed. When the stream is being closed there is no
+// other, and the requests on this one should still arrive, in order.
 func (s *stream) abort(l *nodeConn) {
 	s.mu.Lock()
 	closed := s.closed
@@ -415,8 +415,8 @@ func (s *stream) abort(l *nodeConn) {
 	l.link.abort()
 }
 
-// lose takes note of a connection that has ended. One that ended while nothing
-// was under way is no failure of the node: servers close idle connections.
+// lose records that a connection has ended. If nothing was under way, the node has not
+// failed: servers close idle connections.
 func (s *stream) lose() {
 	l := s.conn
 	<-l.ended
@@ -444,7 +444,7 @@ func (s *stream) hangUp() {
 // open connects, and sends the releases that are owed to the node. It reports whether the node can
 // be used.
 func (s *stream) open() bool {
-	ctx, cancel := context.WithTimeout(s.ctx, 2*s.connect) // to dial, and to be greeted
+	ctx, cancel := context.WithTimeout(s.ctx, 2*s.connect) // to dial, and for the greeting
 	s.claim("")
 	link, err := s.dialer.open(ctx)
 	cancel()
@@ -459,7 +459,7 @@ func (s *stream) open() bool {
 		return false
 	}
 	s.conn = &nodeConn{link: link, reply: s.reply, dead: make(chan struct{}), ended: make(chan struct{})}
-	s.failures = min(s.failures, breakAfter-1) // one more, if it does no more than greet
+	s.failures = min(s.failures, breakAfter-1) // one more failure if it only greets
 	s.mu.Lock()
 	s.broken = nil
 	s.refused = 0
@@ -474,7 +474,7 @@ func (s *stream) open() bool {
 	return true
 }
 
-// claim makes known which server this is a stream to.
+// claim reports to the client which server this stream goes to.
 func (s *stream) claim(id string) error {
 	if s.hooks.claim == nil {
 		return nil
@@ -482,14 +482,13 @@ func (s *stream) claim(id string) error {
 	return s.hooks.claim(id)
 }
 
-// down takes note of a failure.
+// down records a failure.
 func (s *stream) down(err error) {
 	s.failures++
 	s.failedAs, s.why = classifyTransport(err), err
 }
 
-// skip stops admission after too many failures, and fails what has been
-// admitted.
+// skip admits no more calls after too many failures, and fails the queued ones.
 func (s *stream) skip() {
 	if s.failures < breakAfter {
 		return
@@ -511,8 +510,8 @@ func (s *stream) fail(calls []*call, status Status, err error) {
 	}
 }
 
-// settle hands out an answer, and keeps a release that the node did not hear
-// of, or refused for now.
+// settle passes on an answer, and keeps a release that the node did not receive, or
+// refused for now.
 func (s *stream) settle(c *call, a answer) {
 	if c.op == opRelease {
 		s.mu.Lock()
@@ -532,8 +531,8 @@ func (s *stream) settle(c *call, a answer) {
 	s.hand(c, a)
 }
 
-// wanted drops the calls that are not worth sending any more. Releases are
-// always wanted, but of what was never sent.
+// wanted drops the calls that are no longer needed. A release is always needed, unless
+// its SET was never sent.
 func (s *stream) wanted(batch []*call) []*call {
 	now, kept := time.Now(), batch[:0]
 	for _, c := range batch {

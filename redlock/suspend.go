@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// shortestSleep of the machine is what is taken for one: the clocks by which it
-// is measured are not read at the same moment.
+// shortestSleep is the shortest time that counts as a suspension of the machine: the
+// clocks that measure it are not read at the same moment.
 const shortestSleep = time.Millisecond
 
-// sleptSince is for how long the machine has slept since suspended said before.
+// sleptSince is how long the machine was suspended since suspended returned before.
 func sleptSince(before time.Duration, suspended func() time.Duration) time.Duration {
 	if d := suspended() - before; d >= shortestSleep {
 		return d
@@ -17,11 +17,11 @@ func sleptSince(before time.Duration, suspended func() time.Duration) time.Durat
 	return 0
 }
 
-// sleepClock reads for how long the machine has slept, which takes system calls,
-// no more often than once in sleepFresh. It misses no sleep by that: the wall
-// clock goes on while the machine sleeps and the monotonic one does not, and both are
-// read without a system call. When they disagree about the time since the last
-// reading, that one does not count. The wall clock decides nothing else.
+// sleepClock reads how long the machine was suspended, at most once per sleepFresh,
+// because that takes system calls. It still misses no suspension: meanwhile the wall
+// clock advances and the monotonic clock does not, and both are read without a system
+// call. If they disagree about the time since the last reading, it reads again. The
+// wall clock decides nothing else.
 type sleepClock struct {
 	read func() time.Duration
 	born time.Time
@@ -30,7 +30,7 @@ type sleepClock struct {
 	last sleepReading // zero: none yet
 }
 
-// sleepFresh is for how long a reading counts.
+// sleepFresh is how long a reading counts.
 const sleepFresh = time.Millisecond
 
 type sleepReading struct {
@@ -43,7 +43,7 @@ func newSleepClock(read func() time.Duration) *sleepClock {
 	return &sleepClock{read: read, born: time.Now()}
 }
 
-// suspended is for how long the machine has slept in all.
+// suspended is how long the machine was suspended in all.
 func (c *sleepClock) suspended() time.Duration { return c.at(time.Now()) }
 
 func (c *sleepClock) at(now time.Time) time.Duration {

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspended is for how long the machine has slept since it was started: what
-// CLOCK_BOOTTIME counts and CLOCK_MONOTONIC, on which Go's time is based, does
-// not. It is exact to the time between two readings of a clock; of a few tries
-// the one that was interrupted least counts. 0 where the clocks cannot be read.
+// suspended is how long the machine was suspended since it was started: CLOCK_BOOTTIME
+// counts that time, and CLOCK_MONOTONIC, which Go uses, does not. It is exact to the
+// time between the two readings; of a few tries the fastest counts. It is 0 if the
+// clocks cannot be read.
 func suspended() time.Duration {
 	const good, tries = 20 * time.Microsecond, 5
 	var best, slept time.Duration

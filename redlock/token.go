@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// newToken draws the name of one grant: 18 random bytes, and two with a note to
-// those who wait for the resource, as 27 characters; the package documentation
-// says why so many are enough. It names one attempt: a retry draws anew, since a
-// release of the attempt before it that comes late would otherwise delete its
-// copies.
+// newToken draws a token: 18 random bytes, and two with a note to the resource's
+// waiters, as 27 characters; the package documentation says why these are enough. It
+// names one attempt. A retry draws another: otherwise a late release of the first
+// attempt would delete the copies of the second.
 func newToken(n note) string {
 	var b [tokenBytes]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -23,9 +22,9 @@ const (
 	tokenChars = 27 // in base64url
 )
 
-// note is what a token tells of the wait for it; see [retryPlan]. Of another's
-// token that looks like one of ours it is two numbers that mean nothing, which
-// costs somebody a little time at most.
+// note is what a token says about the wait for it; see [retryPlan]. For another
+// library's token that looks like ours it is two meaningless numbers, which cost a
+// waiter a little time at most.
 type note struct {
 	serial uint8 // of the grant: one more than that of the holder before
 	waited uint8 // how often the lock changed hands meanwhile; unwaited: not known
@@ -46,15 +45,15 @@ func noteOf(token string) note {
 	return note{b[tokenBytes-2], b[tokenBytes-1]}
 }
 
-// A token may tell its owner: behind the random part, the note and a colon. Who
-// compares tokens compares all of it.
+// A token may name its owner, after the random part, the note and a colon. Comparisons
+// include it.
 const (
 	ownerMark = ":"
 	mostToken = 64 // bytes of a token with its owner
 	mostOwner = mostToken - tokenChars - len(ownerMark)
 )
 
-// tokenWith draws tokens that tell an owner; none if that is empty.
+// tokenWith draws tokens with this owner; empty: none.
 func tokenWith(owner string) func(note) string {
 	if owner == "" {
 		return newToken
@@ -62,8 +61,8 @@ func tokenWith(owner string) func(note) string {
 	return func(n note) string { return newToken(n) + ownerMark + owner }
 }
 
-// printableASCII is s with "-" for each byte that is no printable ASCII, or a blank,
-// and no longer than most.
+// printableASCII returns s with "-" for each blank and each byte that is not printable
+// ASCII, cut to most bytes.
 func printableASCII(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
@@ -74,5 +73,5 @@ func printableASCII(s string, most int) string {
 	return s[:min(len(s), most)]
 }
 
-// MostOwner is how long [Options.Owner] may be, in bytes.
+// MostOwner is the longest [Options.Owner], in bytes.
 const MostOwner = mostOwner

@@ -11,18 +11,18 @@ import (
 	"redlockctl/base/crash"
 )
 
-// trackingConn is a connection over which a node tells of keys: what is there now, when
-// asked, and once for each answer that it no longer holds (CLIENT TRACKING).
-// open and receive are called by one goroutine, the others by any.
+// trackingConn is a connection on which a node answers reads of keys, and then reports
+// once that an answer is no longer true (CLIENT TRACKING). One goroutine calls open and
+// receive, any goroutine the others.
 type trackingConn interface {
-	// open connects, and reports whether the node will tell of changes.
+	// open connects, and reports whether the node will report changes.
 	open(ctx context.Context) (tracking bool, err error)
-	// ask reads a key. It does not wait for the answer, nor for anything else.
+	// ask sends a read of a key. It waits for nothing.
 	ask(key string) error
-	// receive waits for the next message. An error says that the connection is of no
-	// use any more, except for a timeout.
+	// receive waits for the next message. After an error other than a timeout the
+	// connection is useless.
 	receive() (message, error)
-	// deadline bounds receive, also one that waits already; zero: no bound.
+	// deadline bounds receive, even while it waits; zero: no bound.
 	deadline(time.Time)
 	// close ends the connection; it may be opened again, until end is called.
 	close()
@@ -30,10 +30,10 @@ type trackingConn interface {
 	end()
 }
 
-// message is what a tracking connection receives.
+// message is a message of a tracking connection.
 type message struct {
 	changed bool // not an answer: keys have changed
-	all     bool // any key may have
+	all     bool // any key may have changed
 	keys    []string
 	// An answer, in the order of the questions:
 	there bool
@@ -42,26 +42,25 @@ type message struct {
 	err   error         // the server refuses
 }
 
-// listener is told what trackers receive of a key. It is called with nothing held.
+// listener is called with what trackers receive about a key. No mutex is held then.
 type listener interface {
 	key() string
 	up(node int)      // the node can be asked
-	down(node int)    // it cannot, or the answer is lost
+	down(node int)    // it cannot be asked, or the answer is lost
 	changed(node int) // the key is not what was read
-	// read is the answer to a question; armed: the next change will be told.
+	// read is the answer to a read; armed: the next change will be reported.
 	read(node int, m message, armed bool, now time.Time)
 }
 
 // trackerShared is what the trackers of a client have in common.
 type trackerShared struct {
 	connect time.Duration       // to open a connection, and for an answer
-	took    func(time.Duration) // is told how long a read took
+	took    func(time.Duration) // called with how long a read took
 	ended   chan struct{}       // closed at the end
 	wg      sync.WaitGroup      // the goroutines
 }
 
-// tracker listens to one node, as long as somebody waits for something there, and
-// a little longer.
+// tracker listens to one node while somebody waits for a resource, and a little longer.
 type tracker struct {
 	*trackerShared
 	node int
@@ -89,7 +88,7 @@ const (
 	trackerClosed  trackerState = iota // no goroutine
 	trackerOpening                     // connecting
 	trackerUp
-	trackerResting // the node could not be listened to; tried again later
+	trackerResting // listening failed; tried again later
 )
 
 const (
@@ -107,7 +106,7 @@ func (t *tracker) tracks() bool {
 	return t.state == trackerUp && t.tracking
 }
 
-// attach begins to tell a listener what is received.
+// attach adds a listener for a key.
 func (t *tracker) attach(l listener) trackerState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +127,7 @@ func (t *tracker) attach(l listener) trackerState {
 	return t.state
 }
 
-// detach ends it.
+// detach removes it.
 func (t *tracker) detach(l listener) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,7 +180,7 @@ func (t *tracker) close() {
 	t.conn.end()
 }
 
-// run listens until nobody has waited for a while.
+// run listens until there have been no waiters for a while.
 func (t *tracker) run() {
 	for t.resume() && t.open() {
 		for t.next() {
@@ -242,7 +241,7 @@ func (t *tracker) open() bool {
 	}
 }
 
-// fail takes note that the node cannot be listened to for now.
+// fail records that listening to the node has failed for now.
 func (t *tracker) fail() {
 	t.mu.Lock()
 	t.backoff = min(max(2*t.backoff, backoffMin), backoffMax)
@@ -265,14 +264,14 @@ func (t *tracker) notify(what func(listener)) {
 	}
 }
 
-// next takes in one message. It reports whether the connection goes on.
+// next handles one message. It reports whether the connection is still useful.
 func (t *tracker) next() bool {
 	msg, err := t.conn.receive()
 	now := time.Now()
 	if err != nil {
 		t.mu.Lock()
 		if isTimeout(err) && len(t.asked) == 0 {
-			idle := t.idle // else somebody has come just in time
+			idle := t.idle // otherwise a waiter came just in time
 			t.mu.Unlock()
 			return !idle
 		}

@@ -16,10 +16,9 @@ import (
 	"redlockctl/server/resp"
 )
 
-// redisTracking is the trackingConn of a Redis server: a connection that go-redis has opened
-// and greeted, and that is read here, since go-redis hands out pushed messages
-// only while it waits for a reply. A server that knows no RESP3 or denies
-// tracking can still be asked.
+// redisTracking is the trackingConn of a Redis server: go-redis opens and greets the
+// connection, and it is read here, since go-redis delivers pushed messages only while it
+// waits for a reply. A server without RESP3, or one that denies tracking, can still be read.
 type redisTracking struct {
 	node    *Node
 	timeout time.Duration // to dial, for each step of the greeting, and for a write
@@ -56,8 +55,7 @@ func (t *redisTracking) open(ctx context.Context) (tracking bool, err error) {
 	if err := conn.SetDeadline(time.Now().Add(t.timeout)); err != nil {
 		return false, err
 	}
-	// A server that knows no RESP3, or denies it, would accept the tracking all the
-	// same, and have no way to tell of anything.
+	// A server without RESP3 would accept the tracking but could not report changes.
 	out := resp.AppendCommand(nil, "HELLO", "3")
 	if _, err := conn.Write(resp.AppendCommand(out, "CLIENT", "TRACKING", "ON")); err != nil {
 		return false, err
@@ -90,12 +88,11 @@ func (t *redisTracking) use(client *redis.Client, conn net.Conn) bool {
 	return !t.ended
 }
 
-// tokenPrefix is how much of a value is read, to tell one holder from another.
+// tokenPrefix is how many bytes of a value are read to distinguish holders.
 const tokenPrefix = 64
 
-// ask reads what is left of the key and a little of its value, which may be
-// huge. That both belong together does not matter: what has changed between
-// them is told as a change.
+// ask reads the TTL of the key and the beginning of its value, which may be huge. The
+// two reads need not match: a change between them is reported as a change.
 func (t *redisTracking) ask(key string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,8 +101,8 @@ func (t *redisTracking) ask(key string) error {
 	}
 	t.out = resp.AppendCommand(t.out[:0], "PTTL", key)
 	t.out = resp.AppendCommand(t.out, "GETRANGE", key, "0", strconv.Itoa(tokenPrefix-1))
-	// A few bytes for each of a bounded number of questions: the kernel takes them
-	// at once, whether the server reads them or not.
+	// A few bytes for each of a bounded number of reads: the kernel buffers them at
+	// once, whether or not the server reads them.
 	if err := t.conn.SetWriteDeadline(time.Now().Add(t.timeout)); err != nil {
 		return err
 	}
@@ -142,7 +139,7 @@ func (t *redisTracking) receive() (_ message, err error) {
 	}
 }
 
-// reply reads a reply, and keeps for later what is pushed ahead of it.
+// reply reads a reply, and keeps messages that were pushed before it for later.
 func (t *redisTracking) reply() (resp.Value, error) {
 	for {
 		kind, err := t.in.Peek(1)
@@ -162,7 +159,7 @@ func (t *redisTracking) reply() (resp.Value, error) {
 	}
 }
 
-// readCopy makes a message of the replies to PTTL and GETRANGE.
+// readCopy makes a message from the replies to PTTL and GETRANGE.
 func readCopy(left, value resp.Value) message {
 	switch {
 	case left.Kind == '-':
@@ -177,13 +174,12 @@ func readCopy(left, value resp.Value) message {
 		m.ttl = min(time.Duration(min(left.N, int64(LongestTTL/time.Millisecond)))*time.Millisecond, LongestTTL)
 	}
 	if value.Kind == '$' {
-		m.token = value.Text // something that is no string has none
+		m.token = value.Text // only a string has one
 	}
 	return m
 }
 
-// readPush reads a message that is no reply. It reports whether it is about keys that
-// have changed.
+// readPush reads a pushed message. It reports whether it is about changed keys.
 func readPush(r *bufio.Reader) (message, bool, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"redlockctl/server/resp"
 )
 
-// errUserFenced is why a node gives no vote that is fenced by its lock clients' user.
+// errUserFenced is why a node gives no vote when its lock clients' user is fenced.
 var errUserFenced = errors.New("fenced: the lock clients' user may not write there")
 
-// asksFence is the user whom a fence of the node stops, if that is another than the one as whom we log
-// in; "": the server itself refuses us.
+// asksFence is the user that a fence of the node stops, if we log in as another user; "": the
+// server itself refuses us.
 func (n *Node) asksFence() string {
 	if n.user == n.opt.Username {
 		return ""
@@ -20,19 +20,19 @@ func (n *Node) asksFence() string {
 	return n.user
 }
 
-// asksFence reports whether the fence is asked for with a call. The answer is of the same
-// connection, and so of the same incarnation.
+// asksFence reports whether a call also asks for the fence. The answer comes on the same
+// connection, and so from the same incarnation.
 func (l *redisLink) asksFence(c *call) bool {
 	return l.fence != "" && (c.op == opSet || c.op == opExtend)
 }
 
-// appendFence asks whether the user might take the lock. What stands behind it is carried out all the
-// same: a copy on a fenced node gives no vote, and is released like any other.
+// appendFence asks whether the user may acquire the lock. The command after it runs in any case: a
+// copy on a fenced node gives no vote, and is released like any other.
 func appendFence(b []byte, user, key string) []byte {
 	return resp.AppendCommand(b, "ACL", "DRYRUN", user, "SET", key, "1", "NX", "PX", "1")
 }
 
-// readFence is why the vote does not count; its Err is nil if it does.
+// readFence returns why the vote does not count; Err is nil if it counts.
 func readFence(v resp.Value) NodeResult {
 	switch {
 	case v.Kind == '-':
@@ -44,7 +44,7 @@ func readFence(v resp.Value) NodeResult {
 	return NodeResult{}
 }
 
-// receiveFenced reads the replies to a call whose answer is known already.
+// receiveFenced reads the remaining replies to a call whose answer is already known.
 func (l *redisLink) receiveFenced(c *call, refused NodeResult) (*call, answer, error) {
 	a := answer{NodeResult: refused}
 	for i := range c.replies() {

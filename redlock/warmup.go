@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// warmup lets the first operations of a client wait for connections that are
-// being opened, so that opening them does not use up their node timeout. It is
-// over for good when all nodes have been tried, or when a node has held an
-// operation up once.
+// warmup lets the first operations of a client wait for the connections, so that
+// opening them does not use up their node timeout. It ends for good when all nodes have
+// been tried, or when a node has delayed an operation once.
 type warmup struct {
 	mu      sync.Mutex
 	untried int
@@ -26,7 +25,7 @@ func newWarmup(n int) *warmup {
 	return w
 }
 
-// tried is told the end of each node's first try to connect.
+// tried is called when a node's first try to connect has ended.
 func (w *warmup) tried(up bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,8 +39,8 @@ func (w *warmup) tried(up bool) {
 	}
 }
 
-// wait waits until all nodes have been tried, but no longer than it may take
-// to connect, and once a quorum is up no longer than a node timeout.
+// wait waits until all nodes have been tried, but not longer than connecting may take,
+// and when a quorum is up not longer than a node timeout.
 func (w *warmup) wait(ctx context.Context, closing <-chan struct{}, opt Options) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

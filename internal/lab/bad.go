@@ -17,24 +17,24 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// ErrNotFresh is returned by [UpBad] when there is a lab in dir already.
+// ErrNotFresh is returned by [UpBad] when dir already has a lab.
 var ErrNotFresh = errors.New("there is a lab already")
 
 // BadNodes is the least number of servers that [UpBad] has faults for.
 const BadNodes = 5
 
-// The locks that UpBad leaves behind. Those that are not stuck for ever end after
-// badTTL; the orphan is one only as long as its TTL is none that is too long.
+// The locks that UpBad creates. Those that are not stuck for ever end after badTTL; the
+// orphan counts as orphaned only while its TTL is not too long.
 const (
 	badTTL    = time.Hour
 	orphanTTL = 25 * time.Second
 	badValue  = 2 << 20 // bytes
 )
 
-// UpBad is [Up] of a new lab in which almost everything is wrong that can be
-// wrong with a cluster, to see what it looks like. faults says what was done, a
-// sentence each. One server more than n, a replica, is on the port after the
-// last. It fails with [ErrNotFresh] if dir is there.
+// UpBad is [Up] for a new lab in which almost everything is wrong that can be wrong
+// with a cluster, to see what that looks like. faults has a sentence for each fault. A
+// replica, one server more than n, is on the next port. It fails with [ErrNotFresh] if
+// dir exists.
 func UpBad(ctx context.Context, dir, bin string, n, firstPort int) (started []Started, faults []string, err error) {
 	if n < BadNodes || firstPort+n > 65535 {
 		return nil, nil, fmt.Errorf("%d servers from port %d on: a bad lab has %d at least, and a replica on the port after them", n, firstPort, BadNodes)
@@ -61,7 +61,7 @@ func UpBad(ctx context.Context, dir, bin string, n, firstPort int) (started []St
 	return started, faults, nil
 }
 
-// badLab spoils a lab that is up.
+// badLab makes the faults in a running lab.
 type badLab struct {
 	dir     string
 	port    int
@@ -123,8 +123,8 @@ func (b *badLab) set(ctx context.Context, key, value string, ttl time.Duration, 
 	return nil
 }
 
-// evict lets the server evict some keys, and leaves it with a limit that does not
-// stand in the way.
+// evict makes the server evict some keys, and leaves it with a memory limit that does
+// no further harm.
 func (b *badLab) evict(ctx context.Context, c *redis.Client) error {
 	for i := range 10 {
 		if err := c.Set(ctx, "filler:"+strconv.Itoa(i), "x", badTTL).Err(); err != nil {
@@ -138,7 +138,7 @@ func (b *badLab) evict(ctx context.Context, c *redis.Client) error {
 		return err
 	}
 	if err := until(ctx, func() (bool, error) {
-		_ = c.Set(ctx, "filler:last", "x", badTTL).Err() // OOM, and the others go
+		_ = c.Set(ctx, "filler:last", "x", badTTL).Err() // OOM: the others are evicted
 		n, err := c.DBSize(ctx).Result()
 		return n == 0, err
 	}); err != nil {
@@ -147,7 +147,7 @@ func (b *badLab) evict(ctx context.Context, c *redis.Client) error {
 	return c.ConfigSet(ctx, "maxmemory", "104857600").Err()
 }
 
-// unfence takes the boot fence of this incarnation, and of all later ones.
+// unfence removes the boot fence of this incarnation, and of all later ones.
 func (b *badLab) unfence(ctx context.Context, c *redis.Client, d *daemon) error {
 	const open = "# The boot fence was removed.\nmin-replicas-to-write 0\nmin-replicas-max-lag 0\n"
 	if err := os.WriteFile(d.fence(), []byte(open), 0o600); err != nil {

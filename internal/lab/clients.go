@@ -14,13 +14,13 @@ import (
 	"redlockctl/redlock"
 )
 
-// Clients are simulated clients that take, extend, fight for and release locks.
+// Clients are simulated clients that acquire, extend, compete for and release locks.
 type Clients struct {
 	Count  int           // how many; default 12
-	First  int           // the number of the first one, by which it is known what each of them does
+	First  int           // the number of the first one; the number decides what a client does
 	MaxTTL time.Duration // longest TTL they use; default 30 s. All their times are shares of it.
 	Prefix string        // of lock names; default ""
-	// Tally counts what they do; nil: it is not counted.
+	// Tally counts what they do; nil: nothing is counted.
 	Tally *Tally
 }
 
@@ -31,13 +31,13 @@ type Tally struct {
 
 // Counts is a [Tally] at one moment.
 type Counts struct {
-	Acquired  int64 // locks taken
+	Acquired  int64 // locks acquired
 	Contended int64 // acquisitions that failed since another held the lock
 	Failed    int64 // acquisitions that failed for another reason: no quorum, too late
 	Extended  int64
 	Lost      int64 // locks whose validity ended before their work
 	Released  int64
-	Abandoned int64 // locks left to their TTL: by a client as one that crashes does, or since no quorum could be told
+	Abandoned int64 // locks left to expire: by a client that acts as if it crashed, or because the release reached no quorum
 }
 
 // Counts are the numbers so far.
@@ -48,13 +48,13 @@ func (t *Tally) Counts() Counts {
 	}
 }
 
-// shared are the locks that clients fight for.
+// shared are the locks that clients compete for.
 var shared = []string{
 	"orders:41", "orders:42", "invoices:2026-11", "import", "mail:digest", "reports:daily", "payments:7",
 	"cache:warm-up", "index:rebuild", "stock:sync",
 }
 
-// own are the locks of the clients that keep one for long.
+// own are the locks of the clients that keep a lock for long.
 var own = []string{"leader:scheduler", "leader:billing", "backup:nightly", "migration"}
 
 // Run works until ctx ends, then releases what the clients hold and returns
@@ -95,13 +95,13 @@ func (w *worker) share(low, high float64) time.Duration {
 type job struct {
 	name    string
 	ttl     time.Duration
-	work    time.Duration // how long the lock is needed; extended as often as that takes
+	work    time.Duration // how long the lock is needed; it is extended as often as necessary
 	abandon bool          // it is not released
 	pause   time.Duration // before the next job
 }
 
-// next draws a job: of four clients, one keeps a lock for long, two do short
-// jobs, one long jobs; one of the two crashes at times.
+// next draws a job: of four clients, one keeps a lock for long, two do short jobs, and
+// one long jobs; one of the two crashes at times.
 func (w *worker) next() job {
 	name := shared[w.rand.IntN(len(shared))]
 	switch w.number % 4 {
@@ -144,7 +144,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// hold works in the name of the lock, and gives it back.
+// hold works under the lock, and releases it.
 func (w *worker) hold(ctx context.Context, lock *redlock.Lock, j job) {
 	lost := false
 	for end := time.Now().Add(j.work); ctx.Err() == nil && !lost; {
@@ -163,7 +163,7 @@ func (w *worker) hold(ctx context.Context, lock *redlock.Lock, j job) {
 		w.Tally.abandoned.Add(1)
 		return
 	}
-	// What is left of a lost one is in the way of the others.
+	// The remaining copies of a lost lock would block the others.
 	valid := time.Now().Before(lock.Until())
 	switch _, err := lock.Release(ctx); {
 	case lost || !valid || errors.Is(err, redlock.ErrNotHeld):

@@ -13,21 +13,21 @@ import (
 	"unsafe"
 )
 
-// clockShimSource is preloaded into a server so that its wall clock can be
-// moved, see there.
+// clockShimSource is preloaded into a server so that its wall clock can be moved; see
+// the source.
 //
 //go:embed clockshim/clockshim.c
 var clockShimSource []byte
 
-// ErrNoCompiler is returned by [BuildClockShim] where there is no C compiler.
+// ErrNoCompiler is returned by [BuildClockShim] on a machine without a C compiler.
 var ErrNoCompiler = errors.New("no C compiler: apt-get install gcc libc6-dev")
 
 // ErrNoClock is returned by [Server.SetClock] for a server without a clock of
 // its own, see [Server.UseClock].
 var ErrNoClock = errors.New("the server has no clock of its own")
 
-// BuildClockShim compiles into dir the library that gives a server a wall clock
-// of its own, and returns its path. It is for Linux.
+// BuildClockShim compiles the library that gives a server its own wall clock into dir,
+// and returns its path. Linux only.
 func BuildClockShim(dir string) (string, error) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
@@ -47,8 +47,8 @@ func BuildClockShim(dir string) (string, error) {
 }
 
 // UseClock gives the server, from its next start on, a wall clock that
-// [Server.SetClock] moves; it keeps what it was set to over restarts, as the
-// clock of a machine does. shim is the path of what [BuildClockShim] made.
+// [Server.SetClock] moves. Like the clock of a machine it keeps its setting across
+// restarts. shim is the path from [BuildClockShim].
 func (s *Server) UseClock(shim string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,7 @@ func (s *Server) UseClock(shim string) error {
 	if err := f.Truncate(int64(size)); err != nil {
 		return err
 	}
-	// It stays mapped as long as this process: a server may be reading it at any
-	// time, and it is one page.
+	// The page stays mapped until this process ends: a server may read it at any time.
 	page, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map %s: %w", path, err)

@@ -41,10 +41,10 @@ func (d *daemon) pidfile() string { return filepath.Join(d.dir, "redis.pid") }
 
 func (d *daemon) log() string { return filepath.Join(d.dir, "redis.log") }
 
-// header is the first line of a redis.conf of the lab, by which Down knows it.
+// header is the first line of the lab's redis.conf; Down recognizes the file by it.
 const header = "# A master of redlockctl's lab."
 
-// write writes the two files of configuration.
+// write writes the two configuration files.
 func (d *daemon) write() error {
 	fence := strings.Join([]string{
 		"# The boot fence: this server starts fenced and refuses writes, until a guard removes the fence with",
@@ -102,8 +102,8 @@ func (d *daemon) readPort() error {
 	return errors.Join(fs.ErrNotExist, lines.Err())
 }
 
-// look finds the running process of this server, and fails if something else
-// is in its place.
+// look finds the running process of this server, and fails if something else uses its
+// port.
 func (d *daemon) look(ctx context.Context) error {
 	was := daemon{dir: d.dir}
 	if err := was.readPort(); err == nil && was.port != d.port {
@@ -128,15 +128,15 @@ func (d *daemon) look(ctx context.Context) error {
 	return l.Close()
 }
 
-// errNotOurs is returned when no server answers at the port, or another one.
+// errNotOurs is returned when no server, or another server, answers at the port.
 var errNotOurs = errors.New("not a server of this lab")
 
-// ask asks the server at the port who it is. If it is the one of this
-// directory, the answer is its pid and the one connection on which it said so. If
-// it is another, who is a word about it.
+// ask identifies the server at the port. If it is the server of this directory, it
+// returns its pid and the connection on which the server said so. Otherwise who
+// describes it in a word.
 func (d *daemon) ask(ctx context.Context) (c *redis.Client, pid int, who string, err error) {
-	// Dialled here, since a client of go-redis that cannot dial writes about it to
-	// stderr, and goes on trying.
+	// Dialled here: a go-redis client that cannot dial writes to stderr and keeps
+	// trying.
 	conn, err := (&net.Dialer{Timeout: daemonAnswers}).DialContext(ctx, "tcp", d.addr())
 	if err != nil {
 		return nil, 0, "", fmt.Errorf("%w: %w", errNotOurs, err)
@@ -151,7 +151,7 @@ func (d *daemon) ask(ctx context.Context) (c *redis.Client, pid int, who string,
 	text, err := c.Info(ctx, "server").Result()
 	if err != nil {
 		_ = c.Close()
-		_ = conn.Close() // if it was never handed over
+		_ = conn.Close() // if it was never passed on
 		return nil, 0, "", fmt.Errorf("%w: %w", errNotOurs, err)
 	}
 	pid, _ = strconv.Atoi(serverinfo.Field(text, "process_id"))
@@ -171,7 +171,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// start runs the server and returns when it answers, closed.
+// start runs the server and returns when it answers, fenced.
 func (d *daemon) start(ctx context.Context, path string) error {
 	if err := d.write(); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (d *daemon) start(ctx context.Context, path string) error {
 	}
 }
 
-// checkFenced checks that the server has come up with its fence.
+// checkFenced checks that the server started fenced.
 func (d *daemon) checkFenced(ctx context.Context, c *redis.Client) error {
 	set, err := c.ConfigGet(ctx, "min-replicas-*").Result()
 	if err != nil {
@@ -210,7 +210,8 @@ func (d *daemon) checkFenced(ctx context.Context, c *redis.Client) error {
 	return nil
 }
 
-// removeFence removes the fence of the process that start has seen, and of no later one.
+// removeFence removes the fence of the process that start has started, and of no later
+// one.
 func (d *daemon) removeFence(ctx context.Context) error {
 	c, pid, _, err := d.ask(ctx)
 	if err != nil {
@@ -223,7 +224,7 @@ func (d *daemon) removeFence(ctx context.Context) error {
 	return c.ConfigSet(ctx, embedded.ParamFence, "0").Err()
 }
 
-// stop ends the server and reports whether there was one to end.
+// stop ends the server and reports whether it was running.
 func (d *daemon) stop(ctx context.Context) (bool, error) {
 	c, pid, _, err := d.ask(ctx)
 	if err != nil {
@@ -235,8 +236,8 @@ func (d *daemon) stop(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer proc.Release()
-	// Asked again on the same connection, the server proves that it has lived the
-	// whole time, so that proc is this process and not a later one with its number.
+	// An answer on the same connection proves that the server has run the whole time:
+	// so proc is this process and not a later one with its number.
 	if err := c.Ping(ctx).Err(); err != nil {
 		return d.stopDeaf(ctx)
 	}
@@ -247,8 +248,8 @@ func (d *daemon) stop(ctx context.Context) (bool, error) {
 	return killProcess(ctx, proc)
 }
 
-// stopDeaf ends a server that does not answer, if there is one: its pid file
-// names a process that works in its directory.
+// stopDeaf ends a server that does not answer, if its pid file names a process that
+// runs in its directory.
 func (d *daemon) stopDeaf(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -266,14 +267,14 @@ func (d *daemon) stopDeaf(ctx context.Context) (bool, error) {
 	}
 	proc, err := os.FindProcess(pid)
 	if err != nil {
-		return false, nil // there is none
+		return false, nil // not running
 	}
 	defer proc.Release()
 	if !alive(proc) {
 		return false, nil
 	}
-	// proc stays this very process; what /proc says of the number now is of it, or
-	// of nobody of ours.
+	// proc stays this process: what /proc now says about the number is about it, or
+	// about a process that is not ours.
 	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 	switch {
 	case err != nil && !alive(proc):
@@ -281,7 +282,7 @@ func (d *daemon) stopDeaf(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("process %d may be a server that does not answer: end it by hand if it is (%w)", pid, err)
 	case !sameFile(cwd, d.dir):
-		return false, nil // the number belongs to somebody else by now
+		return false, nil // the number belongs to another process by now
 	}
 	return killProcess(ctx, proc)
 }
@@ -313,8 +314,7 @@ func gone(ctx context.Context, proc *os.Process) bool {
 	return true
 }
 
-// alive reports whether the process runs. One that has ended, and whose parent has not
-// asked yet, does not.
+// alive reports whether the process runs. A zombie does not.
 func alive(proc *os.Process) bool {
 	if err := proc.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
 		return false
@@ -330,7 +330,7 @@ func alive(proc *os.Process) bool {
 // ErrOtherLab is returned by [Up] when dir holds a lab with other ports.
 var ErrOtherLab = errors.New("another lab is there")
 
-// How long Up and Down wait for a server to answer, to come up, and to end.
+// How long Up and Down wait for a server to answer, to start, and to end.
 const (
 	daemonAnswers = time.Second
 	daemonStarts  = 10 * time.Second
@@ -338,7 +338,7 @@ const (
 	daemonPoll    = 10 * time.Millisecond
 )
 
-// confQuote is s as one word of a redis.conf.
+// confQuote returns s as one word of a redis.conf.
 func confQuote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

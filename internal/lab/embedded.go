@@ -20,11 +20,11 @@ type EmbeddedCluster struct {
 	masters []*master
 }
 
-// Embedded starts n masters named n1, n2, … in this process, fenced by their
-// boot fence (see [Unfence]); the cluster is an [*EmbeddedCluster]. Clients reach them by TCP; they speak what a console
-// and lock clients need of Redis 7.0, obey the fence as a real server does, and
-// each has a wall clock of its own, by which its copies expire, a few
-// milliseconds and a few ppm beside the others.
+// Embedded starts n masters named n1, n2, … in this process, fenced by their boot fence (see
+// [Unfence]); the cluster is an [*EmbeddedCluster]. Clients reach them by TCP; they support what a
+// console and lock clients need of Redis 7.0, and obey the fence as a real server does. Each has
+// its own wall clock, by which its copies expire; the clocks differ by a few milliseconds and a few
+// ppm.
 //
 // They differ from a real server in this: SCAN returns everything at once,
 // CLIENT TRACKING is denied, INFO and CONFIG are not allowed inside MULTI, and a
@@ -50,18 +50,18 @@ func Embedded(n int) (Cluster, error) {
 	return c, nil
 }
 
-// Nodes are the masters as the lock core knows them.
+// Nodes returns the masters as the lock core uses them.
 func (c *EmbeddedCluster) Nodes() []*redlock.Node { return slices.Clone(c.nodes) }
 
-// Crash resets all connections of master i at once; its port refuses, and its
-// data is gone.
+// Crash resets all connections of master i at once; its port refuses, and its data is
+// lost.
 func (c *EmbeddedCluster) Crash(i int) error {
 	c.masters[i].crash(false)
 	return nil
 }
 
-// Restart starts master i at the same port, empty, with a new run_id, and
-// closed from its first accepted connection on.
+// Restart starts master i at the same port, empty, with a new run_id, and fenced before
+// it accepts the first connection.
 func (c *EmbeddedCluster) Restart(i int) error { return c.masters[i].restart() }
 
 // Up reports whether master i runs.
@@ -94,10 +94,10 @@ func (c *EmbeddedCluster) Shift(i int, by time.Duration) error {
 	return nil
 }
 
-// Pause has master i answer nothing until Resume.
+// Pause stops master i from answering until Resume.
 func (c *EmbeddedCluster) Pause(i int) error { return c.masters[i].stand(true) }
 
-// Resume has master i go on.
+// Resume lets master i continue.
 func (c *EmbeddedCluster) Resume(i int) error { return c.masters[i].stand(false) }
 
 // Close ends all masters.
@@ -128,7 +128,7 @@ func (m *master) startFirst() error {
 			return fmt.Errorf("start %s: %w", m.name, err)
 		}
 		m.addr = loopback(port)
-		// Somebody else may have been faster to take the port.
+		// Another process may have taken the port.
 		if err = m.restart(); err == nil || try == portTries {
 			return err
 		}
@@ -163,7 +163,7 @@ func (m *master) stand(still bool) error {
 	return nil
 }
 
-// crash ends the incarnation; there is none behind the last.
+// crash ends the present incarnation, if the master runs.
 func (m *master) crash(last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

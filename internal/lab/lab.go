@@ -20,8 +20,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// Cluster is a set of masters that may be crashed at will. It is safe for use
-// by many goroutines.
+// Cluster is a set of masters that can be crashed. It is safe for use by many
+// goroutines.
 type Cluster interface {
 	Nodes() []*redlock.Node
 	// Crash ends master i at once, as SIGKILL does, and forgets its data.
@@ -42,31 +42,30 @@ type Cluster interface {
 	incarnation(i int) int
 }
 
-// Shifter is a [Cluster] whose masters have clocks that can be moved; an embedded
-// one is.
+// Shifter is a [Cluster] whose masters have clocks that can be moved, such as an
+// embedded one.
 type Shifter interface {
 	// Shift moves the wall clock of master i by this much; it keeps its rate.
 	Shift(i int, by time.Duration) error
 }
 
 // ErrNotFirstIncarnation is returned by [Unfence] when a master has been restarted: the
-// votes of its earlier incarnation are lost, and only a guard that has waited may open
-// it.
+// votes of its earlier incarnation are lost, and only a guard that has waited may
+// remove the fence.
 var ErrNotFirstIncarnation = errors.New("not in its first incarnation")
 
 // ErrClosed is returned by a cluster after its Close.
 var ErrClosed = errors.New("the lab is closed")
 
-// MostNodes is how many masters a lab or a demo has at most: it is there to be watched.
+// MostNodes is how many masters a lab or a demo may have: more cannot be watched.
 const MostNodes = 15
 
 // unfenceTimeout bounds each command to a master of our own on loopback.
 const unfenceTimeout = 2 * time.Second
 
 // Unfence removes the boot fence of all nodes: right only in the first incarnation of a
-// new cluster, which has no votes to forget. It fails with [ErrNotFirstIncarnation] if
-// a master has been restarted, and removes the fence
-// of no later incarnation.
+// new cluster, which has no votes to lose. It fails with [ErrNotFirstIncarnation] if a
+// master has been restarted, and removes the fence of no later incarnation.
 func Unfence(ctx context.Context, c Cluster) error {
 	for i, node := range c.Nodes() {
 		if err := unfenceFirst(ctx, c, i, node); err != nil {
@@ -91,10 +90,10 @@ func unfenceFirst(ctx context.Context, c Cluster, i int, node *redlock.Node) err
 	return client.ConfigSet(ctx, embedded.ParamFence, "0").Err()
 }
 
-// ErrNoServer is returned when there is no redis-server to run.
+// ErrNoServer is returned when no redis-server is found.
 var ErrNoServer = errors.New("no redis-server")
 
-// lookServer finds the redis-server at, or named, bin.
+// lookServer finds the redis-server with the path or name bin.
 func lookServer(bin string) (string, error) {
 	path, err := exec.LookPath(bin)
 	if err != nil {

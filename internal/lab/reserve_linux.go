@@ -2,16 +2,17 @@ package lab
 
 import "golang.org/x/sys/unix"
 
-// reserve binds a loopback port for as long as this process lives, without listening.
-// A second one is refused, and so is one where somebody listens; a server that sets
-// SO_REUSEADDR, as redis-server and Go do, can listen there.
+// reserve binds a loopback port until this process ends, without listening. It fails if
+// the port is already reserved or in use; a server that sets SO_REUSEADDR, as
+// redis-server and Go do, can still listen on it.
 func reserve(port int) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	if err = unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err == nil {
-		// Only now: whoever binds with it passes by all that has it and does not listen.
+		// Only after bind: a bind with SO_REUSEADDR ignores all other such sockets that
+		// do not listen.
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	if err != nil {

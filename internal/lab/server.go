@@ -22,9 +22,9 @@ import (
 	"redlockctl/redlock"
 )
 
-// Server is a real redis-server process on a loopback port, without
-// persistence. It can be killed, stopped, continued and started again; it is
-// ended by its own pid, and dies with this process.
+// Server is a real redis-server process on a loopback port, without persistence. It can
+// be killed, stopped, continued and started again; it is ended by its own pid, and ends
+// with this process.
 type Server struct {
 	bin  string
 	name string
@@ -37,11 +37,11 @@ type Server struct {
 	done   <-chan struct{} // closed when cmd has been waited for
 	starts int             // how often it was started
 	closed bool            // it is not started again
-	env    []string        // more of it for the process
-	clock  *clockSetting   // nil: it has that of the machine
+	env    []string        // additional environment of the process
+	clock  *clockSetting   // nil: the clock of the machine
 }
 
-// asksForDebug reports whether a server has the option without which it refuses DEBUG: since 7.0.
+// asksForDebug reports whether a server refuses DEBUG without an option: since 7.0.
 func asksForDebug(bin string) bool {
 	debugMu.Lock()
 	defer debugMu.Unlock()
@@ -59,22 +59,20 @@ var (
 	debug   = map[string]bool{}
 )
 
-// BootFence are the arguments that let a server start fenced.
+// BootFence are the arguments with which a server starts fenced.
 var BootFence = []string{"--min-replicas-to-write", strconv.Itoa(2147483647), "--min-replicas-max-lag", "10"}
 
 // ErrPortTaken is returned when something else listens on the port of a server.
 var ErrPortTaken = errors.New("port is taken")
 
-// portTries is how many ports are tried when others are faster to take a free
-// one.
+// portTries is how many ports are tried if other processes take a free one first.
 const portTries = 10
 
-// FreePort is a loopback port that is nobody's, and on Linux nobody else's who asks
-// here until this process ends: the port of a server that has crashed must
-// not become that of another process's server before it comes back. It lies below the
-// range from which the kernel gives ports to outgoing connections: in there, a
-// client that dials the port of a crashed server can be given that very port,
-// is then connected to itself, and the server cannot come back.
+// FreePort returns a free loopback port. On Linux no other caller gets it until this
+// process ends: another process must not take the port of a crashed server before that
+// one restarts. The port is below the range that the kernel uses for outgoing
+// connections: otherwise a client that dials the port of a crashed server could get
+// that port for itself, connect to itself, and keep the server from restarting.
 func FreePort() (port int, err error) {
 	const low, high = 15000, 32000
 	for range 100 {
@@ -87,7 +85,8 @@ func FreePort() (port int, err error) {
 }
 
 // StartServer starts a server named name on a free port, with its files in a folder of
-// that name in dir; args go to redis-server. It takes another port if somebody was faster.
+// that name in dir; args go to redis-server. It tries another port if this one was taken
+// meanwhile.
 func StartServer(bin, name, dir string, args ...string) (*Server, error) {
 	dir = filepath.Join(dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -117,9 +116,9 @@ func (s *Server) Node() *redlock.Node {
 // Addr is host:port.
 func (s *Server) Addr() string { return s.addr }
 
-// Start runs the process and returns as soon as it accepts connections. More
-// args go to this incarnation of the server only. It fails with [ErrPortTaken] if
-// something else listens there.
+// Start runs the process and returns as soon as it accepts connections. The arguments
+// apply to this incarnation only. It fails with [ErrPortTaken] if another process
+// listens there.
 func (s *Server) Start(args ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +149,8 @@ func (s *Server) Start(args ...string) error {
 	pid := strconv.Itoa(cmd.Process.Pid)
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		// The server writes its pid when it listens. Without that, it could be
-		// another one that accepts connections.
+		// The server writes its pid when it listens. Without it, another server could
+		// be accepting the connections.
 		if b, err := os.ReadFile(pidfile); err == nil && strings.TrimSpace(string(b)) == pid {
 			if c, err := net.DialTimeout("tcp", s.addr, 100*time.Millisecond); err == nil {
 				return c.Close()
@@ -176,10 +175,10 @@ func (s *Server) Start(args ...string) error {
 
 func (s *Server) log() string { return filepath.Join(s.dir, "redis.log") }
 
-// LastLog is the end of what it has logged.
+// LastLog returns the end of its log.
 func (s *Server) LastLog() string { return lastLog(s.log(), 0) }
 
-// logEnd is the length of a log: behind it stands what the next incarnation logs.
+// logEnd returns the length of a log: the next incarnation logs after it.
 func logEnd(path string) int64 {
 	if st, err := os.Stat(path); err == nil {
 		return st.Size()
@@ -187,7 +186,7 @@ func logEnd(path string) int64 {
 	return 0
 }
 
-// lastLog is the end of what was logged after the first skip bytes.
+// lastLog returns the end of a log without its first skip bytes.
 func lastLog(path string, skip int64) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -197,7 +196,7 @@ func lastLog(path string, skip int64) string {
 	return strings.Join(lines[max(0, len(lines)-3):], " / ")
 }
 
-// running reports whether there is a process that has not ended by itself.
+// running reports whether the process was started and has not ended.
 func (s *Server) running() bool {
 	if s.cmd == nil {
 		return false
@@ -218,7 +217,7 @@ func (s *Server) Up() bool {
 	return s.running()
 }
 
-// Pid is that of the process; 0 if it does not run.
+// Pid returns the pid of the process; 0 if it does not run.
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,15 +256,15 @@ func (s *Server) signal(sig syscall.Signal) error {
 	return s.cmd.Process.Signal(sig)
 }
 
-// Do sends one command on a connection of its own, for tests and the lab.
+// Do sends one command on a new connection, for tests and the lab.
 func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
 	c := s.Node().Client(1, 5*time.Second)
 	defer c.Close()
 	return c.Do(ctx, args...).Result()
 }
 
-// clockSetting is the file that a server with a clock of its own reads; the C
-// source has the same view of it.
+// clockSetting is the layout of the file that a server with its own clock reads; the C
+// source has the same layout.
 type clockSetting struct {
 	version  atomic.Uint64 // odd while it is being written
 	anchorNs int64         // real time at which the rate began to count

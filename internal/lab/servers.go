@@ -14,9 +14,9 @@ import (
 // Servers is a [Cluster] of real servers.
 type Servers []*Server
 
-// StartServers starts n masters named n1, n2, … as processes of the redis-server
-// at path, on free loopback ports, with args: [BootFence] has them start fenced. They end
-// with this process, and their files, in a temporary directory, with Close.
+// StartServers starts n masters named n1, n2, … as processes of the redis-server at path,
+// on free loopback ports, with args: with [BootFence] they start fenced. They end with
+// this process; Close removes their files, which are in a temporary directory.
 func StartServers(path string, n int, args ...string) (Servers, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("a cluster of %d masters", n)
@@ -72,7 +72,7 @@ func (c Servers) Close() error {
 	return errors.Join(errs...)
 }
 
-// NodesConfig is the servers as a configuration names its nodes.
+// NodesConfig returns the servers as nodes of a configuration file.
 func (c Servers) NodesConfig() string {
 	var text strings.Builder
 	for _, s := range c {

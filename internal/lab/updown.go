@@ -20,29 +20,26 @@ type Started struct {
 	Name, Addr string
 	Pid        int
 	RestartCmd string // what a person types to start it again after a crash
-	// Already tells that it ran before; Up left it as it was.
+	// Already: it was running before; Up did not touch it.
 	Already bool
-	// Opened tells that Up removed its fence. A server that Up started and did not
-	// open stays fenced until a guard has waited.
+	// Opened: Up removed its fence. A server that Up started without doing so stays
+	// fenced until a guard has waited.
 	Opened bool
 }
 
 // Up starts n real redis-servers named n1, n2, … in the background on 127.0.0.1:
-// firstPort and following. They keep their files in dir/NAME and outlive this
-// process. A server that runs already is left as it is and reported. Up fails
-// with [ErrNoServer], [ErrPortTaken] or [ErrOtherLab] before it has started
-// anything.
+// firstPort and following. They keep their files in dir/NAME and outlive this process.
+// A server that is already running is reported and not touched. Up fails with
+// [ErrNoServer], [ErrPortTaken] or [ErrOtherLab] before it has started anything.
 //
-// Each server starts fenced, whoever starts it, and however: the boot fence is
-// in an included file, with the same lines before the include, so that CONFIG
-// REWRITE adds none behind it. Up opens the
-// servers only if it has made dir, which is the first incarnation of a new cluster, with
-// no vote to forget. Where dir was there before, a server that is not running has
-// ended, and with it went the votes that it had cast: Up starts it, and leaves
-// it closed. Up cannot know when the loss was, so the wait is for a guard to keep;
-// so it is after a reboot of the host, when all of them start fenced. [Down] and
-// Up again make a new cluster at once, which is right when the clients of the
-// old one have ended too.
+// Each server starts fenced, whoever starts it: the boot fence is in an included file,
+// with the same lines before the include, so that CONFIG REWRITE adds none after it. Up
+// removes the fences only if it has made dir: then this is the first incarnation of a
+// new cluster, with no votes to lose. If dir existed, a server that is not running has
+// ended and lost its votes: Up starts it and leaves it fenced. Up cannot know when the
+// loss was, so a guard has to wait; the same is true after a reboot of the host, when
+// all servers start fenced. [Down] and then Up make a new cluster at once, which is
+// right if the clients of the old one have ended too.
 func Up(ctx context.Context, dir, bin string, n, firstPort int) ([]Started, error) {
 	if n < 1 || firstPort < 1 || firstPort+n-1 > 65535 {
 		return nil, fmt.Errorf("%d servers from port %d on: the ports must be in 1–65535", n, firstPort)
@@ -55,7 +52,7 @@ func Up(ctx context.Context, dir, bin string, n, firstPort int) ([]Started, erro
 		return nil, err
 	}
 	if !strings.ContainsRune(bin, filepath.Separator) {
-		bin = filepath.Base(path) // found by name, and so it will be by a person
+		bin = filepath.Base(path) // it was found by its name, and a person can start it by its name too
 	} else {
 		bin = path
 	}
@@ -64,7 +61,7 @@ func Up(ctx context.Context, dir, bin string, n, firstPort int) ([]Started, erro
 		name := "n" + strconv.Itoa(i+1)
 		nodes[i] = &daemon{name: name, dir: filepath.Join(dir, name), port: firstPort + i}
 	}
-	// Look at all before touching any.
+	// Check all before changing any.
 	for _, d := range nodes {
 		if err := d.look(ctx); err != nil {
 			return nil, err
@@ -76,7 +73,7 @@ func Up(ctx context.Context, dir, bin string, n, firstPort int) ([]Started, erro
 	}
 	started, err := upAll(ctx, nodes, path, bin, fresh)
 	if err != nil && fresh {
-		// Nobody has been told of this cluster: leave nothing behind.
+		// Nobody uses this cluster yet: leave nothing behind.
 		_, down := Down(context.WithoutCancel(ctx), dir)
 		return nil, errors.Join(err, down)
 	}
@@ -108,13 +105,13 @@ func upAll(ctx context.Context, nodes []*daemon, path, bin string, fresh bool) (
 	return started, nil
 }
 
-// ConfigPath is the configuration that [WriteConfig] leaves in the directory of a lab.
+// ConfigPath is the path of the configuration that [WriteConfig] writes for a lab.
 func ConfigPath(dir string) string { return filepath.Join(dir, "config.toml") }
 
-// configHead is the first line of a configuration that is ours to remove.
+// configHead is the first line of a configuration that Down may remove.
 const configHead = "# Written by redlockctl lab up, and removed by lab down.\n"
 
-// WriteConfig leaves a configuration in dir that names the servers of a lab.
+// WriteConfig writes a configuration with the servers of a lab into dir.
 func WriteConfig(dir string, servers []Started) error {
 	var b strings.Builder
 	b.WriteString(configHead + "[cluster]\nname = \"lab\"\nmax_ttl = \"30s\"\n")
@@ -124,12 +121,11 @@ func WriteConfig(dir string, servers []Started) error {
 	return private.Replace(ConfigPath(dir), []byte(b.String()))
 }
 
-// Down ends the servers that [Up] started in dir, and names those that it
-// ended; servers that are dead already are no error. It removes their files, so
-// that the next Up makes a new cluster: end the clients of the old one too. A
-// process is ended only when it is certain that it is the server of that
-// directory: the server says so itself, or where it does not answer any more,
-// its pid file and working directory do.
+// Down ends the servers that [Up] started in dir, and returns their names; servers that
+// have already ended are no error. It removes their files, so that the next Up makes a
+// new cluster: end the clients of the old one too. It ends a process only if that is
+// certainly the server of that directory: the server itself says so, or, if it does not
+// answer, its pid file and working directory do.
 func Down(ctx context.Context, dir string) ([]string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -147,7 +143,7 @@ func Down(ctx context.Context, dir string) ([]string, error) {
 	for _, e := range entries {
 		d := &daemon{name: e.Name(), dir: filepath.Join(dir, e.Name())}
 		if err := d.readPort(); err != nil {
-			continue // not made by Up: not ours to touch
+			continue // not made by Up: do not touch it
 		}
 		ended, err := d.stop(ctx)
 		if ended {
@@ -167,13 +163,13 @@ func Down(ctx context.Context, dir string) ([]string, error) {
 		errs = append(errs, os.Remove(ConfigPath(dir)))
 	}
 	if errors.Join(errs...) == nil {
-		// Fails if somebody has put files of their own there.
+		// Fails if the directory has other files.
 		errs = append(errs, os.Remove(dir))
 	}
 	return stopped, errors.Join(errs...)
 }
 
-// labDir is dir as an absolute path that can stand in a redis.conf.
+// labDir returns dir as an absolute path that a redis.conf can contain.
 func labDir(dir string) (string, error) {
 	if dir == "" {
 		return "", errors.New("no directory for the lab: neither XDG_STATE_HOME nor HOME is set")
@@ -183,22 +179,22 @@ func labDir(dir string) (string, error) {
 		return "", err
 	}
 	if strings.ContainsAny(dir, "*?[]\n\r\x00") {
-		// An include with wildcards that matches nothing is no error to the server:
-		// it would start unfenced.
+		// An include whose wildcards match nothing is no error for the server: it would
+		// start unfenced.
 		return "", fmt.Errorf("the directory %q of the lab must not contain any of *?[] or line ends", dir)
 	}
 	return dir, nil
 }
 
-// makeDir makes dir and reports whether it was not there before: of two at the same
-// time, one is told so. One that others may write is refused.
+// makeDir makes dir and reports whether it is new: of two concurrent callers, one gets
+// true. It refuses a directory that others may write.
 func makeDir(dir string) (fresh bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return false, err
 	}
 	err = os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		// What is executed and obeyed from there must be nobody else's.
+		// Files that are executed or obeyed from there must belong to this user.
 		return false, private.Dir(dir, private.Nobody)
 	}
 	return err == nil, err

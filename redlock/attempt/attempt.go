@@ -2,25 +2,22 @@ package attempt
 
 import "time"
 
-// Attempt is one attempt to win a quorum for one token, as a pure step
-// machine: it has no clock, no goroutine and no connection. Whoever drives it
-// carries out what a step asks to send, and feeds it each answer and the
-// passing of time, with the current time as a parameter. The client drives it
-// over real connections; a simulator can drive the very same code in virtual
-// time.
+// Attempt is one attempt to win a quorum for one token, as a pure step machine: it has
+// no clock, no goroutine and no connection. Its driver sends what a step asks for, and
+// passes on each answer and the current time. The client drives it over real
+// connections; a simulator drives the same code in virtual time.
 //
 // An attempt either acquires (SET NX on every node) or extends (compare and
 // PEXPIRE on every node). Its rules:
 //
-//   - it is granted at the moment when a quorum of the configured N said yes
-//     and validity is left, and does not wait for the others;
+//   - it is granted when a quorum of the configured N said yes and validity is left,
+//     and does not wait for the others;
 //   - a node counts once, by its first answer;
 //   - a node that has not answered by [Attempt.Deadline] counts as slow;
-//   - an acquiring attempt fails as soon as a quorum cannot be reached any more
-//     or validity is used up, and then asks for a release on all N nodes: also
-//     on those that refused, failed or have not answered, because their copy
-//     may be there or still be on its way;
-//   - a verdict is final: nothing that comes later changes it.
+//   - an acquiring attempt fails as soon as a quorum is out of reach or the validity is
+//     used up. It then asks for a release on all N nodes, also on those that refused,
+//     failed or have not answered: a copy may be there, or still be on its way;
+//   - a verdict is final: later answers do not change it.
 //
 // The zero value is not usable; see [Begin].
 type Attempt struct {
@@ -28,34 +25,34 @@ type Attempt struct {
 	quorum   int
 	statuses []Status
 	yes      int // done as asked
-	no       int // answered that the token is not, and cannot be put, there
+	no       int // answered that the token is not there and was not set
 	failed   int // cannot tell: down, fenced, slow, skipped, error
 	verdict  Verdict
 }
 
-// Terms are what an [Attempt] is decided by.
+// Terms are the inputs to the decision of an [Attempt].
 type Terms struct {
 	// N is the number of configured nodes, whatever is up; at least 1.
 	N int
-	// Extend tells an extension from an acquisition.
+	// Extend: this is an extension, not an acquisition.
 	Extend bool
 	// Start is the time before the first request is sent; validity counts from it.
 	Start time.Time
-	// TTL is what the nodes are asked for.
+	// TTL is the TTL in the requests.
 	TTL time.Duration
 	// Drift is the drift allowance that shortens the validity, see redlock.Options.Drift.
 	Drift time.Duration
 	// Wait is how long the attempt waits for any node.
 	Wait time.Duration
-	// NotAfter, if set, is when an extension comes too late: the end of the
+	// NotAfter, if set, is when it is too late for an extension: the end of the
 	// validity that it extends.
 	NotAfter time.Time
-	// Copies, if set, say which copies count for an extension. One that does not
-	// is as good as none.
+	// Copies, if set, says which copies count for an extension. A copy that does not
+	// count is treated as missing.
 	Copies *Copies
 }
 
-// Verdict is how an [Attempt] stands.
+// Verdict is the decision of an [Attempt].
 type Verdict uint8
 
 const (
@@ -65,7 +62,7 @@ const (
 	VerdictNotHeld                  // an extension: so many nodes lost the token that no quorum is left
 	VerdictNoQuorum                 // so many nodes are down, fenced, slow or skipped that no quorum is left
 	VerdictExpired                  // validity was used up before a quorum said yes
-	VerdictCancelled                // given up by the caller
+	VerdictCancelled                // cancelled by the caller
 )
 
 // String is the verdict in a word or two.
@@ -73,18 +70,18 @@ func (v Verdict) String() string {
 	return [...]string{"pending", "granted", "contended", "not held", "no quorum", "expired", "cancelled"}[v]
 }
 
-// Send is what a step asks to be sent to all N nodes at the same time.
+// Send is the request that a step asks to send to all N nodes at the same time.
 type Send uint8
 
 const (
-	SendNothing Send = iota // this step asks for nothing
+	SendNothing Send = iota // nothing to send
 	SendSet                 // SET resource token NX PX ttl
 	SendExtend              // compare and PEXPIRE
-	SendRelease             // compare and delete, on each node behind the SET
+	SendRelease             // compare and delete, on each node after the SET
 )
 
-// Begin starts an attempt. Of terms that leave no validity to begin with
-// nothing is sent, and the verdict is [VerdictExpired].
+// Begin starts an attempt. If the terms leave no validity at all, nothing is sent and
+// the verdict is [VerdictExpired].
 func Begin(t Terms) (*Attempt, Send) {
 	a := &Attempt{terms: t, quorum: Quorum(t.N), statuses: make([]Status, t.N)}
 	if !t.Start.Before(a.limit()) {
@@ -101,7 +98,7 @@ func Begin(t Terms) (*Attempt, Send) {
 // allowance.
 func (a *Attempt) Until() time.Time { return a.terms.Start.Add(a.terms.TTL - a.terms.Drift) }
 
-// limit is when a grant would come too late.
+// limit is when it is too late for a grant.
 func (a *Attempt) limit() time.Time {
 	limit := a.Until()
 	if na := a.terms.NotAfter; !na.IsZero() && na.Before(limit) {
@@ -110,7 +107,7 @@ func (a *Attempt) limit() time.Time {
 	return limit
 }
 
-// Deadline is when the attempt ends for want of answers: [Attempt.Tick] must be
+// Deadline is when the attempt ends without the missing answers: [Attempt.Tick] must be
 // called then.
 func (a *Attempt) Deadline() time.Time {
 	deadline, limit := a.terms.Start.Add(a.terms.Wait), a.limit()
@@ -120,21 +117,20 @@ func (a *Attempt) Deadline() time.Time {
 	return deadline
 }
 
-// Verdict is how the attempt stands.
+// Verdict is the decision so far.
 func (a *Attempt) Verdict() Verdict { return a.verdict }
 
-// Terms are what the attempt is decided by.
+// Terms returns the terms of the attempt.
 func (a *Attempt) Terms() Terms { return a.terms }
 
 // Status is what counts for a node: its first answer before the verdict.
 func (a *Attempt) Status(node int) Status { return a.statuses[node] }
 
-// Answer is the answer, or the failure, of a node. Whatever comes after the
-// verdict, or a second time from the same node, changes nothing. What comes at the
-// deadline or later comes too late, though nobody may have called
-// [Attempt.Tick] yet: a process that was stopped reads its answers when it goes
-// on, and no grant may come later than the bound that a guard's early rejoin rests
-// on.
+// Answer records the answer, or the failure, of a node. An answer after the verdict, or
+// a second answer from a node, changes nothing. An answer at the deadline or later is
+// too late, even if [Attempt.Tick] was not called yet: a stopped process reads old
+// answers when it resumes, and no grant may come later than the bound on which a
+// guard's early rejoin relies.
 func (a *Attempt) Answer(node int, s Status, now time.Time) (Send, Verdict) {
 	if a.verdict != VerdictPending || s == StatusUnanswered || a.statuses[node] != StatusUnanswered {
 		return SendNothing, a.verdict
@@ -146,7 +142,7 @@ func (a *Attempt) Answer(node int, s Status, now time.Time) (Send, Verdict) {
 	return a.judge()
 }
 
-// Tick tells the attempt what time it is.
+// Tick passes the current time.
 func (a *Attempt) Tick(now time.Time) (Send, Verdict) {
 	switch {
 	case a.verdict != VerdictPending:
@@ -164,7 +160,7 @@ func (a *Attempt) Tick(now time.Time) (Send, Verdict) {
 	return a.judge()
 }
 
-// Cancel gives the attempt up.
+// Cancel cancels the attempt.
 func (a *Attempt) Cancel() (Send, Verdict) {
 	if a.verdict != VerdictPending {
 		return SendNothing, a.verdict
@@ -185,7 +181,7 @@ func (a *Attempt) count(node int, s Status) {
 }
 
 func (a *Attempt) judge() (Send, Verdict) {
-	spare := a.terms.N - a.quorum // so many may be missing
+	spare := a.terms.N - a.quorum // this many may be missing
 	pending := a.terms.N - a.yes - a.no - a.failed
 	switch {
 	case a.yes >= a.quorum:
@@ -196,8 +192,8 @@ func (a *Attempt) judge() (Send, Verdict) {
 	case a.terms.Extend && a.no > spare:
 		return a.end(VerdictNotHeld)
 	case a.terms.Extend && pending > 0 && a.no+pending > spare:
-		// It cannot succeed any more; but whether the token is lost or only out of
-		// view makes all the difference to its holder, and another answer may tell.
+		// It cannot succeed any more. But its holder must know whether the token is
+		// lost or only not seen, and another answer may say so.
 		return SendNothing, VerdictPending
 	case a.terms.Extend || a.failed > spare:
 		return a.end(VerdictNoQuorum)

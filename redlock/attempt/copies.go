@@ -2,24 +2,23 @@ package attempt
 
 import "time"
 
-// SettleTime is how long a copy that was put back has to be known to be there
-// before a confirmed extension makes it count. Whoever takes a lock from its
-// holder (see redlock.Client.ForceRelease) counts only answers that come within half of
-// that.
+// SettleTime is how long a copy that was put back must be known to exist before a
+// confirmed extension makes it count. A forced removal (see
+// redlock.Client.ForceRelease) counts only answers that come within half of that.
 const SettleTime = 2 * time.Second
 
-// Copies is what the holder of a lock knows of its copies: on which nodes one is
-// missing that may be put back, and which of those that were put back count. It is
-// a pure step machine: no clock, no goroutine, no connection. The documentation of
-// package redlock has the rules and the argument. One goroutine at a time.
+// Copies is what the holder of a lock knows of its copies: which missing ones may be
+// put back, and which of those that were put back count. It is a pure step machine: no
+// clock, no goroutine, no connection. The documentation of package redlock has the
+// rules and the proof. Use it from one goroutine at a time.
 type Copies struct{ nodes []copyAt }
 
 // copyAt is the copy on one node.
 type copyAt struct {
-	// where is the last incarnation of the node in which a copy may have been; "":
-	// none ever was.
+	// where is the last incarnation of the node that may have had a copy; "": none had
+	// one.
 	where string
-	// vague: a copy may have been there in an incarnation that is not known.
+	// vague: an unknown incarnation may have had a copy.
 	vague bool
 	// missing: the last extension found none, in incarnation seen.
 	missing bool
@@ -30,7 +29,7 @@ type copyAt struct {
 	known time.Time
 }
 
-// Reset forgets everything. There are n nodes, none of which was ever asked.
+// Reset forgets everything: n nodes, none of them asked so far.
 func (c *Copies) Reset(n int) {
 	if cap(c.nodes) < n {
 		c.nodes = make([]copyAt, n)
@@ -39,8 +38,8 @@ func (c *Copies) Reset(n int) {
 	clear(c.nodes)
 }
 
-// May takes note that a copy may be on a node since it was asked for in an
-// incarnation; "": it is not known in which.
+// May records that a node may have a copy since it was asked in this incarnation; "":
+// not known in which.
 func (c *Copies) May(node int, incarnation string) {
 	at := &c.nodes[node]
 	at.missing = false
@@ -50,15 +49,15 @@ func (c *Copies) May(node int, incarnation string) {
 	}
 }
 
-// Voted takes note that the acquisition was answered in time, with a copy.
+// Voted records that a node answered the acquisition in time, with a copy.
 func (c *Copies) Voted(node int, incarnation string) {
 	c.May(node, incarnation)
 	c.nodes[node].fresh, c.nodes[node].known = false, time.Time{}
 }
 
-// Unanswered takes note that the acquisition has reached a node, perhaps, which did
-// not answer in time: the copy may come at any moment, also behind a force-release
-// that found none there. So it counts when one that is put back would.
+// Unanswered records that the acquisition may have reached a node that did not answer
+// in time. Its copy may arrive at any moment, even after a force-release that found
+// none. So it counts only when a copy that is put back would count.
 func (c *Copies) Unanswered(node int, incarnation string) {
 	c.Repaired(node, StatusSlow, true, incarnation, time.Time{})
 }
@@ -66,9 +65,8 @@ func (c *Copies) Unanswered(node int, incarnation string) {
 // Counts reports whether the copy on a node counts for an extension.
 func (c *Copies) Counts(node int) bool { return c == nil || !c.nodes[node].fresh }
 
-// Extended takes in what a node answered to an extension: [StatusOK], that a copy
-// is there, [StatusAbsent], that there is none, or anything else, which tells
-// nothing.
+// Extended records a node's answer to an extension: [StatusOK] means that it has a
+// copy, [StatusAbsent] that it has none; any other status means nothing.
 func (c *Copies) Extended(node int, s Status, incarnation string, at time.Time) {
 	m := &c.nodes[node]
 	switch s {
@@ -80,7 +78,7 @@ func (c *Copies) Extended(node int, s Status, incarnation string, at time.Time) 
 	case StatusAbsent:
 		m.missing, m.seen, m.fresh, m.known = true, incarnation, false, time.Time{}
 		if m.vague && incarnation != "" {
-			// It may have been in this very incarnation, where it was deleted.
+			// The copy may have been in this incarnation, and deleted there.
 			m.where, m.vague = incarnation, false
 		}
 	case StatusHeld:
@@ -88,9 +86,9 @@ func (c *Copies) Extended(node int, s Status, incarnation string, at time.Time) 
 	}
 }
 
-// Confirmed takes note that an extension was granted of which nothing was sent
-// before start: what had settled by then counts from now on. It comes before the
-// copies that are missing are put back, and behind all answers that are known.
+// Confirmed records that an extension was granted whose first request was sent at
+// start: copies that had settled by then count from now on. Call it after all known
+// answers, and before missing copies are put back.
 func (c *Copies) Confirmed(start time.Time) {
 	for i := range c.nodes {
 		if m := &c.nodes[i]; m.fresh && !m.known.IsZero() && !start.Before(m.known.Add(SettleTime)) {
@@ -99,9 +97,9 @@ func (c *Copies) Confirmed(start time.Time) {
 	}
 }
 
-// Missing reports whether the copy on a node may be put back, behind an extension
-// that was granted: there is none, and there cannot have been one in this
-// incarnation of the node, so that nobody has deleted it there.
+// Missing reports whether a copy may be put back on a node, after an extension that was
+// granted: the node has none, and this incarnation cannot have had one, so nobody has
+// deleted it.
 func (c *Copies) Missing(node int) bool {
 	m := &c.nodes[node]
 	return m.missing && !m.vague && m.seen != "" && m.seen != m.where
@@ -110,8 +108,8 @@ func (c *Copies) Missing(node int) bool {
 // Absent reports whether the last extension found no copy on a node.
 func (c *Copies) Absent(node int) bool { return c.nodes[node].missing }
 
-// Repaired takes in what became of putting a copy back: the status that the node
-// answered, and whether it may have reached it, in which incarnation.
+// Repaired records the outcome of putting a copy back: the node's status, whether the
+// request may have reached it, and in which incarnation.
 func (c *Copies) Repaired(node int, s Status, sent bool, incarnation string, at time.Time) {
 	m := &c.nodes[node]
 	switch {
@@ -124,8 +122,8 @@ func (c *Copies) Repaired(node int, s Status, sent bool, incarnation string, at 
 	}
 }
 
-// Settling reports whether a copy was put back that does not count yet, or is still
-// to be put back.
+// Settling reports whether a copy that was put back does not count yet, or one is still
+// missing.
 func (c *Copies) Settling() bool {
 	for i := range c.nodes {
 		if c.nodes[i].fresh || c.Missing(i) {
@@ -135,11 +133,12 @@ func (c *Copies) Settling() bool {
 	return false
 }
 
-// Known is what [Copies] knows of one node, as a value: for a model that visits states.
+// Known is what [Copies] knows of one node, as a value: for a model that enumerates
+// states.
 type Known struct{ at copyAt }
 
-// Of is what is known of a node.
+// Of returns what is known of a node.
 func (c *Copies) Of(node int) Known { return Known{c.nodes[node]} }
 
-// Set makes k what is known of a node.
+// Set replaces what is known of a node by k.
 func (c *Copies) Set(node int, k Known) { c.nodes[node] = k.at }

@@ -1,14 +1,14 @@
 // Package redlocktest has masters in the memory of this process, for tests of code that
-// takes locks by package redlock: no server has to be there, and a master can be crashed,
-// stopped or cut short of time at will.
+// acquires locks with package redlock. They need no server, and a test can crash or stop
+// a master or advance its clock.
 //
 //	masters := redlocktest.Start(t, 3)
 //	client := masters.Client(t, redlock.Options{})
 //	… the code that is tested, with client …
-//	masters.Pass(time.Minute) // every TTL up to a minute is over
+//	masters.Pass(time.Minute) // every TTL up to a minute has ended
 //
-// They answer what lock clients send as Redis 7.0 does, over TCP on loopback, but tell of
-// no changes (CLIENT TRACKING is denied): who waits for a lock tries again and again.
+// They answer lock clients as Redis 7.0 does, over TCP on loopback, but do not report
+// changes (CLIENT TRACKING is denied): waiters try again after random pauses.
 package redlocktest
 
 import (
@@ -20,15 +20,15 @@ import (
 	"redlockctl/redlock"
 )
 
-// TB is what a test gives; *testing.T and *testing.B are one.
+// TB is the part of *testing.T and *testing.B that is needed.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Fatal(args ...any)
 }
 
-// Masters are independent masters. Their methods may be called by many goroutines. A
-// method that takes the number of a master, from 0, panics if there is none.
+// Masters are independent masters. Their methods may be called by many goroutines.
+// Methods that take the number of a master, from 0, panic if it does not exist.
 type Masters struct {
 	cluster *lab.EmbeddedCluster
 }
@@ -47,7 +47,7 @@ func New(n int) (*Masters, error) {
 	return m, nil
 }
 
-// Start is [New] for a test, with the end of which they end.
+// Start is [New] for a test; the masters end with it.
 func Start(tb TB, n int) *Masters {
 	tb.Helper()
 	m, err := New(n)
@@ -72,8 +72,8 @@ func (m *Masters) Client(tb TB, opt redlock.Options) *redlock.Client {
 	return c
 }
 
-// Pass has d pass on the clocks of all masters: each copy whose TTL is not longer is
-// gone. The clock of this process, by which validity is counted, does not move.
+// Pass advances the clocks of all masters by d: copies with a shorter TTL disappear.
+// The clock of this process, which measures validity, does not change.
 func (m *Masters) Pass(d time.Duration) {
 	for i := range m.Nodes() {
 		_ = m.cluster.Shift(i, d)
@@ -83,12 +83,12 @@ func (m *Masters) Pass(d time.Duration) {
 // Crash ends a master as SIGKILL does: its connections are reset, its copies forgotten.
 func (m *Masters) Crash(i int) error { return m.cluster.Crash(i) }
 
-// Restart starts a master that was crashed, empty. It starts fenced, as one that a restart
-// guard watches, and refuses locks until [Masters.Rejoin].
+// Restart starts a crashed master without its copies. It starts fenced, as under a restart
+// guard, and refuses locks until [Masters.Rejoin].
 func (m *Masters) Restart(i int) error { return m.cluster.Restart(i) }
 
-// Rejoin removes the fence of a master, as the guard does when no lock that the master may
-// have forgotten can be believed in any more.
+// Rejoin removes the fence of a master, as the guard does when every lock that the master
+// may have forgotten has expired.
 func (m *Masters) Rejoin(i int) error {
 	c := m.Nodes()[i].OneConnection(rejoinTime)
 	defer func() { _ = c.Close() }()
@@ -100,10 +100,10 @@ func (m *Masters) Rejoin(i int) error {
 
 const rejoinTime = 2 * time.Second
 
-// Hang has a master answer nothing until [Masters.Resume].
+// Hang stops a master from answering until [Masters.Resume].
 func (m *Masters) Hang(i int) error { return m.cluster.Pause(i) }
 
-// Resume has a master that hangs go on.
+// Resume lets a hanging master continue.
 func (m *Masters) Resume(i int) error { return m.cluster.Resume(i) }
 
 // Close ends all masters.

@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// Budget is how much memory the replies of one server may take: a reply, and all
-// that comes between one request and the next, as a pipeline brings it. An item
-// of a list costs [ItemCost] beside its text, a list is charged as soon as its
-// length is known. It may be changed while the connections are in use, and then
-// holds from the next request on. Each connection has all of it.
+// Budget is how much memory the replies of one server may take: one reply, and all
+// replies between two requests, as in a pipeline. An item of a list costs [ItemCost]
+// besides its text; a list is charged as soon as its length is known. The budget may be
+// changed while connections are in use, and the new one applies from the next request
+// on. Each connection has the whole budget.
 type Budget struct{ reply, exchange atomic.Int64 }
 
-// NewBudget is a budget in bytes; an exchange of 0 has no bound but that of
-// each of its replies.
+// NewBudget returns a budget in bytes; with exchange 0, only each single reply is
+// bounded.
 func NewBudget(reply, exchange int) *Budget {
 	b := &Budget{}
 	b.Set(reply, exchange)
@@ -30,22 +30,22 @@ func (b *Budget) Set(reply, exchange int) {
 	b.exchange.Store(int64(exchange))
 }
 
-// checkedConn is a connection whose peer may only send what a Redis server would,
-// and no more of it than the budget allows. The client library believes the
-// lengths that it reads and makes room for them at once, and reads what is nested
-// by recursion: a server that is none could end this program with a dozen bytes.
-// So they are looked at on their way, from the first byte of the greeting on.
+// checkedConn is a connection whose peer may send only what a Redis server would, and
+// no more than the budget allows. The client library trusts the lengths that it reads,
+// allocates memory for them at once, and reads nested values by recursion: a dozen
+// bytes of a hostile server could end this program. So every byte is checked before the
+// library reads it, from the greeting on.
 type checkedConn struct {
 	net.Conn
 	budget *Budget
-	asked  atomic.Bool // a request was sent since the last reading
+	asked  atomic.Bool // a request was sent since the last read
 	frames frames
-	bad    error       // what came that must not; the client library reads again after it
+	bad    error       // the violation; kept, since the client library reads again after an error
 	heard  atomic.Bool // the peer has sent something
 	cause  func(error) error
 }
 
-// ErrFull is returned where a server has as many clients as it may have.
+// ErrFull is returned when a server has as many clients as it accepts.
 var ErrFull = errors.New("shut out: other clients fill the server's maxclients")
 
 // noPlaces is how the one line begins that a server without places sends before it
@@ -53,14 +53,14 @@ var ErrFull = errors.New("shut out: other clients fill the server's maxclients")
 // and tell of a connection that was reset.
 var noPlaces = []byte("-ERR max number of clients")
 
-// Check returns a connection on which what comes in is checked: [ErrFull], [ErrBad] and
+// Check returns a connection that checks what it reads: [ErrFull], [ErrBad] and
 // [ErrLong] are errors of its Read. explain names the cause of an error that came before
-// anything was heard.
+// the first byte.
 func Check(c net.Conn, b *Budget, explain func(error) error) net.Conn {
 	checked := &checkedConn{Conn: c, budget: b, cause: explain}
 	checked.frames.allow(b)
 	if raw, ok := c.(syscall.Conn); ok {
-		// The client library looks whether an idle connection was closed.
+		// The client library checks whether an idle connection was closed.
 		return &checkedSocket{checked, raw}
 	}
 	return checked
@@ -81,7 +81,7 @@ func (c *checkedConn) Write(b []byte) (int, error) {
 	return n, c.explain(err)
 }
 
-// explain names the cause of a connection that ended before anything was heard.
+// explain names the cause of a connection that ended before the first byte.
 func (c *checkedConn) explain(err error) error {
 	if c.heard.Load() {
 		return err
@@ -113,19 +113,19 @@ func (c *checkedConn) Read(b []byte) (int, error) {
 
 const (
 	mostNested = 8        // of lists in lists
-	mostLine   = 64 << 10 // bytes of a line, an error mostly
+	mostLine   = 64 << 10 // bytes of a line, usually an error
 )
 
-// frames follows a stream of replies (RESP2 and RESP3), byte by byte but for
-// the texts: a pure step machine that keeps no more than a line.
+// frames follows a stream of replies (RESP2 and RESP3), byte by byte except in texts: a
+// pure step machine that keeps at most one line.
 type frames struct {
 	skip int    // bytes of a text that are still to come
-	line []byte // the beginning of a line that was not whole
-	open []int  // how many values each list, from the outermost on, still lacks
+	line []byte // the beginning of an incomplete line
+	open []int  // how many values each open list still lacks, outermost first
 
-	reply    int64 // bytes that a reply may cost
+	reply    int64 // bytes that one reply may cost
 	left     int64 // what is left of them
-	exchange int64 // what is left for all until the next request; bounded: it is one
+	exchange int64 // what is left until the next request; bounded: there is a limit
 	bounded  bool
 }
 
@@ -151,7 +151,7 @@ func (f *frames) charge(n int64) error {
 	return nil
 }
 
-// pass looks at the next bytes of the stream. Any error is an ErrBad.
+// pass checks the next bytes of the stream. Every error is an ErrBad.
 func (f *frames) pass(b []byte) error {
 	for len(b) > 0 {
 		if f.skip > 0 {
@@ -187,7 +187,7 @@ func (f *frames) pass(b []byte) error {
 	return nil
 }
 
-// readHead takes in the line that begins a value.
+// readHead reads the line that begins a value.
 func (f *frames) readHead(line []byte) error {
 	kind, n, text, err := ParseHead(line)
 	if err != nil {
@@ -228,8 +228,7 @@ func (f *frames) readHead(line []byte) error {
 	return nil
 }
 
-// whole says that a value is there, or as good as there: so may be the lists
-// that it was the last of.
+// whole records that a value is complete; that may complete the lists around it.
 func (f *frames) whole() {
 	for k := len(f.open) - 1; k >= 0; k-- {
 		if f.open[k]--; f.open[k] > 0 {

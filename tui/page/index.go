@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tidwall/btree"
 
@@ -40,8 +39,7 @@ func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, 
 	if f.Empty() && ctx.Err() == nil {
 		rows = make([]keyedLock, 0, set.Len())
 	}
-	work := portions{ctx: ctx}
-	for l := range work.chosen(set.All(), f, nodes) {
+	for l := range chosen(ctx, set.All(), f, nodes) {
 		r := keyedLock{lock: l}
 		if key != nil {
 			r.key = key(l)
@@ -52,16 +50,17 @@ func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, 
 	if key == nil {
 		by = func(a, b keyedLock) int { return compare(a.lock, b.lock) }
 	}
-	if !work.sort(rows, by) {
+	if ctx.Err() != nil {
 		return nil
 	}
-	x.load(func(yield func(*monitor.Lock) bool) {
+	slices.SortStableFunc(rows, by)
+	x.load(wanted(ctx, func(yield func(*monitor.Lock) bool) {
 		for _, r := range rows {
-			if !work.goOn() || !yield(r.lock) {
+			if !yield(r.lock) {
 				return
 			}
 		}
-	})
+	}))
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -77,9 +76,9 @@ type keyedLock struct {
 // choose returns an index of the locks in x that match a filter. They are already sorted. It
 // only reads x, and gives up like [NewLockIndex].
 func (x *lockIndex) choose(ctx context.Context, f monitor.Filter) *lockIndex {
-	work, c := portions{ctx: ctx}, *x
+	c := *x
 	c.Filter = f
-	c.load(work.chosen(func(yield func(*monitor.Lock) bool) { x.tree.Scan(yield) }, f, x.nodes))
+	c.load(chosen(ctx, func(yield func(*monitor.Lock) bool) { x.tree.Scan(yield) }, f, x.nodes))
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -106,97 +105,31 @@ func orderOf(o Order, nodes []monitor.Node) (compare func(a, b *monitor.Lock) in
 	return compare, key
 }
 
-// portions splits work on very many locks. Between two portions it checks whether the work
-// is still wanted, and sleeps so that others can run, such as the goroutine that draws the
-// response to a key. Yielding is not enough: while all processors are busy, timers and input
-// can wait for many milliseconds during a garbage collection.
-type portions struct {
-	ctx    context.Context
-	done   int // locks processed
-	rested time.Time
-}
+// portion is how many locks are processed between two checks whether the work is still
+// wanted.
+const portion = 256
 
-const (
-	portion   = 256 // locks: less than a millisecond
-	restAfter = time.Millisecond
-	rest      = 100 * time.Microsecond
-)
-
-// goOn counts a lock and reports whether the work is still wanted.
-func (p *portions) goOn() bool {
-	if p.done++; p.done%portion != 0 {
-		return true
-	}
-	switch {
-	case p.rested.IsZero():
-		p.rested = time.Now()
-	case time.Since(p.rested) >= restAfter:
-		time.Sleep(rest)
-		p.rested = time.Now()
-	}
-	return p.ctx.Err() == nil
-}
-
-// all iterates over these locks while the work is wanted.
-func (p *portions) all(locks iter.Seq[*monitor.Lock]) iter.Seq[*monitor.Lock] {
+// wanted iterates over these locks until ctx ends.
+func wanted(ctx context.Context, locks iter.Seq[*monitor.Lock]) iter.Seq[*monitor.Lock] {
 	return func(yield func(*monitor.Lock) bool) {
+		done := 0
 		for l := range locks {
-			if !p.goOn() || !yield(l) {
+			if done++; done%portion == 0 && ctx.Err() != nil || !yield(l) {
 				return
 			}
 		}
 	}
 }
 
-// chosen iterates over the locks that match the filter, while the work is wanted.
-func (p *portions) chosen(locks iter.Seq[*monitor.Lock], f monitor.Filter, nodes []monitor.Node) iter.Seq[*monitor.Lock] {
+// chosen iterates over the locks that match the filter, until ctx ends.
+func chosen(ctx context.Context, locks iter.Seq[*monitor.Lock], f monitor.Filter, nodes []monitor.Node) iter.Seq[*monitor.Lock] {
 	return func(yield func(*monitor.Lock) bool) {
-		for l := range p.all(locks) {
+		for l := range wanted(ctx, locks) {
 			if f.Match(l, nodes) && !yield(l) {
 				return
 			}
 		}
 	}
-}
-
-// sort is a stable merge sort in portions. It reports whether it finished.
-func (p *portions) sort(rows []keyedLock, compare func(a, b keyedLock) int) bool {
-	for some := range slices.Chunk(rows, portion) {
-		slices.SortStableFunc(some, compare)
-		if p.done += portion - 1; !p.goOn() {
-			return false
-		}
-	}
-	var spare []keyedLock
-	for n := portion; n < len(rows); n *= 2 {
-		for from := 0; from+n < len(rows); from += 2 * n {
-			both := rows[from:min(from+2*n, len(rows))]
-			if compare(both[n-1], both[n]) <= 0 {
-				continue // already in order
-			}
-			spare = append(spare[:0], both[:n]...)
-			if !p.merge(both, spare, both[n:], compare) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// merge merges the sorted rows a and b into both, of which b is the end. It reports whether
-// it finished.
-func (p *portions) merge(both, a, b []keyedLock, compare func(a, b keyedLock) int) bool {
-	for i := 0; len(a) > 0; i++ {
-		if !p.goOn() {
-			return false
-		}
-		if len(b) > 0 && compare(b[0], a[0]) < 0 {
-			both[i], b = b[0], b[1:]
-		} else {
-			both[i], a = a[0], a[1:]
-		}
-	}
-	return true
 }
 
 // update changes the index to another set that differs at most in these keys.

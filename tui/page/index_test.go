@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -90,30 +89,6 @@ func TestManyLocksAreSortedWhenTheyAreRead(t *testing.T) {
 	tb.show(monitor.NewLocks(locks...), nil, []string{"k00007"}, true, true)
 	if l := tb.latest(tb.Listing().Find("k00007")); tb.builds() != 0 || l.State != monitor.LockOrphaned {
 		t.Error("a row is an old one")
-	}
-}
-
-// Many locks in random order are sorted in portions, with the same result.
-func TestManyLocksAreSorted(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	for _, n := range []int{0, 1, portion - 1, portion, portion + 1, 3*portion + 17, 8 * portion} {
-		var rows []keyedLock
-		for i := range n {
-			rows = append(rows, keyedLock{int64(rng.IntN(50)), &monitor.Lock{Held: i}})
-		}
-		work := portions{ctx: t.Context()}
-		// Equal ones keep their order.
-		compare := func(a, b keyedLock) int { return cmp.Or(cmp.Compare(a.key, b.key), a.lock.Held-b.lock.Held) }
-		if !work.sort(rows, func(a, b keyedLock) int { return cmp.Compare(a.key, b.key) }) || len(rows) != n || !slices.IsSortedFunc(rows, compare) {
-			t.Errorf("%d are not sorted", n)
-		}
-		seen := map[*monitor.Lock]bool{}
-		for _, r := range rows {
-			seen[r.lock] = true
-		}
-		if len(seen) != n {
-			t.Errorf("%d of %d are left", len(seen), n)
-		}
 	}
 }
 

@@ -195,8 +195,7 @@ func (t *lockTable) setFilter(f monitor.Filter, source string) {
 func (t *lockTable) learn() func() Values {
 	t.values.made++
 	set, nodes, made := t.set, t.nodes, t.values.made
-	work := portions{ctx: context.Background()}
-	look := func() Values { return Values{monitor.FilterValues(work.all(set.All()), nodes), made} }
+	look := func() Values { return Values{monitor.FilterValues(set.All(), nodes), made} }
 	if set.Len() > atOnce {
 		return look
 	}

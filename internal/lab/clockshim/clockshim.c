@@ -5,7 +5,7 @@
  *
  *     shown = real + offset + (real - anchor) * rate
  *
- * Only the wall clock is moved. CLOCK_MONOTONIC and its kin stay what they
+ * Only the wall clock is moved. CLOCK_MONOTONIC and similar clocks stay what they
  * are: no step of a real clock moves them either.
  *
  * The real time comes from the system call itself, not from the function of

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Clock is the wall clock of one embedded master: it has an offset to the clock
-// of this process and runs at a rate of its own. It goes on through a crash, as
-// the clock of a machine does.
+// Clock is the wall clock of one embedded master: it has an offset from the clock of
+// this process and its own rate. It continues through a crash, as the clock of a
+// machine does.
 type Clock struct {
 	mu     sync.Mutex
 	anchor time.Time     // a moment of the local clock, with its monotonic reading
-	offset time.Duration // to the local clock at the anchor
-	ppm    float64       // by how much it is faster
+	offset time.Duration // from the local clock at the anchor
+	ppm    float64       // how much faster it runs
 }
 
-// NewClock is the clock of master i: for each i < 71 a different offset within
+// NewClock returns the clock of master i: for each i < 71 a different offset within
 // ±3.5 ms, and a rate within ±10 ppm.
 func NewClock(i int, now time.Time) *Clock {
 	return &Clock{
@@ -25,7 +25,7 @@ func NewClock(i int, now time.Time) *Clock {
 	}
 }
 
-// At is what the clock shows at the local moment now.
+// At returns the clock's time at the local time now.
 func (c *Clock) At(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *Clock) At(now time.Time) time.Time {
 	return c.anchor.Round(0).Add(elapsed + drift + c.offset)
 }
 
-// Adjust makes the clock show now + offset at the local moment now; the rate stays.
+// Adjust makes the clock show now + offset at the local time now; its rate stays.
 func (c *Clock) Adjust(now time.Time, offset time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

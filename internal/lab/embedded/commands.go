@@ -7,7 +7,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// ownCommands are those that miniredis lacks, or answers in another way than a server.
+// ownCommands are the commands that miniredis lacks, or answers differently from a
+// server.
 var ownCommands = map[string]command{
 	"CLIENT":  (*Instance).client,
 	"CLUSTER": (*Instance).cluster,
@@ -37,7 +38,7 @@ func (in *Instance) cluster(_ *peer, c *server.Peer, _ []string) bool {
 	return true
 }
 
-// role is that of a master without replicas, at replication offset 0.
+// role answers as a master without replicas, at replication offset 0.
 func (in *Instance) role(_ *peer, c *server.Peer, _ []string) bool {
 	c.Block(func(w *server.Writer) {
 		w.WriteLen(3)
@@ -48,8 +49,8 @@ func (in *Instance) role(_ *peer, c *server.Peer, _ []string) bool {
 	return true
 }
 
-// hello switches the protocol as miniredis does, and says what a server of the
-// version in INFO says.
+// hello switches the protocol as miniredis does, and answers as a server of the version
+// in INFO.
 func (in *Instance) hello(p *peer, c *server.Peer, args []string) bool {
 	proto := 2
 	if c.Resp3 {

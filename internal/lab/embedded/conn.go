@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// conn is a connection of a client. As a real server does, it sends the replies
-// to commands that came together in one piece: when there is nothing more to read.
+// conn is a connection of a client. As a real server does, it sends the replies to
+// commands that arrived together in one piece: when nothing is left to read.
 type conn struct {
 	*net.TCPConn
-	gone func(*conn) // it is closed
+	gone func(*conn) // called when it is closed
 
 	mu      sync.Mutex
-	reads   bool   // nothing is left of what was read: a reply goes out at once
+	reads   bool   // the read buffer is empty: a reply is sent at once
 	replies []byte // not sent yet
 }
 
@@ -29,7 +29,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// send sends all replies, and those to come without a wait until the next commands are there.
+// send sends all replies, and sends later ones at once until the next commands arrive.
 func (c *conn) send() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,11 +48,12 @@ func (c *conn) Write(b []byte) (int, error) {
 }
 
 const (
-	mostReplies = 64 << 10 // bytes that are kept
+	mostReplies = 64 << 10 // bytes to keep
 	deafAfter   = time.Second
 )
 
-// flush sends the replies. A client that reads none is let go: miniredis serves nobody while it writes.
+// flush sends the replies. A client that reads none is disconnected: miniredis serves nobody while
+// it writes.
 func (c *conn) flush() error {
 	if len(c.replies) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// sections are those of INFO in a real server's order, and if they belong to
-// its default set.
+// sections are the sections of INFO in a real server's order, each with whether it is
+// in the default set.
 var sections = []struct {
 	name   string
 	always bool
@@ -70,8 +70,8 @@ func lines(b *strings.Builder, pairs ...any) {
 
 func (in *Instance) infoServer(b *strings.Builder) {
 	now := in.clock.At(time.Now())
-	// Whole seconds of the wall clock, as a real server computes it: a clock that
-	// was set back makes it negative.
+	// Whole seconds of the wall clock, as in a real server: negative if the clock was
+	// set back.
 	up := now.Unix() - in.stats.started.Unix()
 	lines(b, "redis_version", embeddedVersion, "redis_git_sha1", "00000000", "redis_git_dirty", 0, "redis_build_id", "embedded",
 		"redis_mode", "standalone", "os", "redlockctl lab", "arch_bits", 64, "multiplexing_api", "go",
@@ -97,7 +97,7 @@ func (in *Instance) keyCount(db int) (keys, expires int) {
 	return keys, expires
 }
 
-// databases is how many a server has by default.
+// databases is a server's default number of databases.
 const databases = 16
 
 func (in *Instance) infoMemory(b *strings.Builder) {

@@ -1,5 +1,5 @@
-// Package embedded is a master in this process: a miniredis, with what a console, a guard and lock
-// clients need of a real server and miniredis lacks.
+// Package embedded has a master in this process: a miniredis, with the features of a real server
+// that a console, a guard and lock clients need and miniredis lacks.
 package embedded
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 // Instance is one incarnation of an embedded master: a miniredis behind a listener of
-// our own, with a hook before each command that adds what miniredis lacks.
-// Nothing of it survives into the next incarnation.
+// our own, with a hook before each command that adds what miniredis lacks. The next
+// incarnation inherits nothing from it.
 type Instance struct {
 	redis    *miniredis.Miniredis
 	srv      *server.Server
@@ -31,36 +31,36 @@ type Instance struct {
 	connMu sync.Mutex
 	conns  map[*conn]struct{}
 
-	// gate lets one command through at a time, as the one thread of a real server
-	// does: no write that passed the fence runs after the CONFIG SET that closed
-	// it has been answered. It guards all below.
+	// gate runs one command at a time, as the one thread of a real server does: no
+	// write that passed the fence check runs after the CONFIG SET that fenced has been
+	// answered. It guards all fields below.
 	gate     sync.Mutex
 	config   settings
 	stats    stats
-	readOnly bool // a read-only script runs
+	readOnly bool // a read-only script is running
 
 	stillMu sync.Mutex
-	still   chan struct{} // closed when the instance goes on; nil: it does not stand still
+	still   chan struct{} // closed when the instance continues; nil: it does not hang
 
 	peerMu sync.Mutex
 	peers  map[*server.Peer]*peer
 	lastID int
 }
 
-// command is one that is answered here. One that returns false leaves it to miniredis.
+// command answers a command here; if it returns false, miniredis answers it.
 type command func(in *Instance, p *peer, c *server.Peer, args []string) bool
 
 // peer is what the hook knows of a connection.
 type peer struct {
 	id     int
-	inside bool // its command has been let in: nested calls are not let in again
-	// Of a MULTI that is open on this connection:
+	inside bool // its command has passed the gate: nested calls do not pass it again
+	// State of an open MULTI on this connection:
 	multi bool
 	dirty bool // a command was refused
 	wrote bool // a write was queued
 }
 
-// Hang has the instance answer nothing, or go on.
+// Hang stops the instance from answering, or lets it continue.
 func (in *Instance) Hang(still bool) {
 	in.stillMu.Lock()
 	defer in.stillMu.Unlock()
@@ -73,7 +73,7 @@ func (in *Instance) Hang(still bool) {
 	}
 }
 
-// standing waits while the instance stands still.
+// standing waits while the instance hangs.
 func (in *Instance) standing() {
 	in.stillMu.Lock()
 	still := in.still
@@ -92,7 +92,7 @@ func (in *Instance) End() {
 		_ = c.SetLinger(0) // closing sends a reset
 	}
 	in.connMu.Unlock()
-	in.Hang(false) // what waits for an answer gets none: its connection is gone
+	in.Hang(false) // waiting commands get no answer: their connections are closed
 	in.redis.Close()
 }
 
@@ -142,7 +142,7 @@ func (in *Instance) hook(c *server.Peer, cmd string, args ...string) bool {
 		p.multi = false
 	}
 	if blocking[cmd] {
-		return false // outside the gate, which it would hold while it waits
+		return false // outside the gate, which it would block while it waits
 	}
 	if p.multi && in.writes(cmd) {
 		p.wrote = true
@@ -158,9 +158,9 @@ func (in *Instance) dispatch(c *server.Peer, p *peer, cmd string, args []string)
 	p.inside = false
 }
 
-// peer is the state of the connection c; nil for one that is not a connection,
-// but made by miniredis for a command in a script. Such a one is told by having
-// a context before its first command.
+// peer returns the state of the connection c; nil for a pseudo-connection that
+// miniredis makes for a command in a script. That one is recognized by its context,
+// which it has before its first command.
 func (in *Instance) peer(c *server.Peer) *peer {
 	in.peerMu.Lock()
 	defer in.peerMu.Unlock()
@@ -183,8 +183,8 @@ func (in *Instance) forget(c *server.Peer) {
 	delete(in.peers, c)
 }
 
-// called is the hook of a command that is already inside: one that a script
-// calls, where the fence holds for each write, or one that dispatch repeats.
+// called is the hook of a command that has already passed the gate: one that a script
+// calls, where the fence refuses each write, or one that dispatch repeats.
 func (in *Instance) called(c *server.Peer, cmd string, args []string, byScript bool) bool {
 	if !byScript {
 		return false
@@ -207,7 +207,7 @@ func (in *Instance) called(c *server.Peer, cmd string, args []string, byScript b
 	return true
 }
 
-// msgNoReplicas is the answer of a closed server to a write.
+// msgNoReplicas is the answer of a fenced server to a write.
 const msgNoReplicas = "NOREPLICAS Not enough good replicas to write."
 
 // abort ends a transaction that must not run, and reports whether it did.
@@ -278,12 +278,12 @@ func (in *Instance) writes(cmd string) bool {
 	return !harmless[cmd] && in.srv.IsRegisteredCommand(cmd) && !in.srv.IsReadOnlyCommand(cmd)
 }
 
-// harmless are the commands that miniredis does not mark as read-only, and that
-// are no writes either. Of a script each command counts by itself.
+// harmless are the commands that miniredis does not mark as read-only and that do not
+// write. In a script each command is checked on its own.
 var harmless = wordSet("AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DISCARD", "ECHO", "EVAL", "EVALSHA", "EXEC", "HELLO",
 
 	"INFO", "MEMORY", "MULTI", "OBJECT", "PING", "PSUBSCRIBE", "PUBLISH", "PUBSUB", "PUNSUBSCRIBE", "QUIT", "ROLE", "SCRIPT",
 	"SELECT", "SUBSCRIBE", "TIME", "UNSUBSCRIBE", "UNWATCH", "WAIT", "WATCH", "XINFO")
 
-// blocking are the commands that may wait.
+// blocking are the commands that may block.
 var blocking = wordSet("BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT", "XREAD", "XREADGROUP")

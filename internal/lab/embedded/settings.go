@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// settings are the parameters that CONFIG of an embedded master knows.
+// settings are the parameters that CONFIG of an embedded master supports.
 type settings map[string]string
 
 // The parameters of the fence.
@@ -17,7 +17,7 @@ const (
 	ParamLag   = "min-replicas-max-lag"
 )
 
-// bootSettings are those of a fresh process: closed, without persistence.
+// bootSettings are the settings of a new process: fenced, without persistence.
 func bootSettings(port int) settings {
 	return settings{
 		ParamFence: "2147483647", ParamLag: "10",
@@ -29,7 +29,7 @@ func bootSettings(port int) settings {
 }
 
 // fenced reports whether writes are refused. There are never replicas, so any value
-// above 0 closes; a lag of 0 switches the check off.
+// above 0 fences; a lag of 0 switches the check off.
 func (s settings) fenced() bool { return s[ParamFence] != "0" && s[ParamLag] != "0" }
 
 // aliases are the older names of parameters.

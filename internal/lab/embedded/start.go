@@ -11,7 +11,7 @@ import (
 	"redlockctl/base/crash"
 )
 
-// Start starts an instance at host:port, which begins fenced; [Instance.End] ends it.
+// Start starts an instance at host:port, fenced; [Instance.End] ends it.
 func Start(addr string, clock *Clock) (*Instance, error) {
 	in := &Instance{
 		redis:    miniredis.NewMiniRedis(),
@@ -21,8 +21,8 @@ func Start(addr string, clock *Clock) (*Instance, error) {
 		conns:    map[*conn]struct{}{},
 		peers:    map[*server.Peer]*peer{},
 	}
-	// Dialling in memory is the way to start a miniredis without a listener: the
-	// hook, and with it the fence, must stand before the first connection.
+	// Dialling in memory starts a miniredis without a listener: the hook, and with it
+	// the fence, must be in place before the first connection.
 	pipe, err := in.redis.Dial()
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (in *Instance) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of file descriptors, or the client has gone again
+		if err != nil { // out of file descriptors, or the client has disconnected
 			time.Sleep(5 * time.Millisecond)
 			continue
 		}

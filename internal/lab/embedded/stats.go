@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// wordSet is the words as a set.
+// wordSet returns the words as a set.
 func wordSet(words ...string) map[string]bool {
 	m := make(map[string]bool, len(words))
 	for _, w := range words {
@@ -16,17 +16,17 @@ func wordSet(words ...string) map[string]bool {
 	return m
 }
 
-// randomID is a fresh name for an incarnation, 40 hex digits.
+// randomID returns a new run_id, 40 hex digits.
 func randomID() string {
 	b := make([]byte, 20)
 	_, _ = rand.Read(b) // never fails
 	return hex.EncodeToString(b)
 }
 
-// embeddedVersion is the version of Redis that an embedded master stands for.
+// embeddedVersion is the version of Redis that an embedded master reports.
 const embeddedVersion = "7.0.0"
 
-// stats are what INFO tells of an incarnation.
+// stats are the figures of an incarnation in INFO.
 type stats struct {
 	runID   string
 	replID  string
@@ -43,7 +43,7 @@ func newStats(started time.Time, port int) stats {
 
 func (s *stats) reset() { clear(s.calls) }
 
-// containers are the commands that commandstats tells apart by subcommand.
+// containers are the commands that commandstats counts by subcommand.
 var containers = wordSet("CLIENT", "CLUSTER", "COMMAND", "CONFIG", "MEMORY", "OBJECT", "PUBSUB", "SCRIPT", "XGROUP", "XINFO")
 
 func (s *stats) count(cmd string, args []string, rejected bool) {

@@ -14,9 +14,9 @@ import (
 	"redlockctl/redlock"
 )
 
-// Endless is a node that does as the server at target, but for SCAN, which brings
-// new keys for ever, and for reads of such keys by script, which are locks if so
-// wanted, else gone.
+// Endless returns a node that behaves like the server at target, except that SCAN
+// returns new keys for ever. Script reads of these keys return locks, or nothing, as
+// asked.
 func Endless(tb testing.TB, name, target string, locks bool) *redlock.Node {
 	tb.Helper()
 	return fake(tb, name, func(client net.Conn) {
@@ -49,7 +49,7 @@ func endless(client, server net.Conn, locks bool) error {
 				keys[k] = fmt.Sprintf("%s%08d:%04d", endlessName, page, k)
 			}
 			said = proto.Array(proto.String("7"), proto.Strings(keys...))
-		// Whatever is asked together with a SCAN is answered in its turn.
+		// Requests that come together with a SCAN are answered in order.
 		case strings.HasPrefix(name, "eval") && len(args) > 3 && strings.HasPrefix(args[3], endlessName):
 			one := []string{proto.String("none"), proto.Int(-2), proto.Int(0), proto.String("")}
 			if locks {

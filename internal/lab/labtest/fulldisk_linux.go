@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// FullDisk is a directory on a disk of its own without any room: not for a byte, and
-// with files none not for a file or a directory either. Room makes some. It skips
-// who is not root.
+// FullDisk returns a directory on a full disk of its own: no room for a byte, and if
+// files is 0 not for a file or directory either. room makes room. It skips the test
+// without root.
 func FullDisk(t testing.TB, files bool) (dir string, room func()) {
 	t.Helper()
 	dir = t.TempDir()

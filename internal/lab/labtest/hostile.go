@@ -15,18 +15,17 @@ import (
 	"redlockctl/redlock"
 )
 
-// Mischief is a way in which a server is none.
+// Mischief is a way in which a server misbehaves.
 type Mischief struct {
 	Name string
-	// To is the command, in small letters, that is answered with it; "": the first.
+	// To is the command in lower case that gets the answer; "": the first.
 	To string
-	// Answer is what is said once, and Ever what is said from then on until the peer
-	// has enough; empty: nothing.
+	// Answer is sent once, and Ever again and again after it until the peer
+	// disconnects; empty: nothing.
 	Answer, Ever string
 }
 
-// Mischiefs are all ways that are known, by which a client that believes what it
-// reads hangs, or ends for want of memory.
+// Mischiefs are all known ways to make a trusting client hang or run out of memory.
 func Mischiefs() []Mischief {
 	deep := strings.Repeat("*1\r\n", 1<<16)
 	all := []Mischief{
@@ -53,8 +52,8 @@ func Mischiefs() []Mischief {
 	return all
 }
 
-// Misbehaving is a node that does as the server at target until it is asked for
-// what it has an answer of its own to, and nothing else from then on.
+// Misbehaving returns a node that behaves like the server at target until it gets the
+// command of the mischief; from then on it only misbehaves.
 func Misbehaving(tb testing.TB, name, target string, m Mischief) *redlock.Node {
 	tb.Helper()
 	return fake(tb, name, func(client net.Conn) {
@@ -81,7 +80,7 @@ func Misbehaving(tb testing.TB, name, target string, m Mischief) *redlock.Node {
 	})
 }
 
-// fake is a node whose connections are served by serve.
+// fake returns a node whose connections are served by serve.
 func fake(tb testing.TB, name string, serve func(client net.Conn)) *redlock.Node {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -105,8 +104,8 @@ func fake(tb testing.TB, name string, serve func(client net.Conn)) *redlock.Node
 	return node
 }
 
-// before stands before the server at target: it hands on its replies, and requests
-// hands on what the client sends, until it returns.
+// before is a proxy for the server at target: it forwards the replies, and requests
+// forwards what the client sends, until it returns.
 func before(client net.Conn, target string, requests func(server net.Conn) error) {
 	server, err := net.Dial("tcp", target)
 	if err != nil {
@@ -127,8 +126,8 @@ func (m Mischief) say(client net.Conn) {
 	_, _ = io.Copy(io.Discard, client)
 }
 
-// HeapPeak begins to measure by how much the memory in use grows at most; what it
-// returns tells that.
+// HeapPeak begins to measure the peak growth of the memory in use; the returned
+// function returns it.
 func HeapPeak(tb testing.TB) (bytes func() uint64) {
 	runtime.GC()
 	var stats runtime.MemStats

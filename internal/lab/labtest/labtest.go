@@ -26,9 +26,9 @@ func RedisServer(tb testing.TB) string {
 	return ""
 }
 
-// Servers starts n real redis-servers named n1, n2, …, open, with more
-// arguments args, and ends them with the test. Of a test that failed it says what those
-// logged last that do not run any more.
+// Servers starts n real redis-servers named n1, n2, …, unfenced, with the additional
+// arguments args, and ends them with the test. If the test fails it prints the last log
+// lines of those that have ended.
 func Servers(tb testing.TB, n int, args ...string) lab.Servers {
 	tb.Helper()
 	servers, err := lab.StartServers(RedisServer(tb), n, args...)
@@ -46,14 +46,14 @@ func Servers(tb testing.TB, n int, args ...string) lab.Servers {
 	return servers
 }
 
-// Nodes are the servers as masters of one cluster.
+// Nodes returns the servers as masters of one cluster.
 func Nodes(servers []*lab.Server) []*redlock.Node { return lab.Servers(servers).Nodes() }
 
-// Generation is a server program, and the generation of its ACLs.
+// Generation is a server program and the generation of its ACLs.
 type Generation struct{ Name, Bin string }
 
-// Generations are the installed redis-server, and those that the variable
-// REDLOCKCTL_TEST_SERVERS names, as scripts/servers prints them.
+// Generations returns the installed redis-server, and those in the variable
+// REDLOCKCTL_TEST_SERVERS, as scripts/servers prints them.
 func Generations(tb testing.TB) []Generation {
 	tb.Helper()
 	all := []Generation{{"7.0", RedisServer(tb)}}

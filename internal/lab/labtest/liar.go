@@ -17,21 +17,21 @@ import (
 	"redlockctl/server/resp"
 )
 
-// Lies counts the answers that liars have made up, by the command or push that they stand for.
+// Lies counts the false answers of lying nodes, by the command or push that they replace.
 type Lies struct {
 	mu    sync.Mutex
 	total int
 	by    map[string]map[byte]int
 }
 
-// Total is how many there were.
+// Total returns how many there were.
 func (l *Lies) Total() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.total
 }
 
-// String has a line for each command: how many answers, and of how many types.
+// String returns a line for each command: how many answers, and of how many types.
 func (l *Lies) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,9 +59,9 @@ func (l *Lies) told(to string, kind byte) {
 	l.by[to][kind]++
 }
 
-// Lying is a node that answers as the server at target does, but now and then says something else in the
-// place of an answer or a push: a value of any type of RESP2 and RESP3, or the true one with a part of it changed. Some
-// of its connections lie always, some seldom, some only after a while.
+// Lying returns a node that answers like the server at target, but sometimes replaces an answer or
+// a push: by a value of any type of RESP2 and RESP3, or by the true one with a changed part. Some
+// of its connections always lie, some seldom, some only after a while.
 func Lying(tb testing.TB, name, target string, seed uint64, lies *Lies) *redlock.Node {
 	tb.Helper()
 	var mu sync.Mutex
@@ -90,16 +90,16 @@ func Lying(tb testing.TB, name, target string, seed uint64, lies *Lies) *redlock
 
 // liar is one connection of a node that lies.
 type liar struct {
-	rng    *rand.Rand // of the goroutine that answers
+	rng    *rand.Rand // used only by the goroutine that answers
 	lies   *Lies
 	often  float64
-	honest int // answers that are still true
+	honest int // true answers still to give
 
 	mu    sync.Mutex
 	asked []string
 }
 
-// ask hands requests on, and keeps the names of their commands.
+// ask forwards requests, and keeps the names of their commands.
 func (l *liar) ask(client *bufio.Reader, server io.Writer) {
 	for {
 		_, n, _, err := resp.ReadHead(client)
@@ -134,7 +134,7 @@ func (l *liar) ask(client *bufio.Reader, server io.Writer) {
 	}
 }
 
-// answer hands answers and pushes on, or others.
+// answer forwards answers and pushes, or replaces them.
 func (l *liar) answer(client io.Writer, server *bufio.Reader) {
 	for {
 		v, err := sessions.Read(server)
@@ -178,7 +178,7 @@ func (l *liar) answer(client io.Writer, server *bufio.Reader) {
 	}
 }
 
-// standsFor is the command that is answered by v, or which push it is.
+// standsFor returns the command that v answers, or the kind of push.
 func (l *liar) standsFor(v sessions.Value) string {
 	if v.Kind == '>' && len(v.Items) > 0 && !strings.HasSuffix(v.Items[0].Text, "subscribe") {
 		return "> " + v.Items[0].Text

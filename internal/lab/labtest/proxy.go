@@ -102,8 +102,7 @@ func (p *Proxy) Conns() int {
 	return p.accepted
 }
 
-// Delay lets bytes travel for a random time in [least, most], also on the
-// connections that there are.
+// Delay delays bytes by a random time in [least, most], also on existing connections.
 func (p *Proxy) Delay(d Direction, least, most time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,8 +130,8 @@ func (p *Proxy) Resume() {
 	}
 }
 
-// Strand keeps back what the connections that there are send in a direction,
-// until release is called. Connections made later overtake them.
+// Strand holds back what the present connections send in a direction, until release is
+// called. Later connections overtake them.
 func (p *Proxy) Strand(d Direction) (release func()) {
 	gate := make(chan struct{})
 	p.mu.Lock()
@@ -143,8 +142,7 @@ func (p *Proxy) Strand(d Direction) (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// StrandFeeds is [Proxy.Strand] for those of the connections on which a client asked to be told of
-// changes.
+// StrandFeeds is [Proxy.Strand] for the connections on which a client tracks changes.
 func (p *Proxy) StrandFeeds(d Direction) (release func()) {
 	gate := make(chan struct{})
 	p.mu.Lock()
@@ -157,25 +155,24 @@ func (p *Proxy) StrandFeeds(d Direction) (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// LoseChanges has what servers tell of changes disappear, and nothing else.
+// LoseChanges drops the servers' reports of changes, and nothing else.
 func (p *Proxy) LoseChanges(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.losing = on
 }
 
-// Cut lets n more bytes through in a direction, and resets the connection to
-// which the last of them belongs: a reply is cut off in the middle. It does so
-// once.
+// Cut lets n more bytes through in a direction, and then resets the connection of the
+// last one: a reply is cut off in the middle. It does so once.
 func (p *Proxy) Cut(d Direction, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut[d] = n
 }
 
-// Swallow makes a half-open network: connections are accepted, and whatever is
-// sent on them, or on those that there are, disappears. A connection of which
-// bytes have disappeared never gets well again.
+// Swallow makes a half-open network: connections are accepted, and everything sent on
+// them, or on existing ones, disappears. A connection that has lost bytes never
+// recovers.
 func (p *Proxy) Swallow(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +182,7 @@ func (p *Proxy) Swallow(on bool) {
 	}
 }
 
-// Drop resets all connections, and loses what is on its way.
+// Drop resets all connections, and loses the bytes on their way.
 func (p *Proxy) Drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,8 +191,8 @@ func (p *Proxy) Drop() {
 	}
 }
 
-// Heal makes the network a good one again. It does not bring back what was
-// lost, and does not release what is stranded.
+// Heal ends all faults. It does not restore lost bytes, and does not release stranded
+// ones.
 func (p *Proxy) Heal() {
 	p.Resume()
 	p.mu.Lock()
@@ -225,7 +222,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// serve carries one connection to the server.
+// serve forwards one connection to the server.
 func (p *Proxy) serve(client net.Conn) {
 	c := &proxied{proxy: p, ends: [2]net.Conn{ToClient: client}, dead: make(chan struct{})}
 	p.mu.Lock()
@@ -270,11 +267,11 @@ type proxied struct {
 	proxy *Proxy
 	dead  chan struct{} // closed by reset
 
-	// Under the mutex of the proxy; ends does not change any more once bytes flow.
-	ends     [2]net.Conn // by the direction that leads there
+	// Guarded by the mutex of the proxy; ends does not change once bytes flow.
+	ends     [2]net.Conn // by the direction that leads to it
 	stranded [2][]chan struct{}
 	lossy    bool
-	feed     bool // the client asked to be told of changes
+	feed     bool // the client tracks changes
 	gone     bool
 }
 
@@ -293,13 +290,13 @@ func (c *proxied) reset() {
 	close(c.dead)
 	for _, end := range c.ends {
 		if tcp, ok := end.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, not a goodbye
+			_ = tcp.SetLinger(0) // a reset, not a normal close
 			_ = tcp.Close()
 		}
 	}
 }
 
-// read takes in what one side sends, until it hangs up.
+// read reads what one side sends, until it closes.
 func (c *proxied) read(d Direction, queue chan<- chunk) {
 	defer close(queue)
 	last := time.Now()
@@ -323,7 +320,7 @@ func (c *proxied) read(d Direction, queue chan<- chunk) {
 				return
 			}
 		}
-		if err != nil { // also a reset: what was sent before it arrives all the same
+		if err != nil { // also after a reset: bytes sent before it still arrive
 			return
 		}
 	}
@@ -336,8 +333,8 @@ func (c *proxied) delay(d Direction) time.Duration {
 	return least + rand.N(most-least+1)
 }
 
-// write hands on what has travelled long enough, and then the end. The other
-// direction goes on without this one.
+// write forwards bytes after their delay, and then the end of the stream. The other
+// direction continues without this one.
 func (c *proxied) write(d Direction, queue <-chan chunk) {
 	end := c.ends[d].(*net.TCPConn)
 	for next := range queue {
@@ -352,7 +349,7 @@ func (c *proxied) write(d Direction, queue <-chan chunk) {
 			continue
 		}
 		if _, err := end.Write(next.bytes[:pass]); err != nil && !errors.Is(err, io.ErrClosedPipe) {
-			for range queue { // nobody is there to take it
+			for range queue { // no reader is left
 			}
 			return
 		}
@@ -389,7 +386,7 @@ func (c *proxied) travel(d Direction, due time.Time) bool {
 	return true
 }
 
-// gate is what keeps bytes back; nil: nothing does.
+// gate is what holds bytes back; nil: nothing does.
 func (c *proxied) gate(d Direction) <-chan struct{} {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
@@ -404,7 +401,7 @@ func (c *proxied) gate(d Direction) <-chan struct{} {
 	return c.proxy.held[d]
 }
 
-// invalidation is a message of a server that tells of changes; short enough, it arrives in one piece.
+// invalidation is a server's report of a change; it is so short that it arrives in one piece.
 var invalidation = regexp.MustCompile(`>2\r\n\$10\r\ninvalidate\r\n(_\r\n|\*\d+\r\n(\$\d+\r\n[^\r]*\r\n)*)`)
 
 func (c *proxied) loses() bool {
@@ -419,8 +416,8 @@ func (c *proxied) isLossy() bool {
 	return c.lossy
 }
 
-// allow tells how many of n bytes get through, whether the connection ends with
-// them, and whether they disappear.
+// allow returns how many of n bytes pass, whether the connection ends after them, and
+// whether they disappear.
 func (c *proxied) allow(d Direction, n int) (pass int, cut, lost bool) {
 	p := c.proxy
 	p.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 )
 
-// PlayRandom plays sessions with servers that say what one of these texts says, twisted, until so many answers were
-// random; REDLOCKCTL_ANSWERS says another number, as scripts/fuzz does.
+// PlayRandom plays sessions with servers that answer with twisted variants of these texts, until
+// this many answers were random. REDLOCKCTL_ANSWERS sets another number; scripts/fuzz uses it.
 func PlayRandom(tb testing.TB, answers int, play func(said string), said ...string) {
 	tb.Helper()
 	logging.Disable() // go-redis logs each invalid answer

@@ -11,7 +11,7 @@ import (
 	"redlockctl/server/resp"
 )
 
-// Twist is v with one part of it changed, left out or said twice.
+// Twist returns v with one part changed, left out or repeated.
 func (v Value) Twist(r *rand.Rand) Value {
 	if len(v.Items) == 0 || r.IntN(3) == 0 {
 		if v.Kind == '$' && r.IntN(2) == 0 { // INFO and the like
@@ -41,9 +41,9 @@ func (v Value) Twist(r *rand.Rand) Value {
 // Value is a value of RESP2 or RESP3, of any type.
 type Value struct {
 	Kind  byte
-	Text  string  // of what has no items: the line, or the text
+	Text  string  // of a value without items: the line, or the text
 	null  bool    // a length of -1
-	Items []Value // of a map keys and values in turn
+	Items []Value // of a map: keys and values alternate
 }
 
 // Read reads a value.
@@ -93,7 +93,7 @@ func (v Value) Append(b []byte) []byte {
 	case '*', '~', '>', '%', '|':
 		n := len(v.Items)
 		if v.Kind == '%' || v.Kind == '|' {
-			n /= 2 // an odd one comes unasked
+			n /= 2 // sometimes a map with an odd item
 		}
 		b = fmt.Appendf(b, "%d\r\n", n)
 		for _, item := range v.Items {
@@ -104,10 +104,10 @@ func (v Value) Append(b []byte) []byte {
 	return append(b, v.Text+"\r\n"...)
 }
 
-// Random is a value of any type.
+// Random returns a value of any type.
 func Random(r *rand.Rand) Value { return random(r, 0) }
 
-// random is one that is nested in depth others.
+// random returns a value that is nested in depth others.
 func random(r *rand.Rand, depth int) Value {
 	pick := func(all ...string) string { return all[r.IntN(len(all))] }
 	switch kind := "+-:$=_#,(*~>%|!?"[r.IntN(16)]; kind {
@@ -161,7 +161,7 @@ func randomText(r *rand.Rand) string {
 	return all[r.IntN(len(all))]
 }
 
-// Twisted is what a server says, with some of its values replaced, changed, left out or said twice.
+// Twisted returns a server's text with some values replaced, changed, left out or repeated.
 func Twisted(r *rand.Rand, said string) (text string, values int) {
 	in := bufio.NewReader(strings.NewReader(said))
 	honest := r.IntN(6)
