@@ -8,25 +8,25 @@ import (
 )
 
 // retryLoop is what one acquisition does between its attempts. The first attempt is
-// made at once, unless others of the same client wait already. Each pause
-// between attempts ends with an attempt, and so does each wake-up within it,
-// which does not end the pause.
+// made at once, unless other callers of this client already wait. Each pause ends with
+// an attempt. Each wake-up within a pause leads to an attempt too, and does not end the
+// pause.
 type retryLoop struct {
 	client   *Client
 	resource string
 	opt      Options
-	attempts int // as many as there are pauses, and one more
+	attempts int // one more than there are pauses
 	granted  bool
-	err      error // why there is no next attempt, if not for their number
+	err      error // why there is no next attempt, if there are attempts left
 
-	due   int // attempts at the end of a pause so far, and the first
+	due   int // attempts at the end of a pause so far, including the first
 	place *waiter
 	timer *time.Timer // of the pause
-	ended bool        // the pause is over
+	ended bool        // the pause has ended
 }
 
-// next waits for the moment of the next attempt. last is the failure of the one
-// before; nil: there was none. It is false when there shall be none.
+// next waits for the moment of the next attempt. last is the failure of the attempt
+// before; nil: this is the first. It returns false if there is no next attempt.
 func (r *retryLoop) next(ctx context.Context, last *Error) bool {
 	if last == nil {
 		r.due++
@@ -64,7 +64,8 @@ func (r *retryLoop) next(ctx context.Context, last *Error) bool {
 		}
 		r.ended = true
 		r.due++
-		// Who is not the first in the queue leaves it to that one, up to the end.
+		// A waiter that is not the first leaves attempts to the first, except the last
+		// one.
 		if r.place.first() || r.due == r.attempts {
 			return true
 		}
@@ -85,8 +86,8 @@ func (r *retryLoop) start() {
 	r.ended = false
 }
 
-// pause waits for the end of the pause, whatever the nodes say: those that fail
-// do not tell when they are well again.
+// pause waits for the end of the pause, whatever the nodes say: failing nodes do not
+// report when they recover.
 func (r *retryLoop) pause(ctx context.Context) bool {
 	r.start()
 	select {
@@ -102,7 +103,7 @@ func (r *retryLoop) pause(ctx context.Context) bool {
 	return false
 }
 
-// note is what the token of the next attempt tells of the wait before it.
+// note is what the token of the next attempt says about the wait before it.
 func (r *retryLoop) note() note {
 	if r.place == nil {
 		return note{waited: unwaited}

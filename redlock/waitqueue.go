@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// waitQueues lets those who wait for a resource wait without polling. Those of
-// one client stand in a queue, first in, first out, and only the first in the
-// queue makes attempts; it is woken when the lock looks free, see [retryPlan]. What
-// it sees comes over one more connection for each node, a [tracker], that is opened
-// when somebody has to wait and is closed when nobody has for a while.
+// waitQueues lets waiters wait without polling. The waiters of one client for a
+// resource queue, first in, first out, and only the first makes attempts; it is woken
+// when the lock looks free, see [retryPlan]. It reads the copies over a second
+// connection to each node, a [tracker], which is opened when somebody has to wait and
+// closed after a while without waiters.
 //
-// Where a tracker receives nothing (the node is down or hung, or denies tracking) the
-// random pause between attempts is what is left, as if there were no waitQueues.
+// Where a tracker receives nothing (the node is down or hangs, or denies tracking) the
+// random pause between attempts remains, as if there were no waitQueues.
 type waitQueues struct {
 	opt      Options
 	trackers []*tracker // one for each node
@@ -30,11 +30,10 @@ type waitQueues struct {
 }
 
 const (
-	// queueIdle is for how long a queue without waiters is remembered, with what it
-	// has learnt about turns.
+	// queueIdle is how long a queue without waiters is kept, with what it has learnt
+	// about turns.
 	queueIdle = 10 * time.Second
-	// politeFor is how long after its own release a client lets those go first who
-	// may have waited for it.
+	// politeFor is how long after its own release a client lets other waiters go first.
 	politeFor = 50 * time.Millisecond
 )
 
@@ -48,7 +47,7 @@ func newWaitQueues(conns []trackingConn, opt Options) *waitQueues {
 	return w
 }
 
-// close ends all connections. Nobody may be waiting any more.
+// close ends all connections. There must be no waiters.
 func (w *waitQueues) close() {
 	close(w.tracking.ended)
 	for _, e := range w.trackers {
@@ -70,7 +69,7 @@ func (w *waitQueues) took(d time.Duration) {
 // another, see [retryPlan.step].
 func (w *waitQueues) slot() time.Duration { return 2 * time.Duration(w.rtt.Load()) }
 
-// waitQueue are those of one client who wait for one resource.
+// waitQueue has the waiters of one client for one resource.
 type waitQueue struct {
 	queues   *waitQueues
 	resource string
@@ -79,11 +78,11 @@ type waitQueue struct {
 	mu        sync.Mutex
 	queue     []*waiter
 	plan      *retryPlan
-	listening bool      // the trackers tell what they receive
+	listening bool      // the trackers pass on what they receive
 	begun     bool      // the plan has begun for the first in the queue
 	active    bool      // the first in the queue waits to be woken
-	at        time.Time // when it will step without being woken
-	granted   bool      // the last grant was waited for while somebody had the lock
+	at        time.Time // when it steps without being woken
+	granted   bool      // the last grant came after a wait for a holder
 	left      time.Time // when the last waiter left
 	released  time.Time // when this client last released the lock
 }
@@ -95,8 +94,8 @@ type waiter struct {
 	tried bool          // has made an attempt
 }
 
-// place gives the caller a place in the queue of a resource, if there is
-// one. It reports whether the caller should make an attempt at once.
+// place gives the caller a place in the queue of a resource, if a queue exists. It
+// reports whether the caller should make an attempt at once.
 func (w *waitQueues) place(resource string) (p *waiter, atOnce bool) {
 	if !w.some.Load() {
 		return nil, true
@@ -136,7 +135,7 @@ func (w *waitQueues) wait(resource string) *waiter {
 	return p
 }
 
-// released is told that this client has released the lock.
+// released is called when this client has released the lock.
 func (w *waitQueues) released(resource string) {
 	if !w.some.Load() {
 		return
@@ -174,7 +173,7 @@ func (w *waitQueues) sweep(now time.Time) {
 }
 
 // polite reports whether a newcomer should let others go first: this client has just
-// had the lock, after others, who may be waiting. q.mu is held.
+// had the lock, and other clients that had it before may be waiting. q.mu is held.
 func (q *waitQueue) polite(now time.Time) bool {
 	if !q.granted || now.Sub(q.released) > politeFor {
 		return false
@@ -217,7 +216,7 @@ func (q *waitQueue) first() {
 	}
 }
 
-// leave gives the place up; granted reports whether with the lock.
+// leave gives the place up; granted says whether the lock was acquired.
 func (w *waiter) leave(granted bool) {
 	l := w.queue
 	l.mu.Lock()
@@ -241,7 +240,7 @@ func (w *waiter) leave(granted bool) {
 	}
 }
 
-// failed tells that an attempt was contended.
+// failed records that an attempt was contended.
 func (w *waiter) failed() {
 	l := w.queue
 	l.mu.Lock()
@@ -252,8 +251,8 @@ func (w *waiter) failed() {
 	}
 }
 
-// wait waits for the moment of an attempt, and reports whether it is one because the
-// lock looks free. It is not when the pause is over, of which expired tells.
+// wait waits for the moment of the next attempt, and reports whether it came because
+// the lock looks free. Otherwise the pause has ended, which expired signals.
 func (w *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-chan struct{}) (woken bool, err error) {
 	select {
 	case <-w.turn:
@@ -323,9 +322,9 @@ func (w *waiter) first() bool {
 	}
 }
 
-// step lets the plan do what is due, and wakes the first if that is an
-// attempt, or another time for the next step. q.mu is held. The caller asks the
-// nodes that it returns when it has let go of the queue.
+// step runs what is due in the plan, and wakes the first waiter for an attempt or for a
+// new time of the next step. q.mu is held. The caller reads the nodes that it returns
+// after it has unlocked the queue.
 func (q *waitQueue) step() (ask []int) {
 	if !q.active {
 		return nil
@@ -357,7 +356,7 @@ func (q *waitQueue) read(node int, m message, armed bool, now time.Time) {
 	q.observe(func(plan *retryPlan) { plan.read(node, m.there, armed, m.token, m.ttl, now) })
 }
 
-// observe takes in what a tracker has received.
+// observe applies what a tracker has received.
 func (q *waitQueue) observe(what func(*retryPlan)) {
 	q.mu.Lock()
 	if !q.listening {

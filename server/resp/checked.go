@@ -48,9 +48,9 @@ type checkedConn struct {
 // ErrFull is returned when a server has as many clients as it accepts.
 var ErrFull = errors.New("shut out: other clients fill the server's maxclients")
 
-// noPlaces is how the one line begins that a server without places sends before it
-// closes. The client library would take it for the answer to its greeting, go on,
-// and tell of a connection that was reset.
+// noPlaces begins the line that a full server sends before it closes the connection.
+// The client library would take it for the answer to its greeting, continue, and
+// report only a reset connection.
 var noPlaces = []byte("-ERR max number of clients")
 
 // Check returns a connection that checks what it reads: [ErrFull], [ErrBad] and
