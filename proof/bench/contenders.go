@@ -28,7 +28,7 @@ type contender interface {
 	close()
 }
 
-// maker makes a contender anew for each use, with connections of its own.
+// maker makes a new contender for each use, with its own connections.
 type maker struct {
 	name      string
 	make      func(servers lab.Servers) (contender, error)

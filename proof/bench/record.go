@@ -59,7 +59,7 @@ func (c *grantChurn) Snapshot() *monitor.Snapshot {
 func (c *grantChurn) ChangedSince(uint64) ([]string, bool) { return nil, true }
 
 func (c *grantChurn) EventsSince(uint64) ([]monitor.Event, uint64) {
-	if c.seq == 0 { // the first look takes in what is there
+	if c.seq == 0 { // the first read finds the existing locks
 		c.seq++
 		return nil, 0
 	}

@@ -14,9 +14,9 @@ import (
 const listMost = 5 * time.Minute
 
 // lists measures how soon the console lists all locks: each round has a bare scan of the
-// same servers before and behind it, and the ratio within the round is what counts. CPU is
-// told too, which a busy machine changes less. idle: the servers have had nothing to do for
-// a while; else the bare scan has just ended, and to the servers it is a load of others.
+// same servers before and after it, and only the ratio within the round counts. It also
+// prints the CPU time, which depends less on a busy machine. idle: the servers have been
+// idle for a while; otherwise the bare scan has just ended, as another client's load would.
 func (b *screenRun) lists(idle bool) error {
 	rounds := b.rounds(3, 5)
 	if b.locks > 300_000 {

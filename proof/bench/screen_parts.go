@@ -84,8 +84,8 @@ func (b *screenRun) starts() error {
 	return errors.Join(err, each((*lab.Server).Resume))
 }
 
-// rest measures the program while nothing happens but that seconds pass: all
-// rows in sight show whole seconds, in a column for each node.
+// rest measures the program while only time passes: all visible rows show whole
+// seconds, in a column for each node.
 func (b *screenRun) rest(t *terminal) error {
 	length := 30 * time.Second
 	if b.quick {
@@ -98,7 +98,7 @@ func (b *screenRun) rest(t *terminal) error {
 	if err := expire(98 * time.Second); err != nil {
 		return err
 	}
-	// The page of locks; what a row says of a lock that ends in a minute and a half.
+	// The page of locks; the row of a lock that ends in a minute and a half.
 	if _, ok := t.press([]byte("2"), 5*time.Second, "9", "8"); !ok {
 		return fmt.Errorf("no page of locks:\n%s", t.tail())
 	}

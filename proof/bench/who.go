@@ -39,7 +39,7 @@ var whoPools = []string{"lifo", "fifo", "single"}
 //go:embed whoapps
 var whoScripts embed.FS
 
-// whoResult counts what became of the questions.
+// whoResult counts the outcomes of the questions.
 type whoResult struct {
 	asked, claims, right int
 	took                 []time.Duration // of claims

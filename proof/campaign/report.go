@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Report is what came of a campaign.
+// Report is the result of a campaign.
 type Report struct {
 	Config
 	Delay      time.Duration // D
@@ -19,7 +19,7 @@ type Report struct {
 	Drained    int // masters that were restarted empty, of those killed
 	Cuts       int // of guards from masters
 	Rejoins
-	Violations []Violation // two believers of one lock
+	Violations []Violation // two clients relied on one lock
 }
 
 // Clean reports whether nothing was found.

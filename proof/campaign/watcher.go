@@ -66,9 +66,9 @@ func (r *record) seen() Rejoins {
 	return all
 }
 
-// watch asks one incarnation of a server until it serves, or ends, or ctx does. It
-// must not serve before the delay D is over after a moment that was no later than its
-// start, unless it may rejoin early.
+// watch asks one incarnation of a server until it serves or ends, or ctx ends. Unless
+// it may rejoin early, it must not serve until D has passed since a moment no later
+// than its start.
 func (r *record) watch(ctx context.Context, m master, start time.Time, delay time.Duration, early bool) {
 	ask, end := m.watch()
 	defer end()

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// keepFor is how long a belief that is over is remembered: longer than any
-// report of another one takes.
+// keepFor is how long a belief is kept after its end: longer than the report of another
+// one takes.
 const keepFor = 10 * time.Second
 
-// Belief is one client's belief that it holds a lock.
+// Belief is the time in which one client relies on a lock.
 type Belief struct {
 	Resource string
 	Client   int
 	Token    string
 	From     time.Time // when the client learnt of its grant
-	Until    time.Time // when it ceases to believe: the end of validity, or earlier if it says so
+	Until    time.Time // when it stops relying on the lock: the end of validity, or earlier if it says so
 }
 
 // Violation is two beliefs of one lock at one time.
@@ -48,8 +48,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Witness takes note of beliefs. It takes part in nothing and decides nothing.
-// The zero Witness is ready for use.
+// Witness records beliefs. It only watches. The zero Witness is ready for use.
 type Witness struct {
 	mu         sync.Mutex
 	beliefs    map[string][]*Belief
@@ -58,7 +57,7 @@ type Witness struct {
 }
 
 // Believe takes note of a belief, and reports whether it contradicts another. The
-// returned function is called when the client ceases to believe before Until,
+// returned function is called when the client stops relying on the lock before Until,
 // before it tells anybody else.
 func (w *Witness) Believe(b Belief) (end func(), contradicts bool) {
 	w.mu.Lock()

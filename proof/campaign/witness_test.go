@@ -50,8 +50,8 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// A report that comes late, of a belief that was over by then, is still
-// compared with all of its time.
+// A late report of a belief that had already ended is still compared over its whole
+// time.
 func TestLateReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w Witness

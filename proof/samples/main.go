@@ -1,7 +1,6 @@
-// Make takes a lock with each library that can be had here, on a real
-// redis-server of its own, and writes down what then stands in it: the fixtures
-// of the forms of locks. It is a module of its own, so that no other lock
-// library becomes a dependency of the program.
+// Make acquires a lock with each installed library, on its own real redis-server, and
+// records the keys on the server: the fixtures of the forms of locks. It is a separate
+// module, so that no other lock library becomes a dependency of the program.
 //
 // With -redlockctl each library instead takes, extends and releases its locks as
 // the user whose rights `config acl --role client --library NAME` prints, and

@@ -15,7 +15,7 @@ import (
 	"redlockctl/proof/sim/world"
 )
 
-// ErrUnknownMutant is returned for the name of a mutant that there is not.
+// ErrUnknownMutant is returned for an unknown name of a mutant.
 var ErrUnknownMutant = errors.New("no such mutant")
 
 // Config is what to simulate. The zero value of a field means its default.
@@ -44,7 +44,7 @@ type Config struct {
 	Progress func(played int64)
 }
 
-// Report is what came of it.
+// Report is the result of a campaign.
 type Report struct {
 	world.Stats
 	Elapsed time.Duration
@@ -169,7 +169,7 @@ func (cfg Config) rules() (mutant.Rules, func(*schedule.Plan), error) {
 	if cfg.Delay != 0 {
 		r.Delay *= cfg.Delay
 		if cfg.Delay < 1 {
-			// That it is too short is known; what comes of it is the question.
+			// It is known to be too short; the question is what follows.
 			r.Checks &^= 1 << mutant.EarlyRejoin
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"redlockctl/proof/sim/world"
 )
 
-// A guard with a shorter D opens nothing before the longer one is over, as long as the
-// guard that has the longer one lives. Where that is down, cut off, or not there yet,
-// nobody can tell it of that: such rejoins are excused, and few.
+// A guard with a shorter D lets no node rejoin before the longer D has passed, as long
+// as the guard with the longer one runs. If that guard is down, cut off, or not started
+// yet, the other cannot know its D: such rejoins are excused, and rare.
 func TestALongerDelayIsHeardWhereItsGuardLives(t *testing.T) {
 	for name, faults := range map[string]schedule.Faults{"it lives": schedule.AllFaults &^ schedule.FaultGuard, "all faults": schedule.AllFaults} {
 		t.Run(name, func(t *testing.T) {

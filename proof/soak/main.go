@@ -125,7 +125,7 @@ func (cfg config) soak(ctx context.Context, out io.Writer) (failed []string, err
 	return failed, nil
 }
 
-// sample notes what the processes use, until the time is over.
+// sample records what the processes use, until the time has passed.
 func (cfg config) sample(ctx context.Context, out io.Writer, s *stage) ([]*series, error) {
 	all := make([]*series, len(s.processes))
 	fmt.Fprintf(out, "Each line is the least of its period: memory in MiB/goroutines/descriptors.\n%9s", "after")

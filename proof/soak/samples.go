@@ -30,17 +30,16 @@ type limit struct{ noise, perHour float64 }
 
 var limits = [measures]limit{memory: {16, 4}, goroutines: {16, 4}, descriptors: {8, 2}}
 
-// noiseShare of what there was at first is noise too: of twenty clients that come and
-// go as many more have connections open at one time than at another.
+// noiseShare of the first value counts as noise too: the number of connections of twenty
+// clients that come and go varies by as much.
 const noiseShare = 0.15
 
 func (l limit) over(d time.Duration, first float64) float64 {
 	return max(l.noise, first*noiseShare) + l.perHour*d.Hours()
 }
 
-// series is what one process used, a row for each period: the least in it. A
-// leak raises the least; what comes and goes, as garbage or a connection that is
-// dialled anew, does not.
+// series is what one process used: a row with the least value of each period. A leak
+// raises the least value; garbage, or a connection that is reopened, does not.
 type series struct {
 	name string
 	at   []time.Duration
@@ -80,8 +79,8 @@ func (s *series) quarters(warm time.Duration) (first, last usage, apart time.Dur
 }
 
 // judge prints for each process what it used in the first and the last quarter of the
-// time behind warm, and returns which measures grew beyond their limit. Too few rows
-// are a failure too: nothing was shown.
+// time after warm, and returns which measures grew beyond their limit. Too few rows
+// are a failure too: they prove nothing.
 func judge(w io.Writer, all []*series, warm time.Duration) (grown []string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "process\tmeasure\tfirst quarter\tlast quarter\tgrew by\tallowed\t")

@@ -79,7 +79,7 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 	if err != nil {
 		return s, err
 	}
-	// A tmux that is no daemon ends with this process.
+	// A tmux that is not a daemon ends with this process.
 	if _, err := s.start("tmux", "tmux", "-u", "-S", s.socket, "-f", "/dev/null", "-D"); err != nil {
 		return s, err
 	}

@@ -1,6 +1,6 @@
-// Command cmd is the crash campaign: see scripts/crash-campaign, which builds and
-// runs it. It exits with 0 if nothing was found, 1 if a lock was held by two or a
-// master was open too early, and 2 if the campaign could not be run.
+// Command cmd is the crash campaign: see scripts/crash-campaign, which builds and runs
+// it. It exits with 0 if nothing was found, 1 if two clients held a lock or a master
+// served too early, and 2 if the campaign could not run.
 package main
 
 import (

@@ -13,7 +13,8 @@ import (
 	"redlockctl/monitor"
 )
 
-// class is what a view says of a lock, reduced to what matters to who wants it.
+// class is what a view says about a lock, reduced to what matters to a client that
+// wants it.
 type class string
 
 const (
@@ -27,7 +28,7 @@ const (
 
 func (c class) relied() bool { return c == held || c == lost || c == perhaps }
 
-// belief is what a view says of a lock at a moment. until is zero where the view does not say it.
+// belief is what a view says about a lock at a moment. until is zero if the view does not say it.
 type belief struct {
 	class  class
 	token  string // of whom relies on it: whole, its beginning, or the beginning of its SHA-256

@@ -156,7 +156,7 @@ func (s *stage) compare(console, guard *timeline, of map[string]*answers) []*pai
 		return agree(single, console, whole) || single.class == unknown && sees == less ||
 			sees == moved && (agree(single, console, moved) || agree(console, single, moved))
 	}
-	// Within one network the ends agree but for the moment in which it changes.
+	// Within one network the ends agree, except at the moment of a change.
 	inside := func(sees sight) sight {
 		if sees == moved {
 			return moved
@@ -171,7 +171,7 @@ func (s *stage) compare(console, guard *timeline, of map[string]*answers) []*pai
 	with("console", guard, across, agree)
 	with("guard", console, across, func(said, then belief, sees sight) bool { return agree(then, said, sees) })
 	with("replay", guard, always, func(said, then belief, _ sight) bool { return agree(said, then, whole) })
-	// It tells of grants alone: a token that was never granted may hold the lock all the same.
+	// It lists only grants: a token that was never granted may still hold the lock.
 	with("history", guard, nil, func(said, then belief, _ sight) bool {
 		return said.class == nobody && then.class == perhaps || said.class.relied() == then.class.relied() && (!said.class.relied() || s.tokens.of(said.token) == s.tokens.of(then.token))
 	})
@@ -244,7 +244,7 @@ func (s *stage) tell(pairs []*pair, lines ...*timeline) {
 
 func stamp(t time.Time) string { return t.Format("15:04:05.000") }
 
-// around is what was said of a lock around a difference.
+// around returns what was said about a lock around a difference.
 func (s *stage) around(d difference, lines []*timeline) string {
 	var text strings.Builder
 	from, to := d.first.Add(-2*time.Second), d.last.Add(2*time.Second)

@@ -47,7 +47,7 @@ func Named(name string) (Mutant, bool) {
 	return all[i], true
 }
 
-// All are all that there are, those of the guard first.
+// All has all mutants, those of the guard first.
 func All() []Mutant {
 	open := func(p *schedule.Plan) { p.Fenced = false }
 	return []Mutant{

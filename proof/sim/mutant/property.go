@@ -4,42 +4,42 @@ package mutant
 type Property uint8
 
 const (
-	// Exclusion: no two clients believe in the lock at the same true time.
+	// Exclusion: no two clients rely on the lock at the same true time.
 	Exclusion Property = iota
-	// LeftBehind: a copy of an attempt that failed, or of a lock that was
-	// released, does not outlive its release; but for what no client can help (a
-	// connection that broke, a master that refused).
+	// LeftBehind: no copy of a failed attempt or a released lock outlives the release,
+	// except where no client can prevent it (a connection that broke, a master that
+	// refused).
 	LeftBehind
-	// EarlyRejoin: a guard lets a master rejoin no earlier than D after its last loss,
-	// less what its clock may be wrong.
+	// EarlyRejoin: no guard lets a master rejoin earlier than D after its last loss,
+	// minus the error of the guard's clock.
 	EarlyRejoin
-	// CordonRemoved: no guard lets a master rejoin that it has seen cordoned by an operator.
+	// CordonRemoved: no guard removes a cordon that it has seen.
 	CordonRemoved
-	// NeedlessFence: where nothing goes wrong no guard fences a master, however far
-	// clocks differ within their bounds.
+	// NeedlessFence: if nothing goes wrong, no guard fences a master, whatever the
+	// clocks do within their bounds.
 	NeedlessFence
-	// Resurrected: a lock that was revoked or force-released is not extended any more, and no copy of
-	// a lock is put back that has ended, in the place of another's, or on a fenced
-	// master.
+	// Resurrected: a revoked or force-released lock is never extended, and no copy is put back of a
+	// lock that has ended, over another token, or on a fenced master.
 	Resurrected
-	// Shown: what a monitor shows of a lock is what its holder relies on: neither free, nor left
-	// behind, nor at an end before the holder's validity; and nobody gets in of whom it says so.
+	// Shown: a monitor never shows a lock as free, as left behind, or as ending before the
+	// holder's validity while its holder relies on it; and when it says that no other client can
+	// get the lock, none does.
 	Shown
-	// Proof: no fence that clients write through is taken for proven.
+	// Proof: no fence that clients can write through counts as proven.
 	Proof
 )
 
-// String is the property as a sentence says it.
+// String says how the property is violated.
 func (p Property) String() string {
 	return [...]string{"two clients hold one lock", "a copy is left behind", "a master rejoins too early", "a cordon is removed",
 		"a master that lost nothing is fenced", "a lock is held on to that was force-released or has expired",
 		"what is shown is not what a client relies on", "a fence that does not hold is taken for proven"}[p]
 }
 
-// ID is the property as one word for machines.
+// ID returns the property as one word for machines.
 func (p Property) ID() string {
 	return [...]string{"exclusion", "left-behind", "early-removal", "cordon-removed", "needless-fence", "resurrected", "shown", "proof"}[p]
 }
 
-// MarshalText is the property as a word, see [Property.ID].
+// MarshalText returns [Property.ID].
 func (p Property) MarshalText() ([]byte, error) { return []byte(p.ID()), nil }

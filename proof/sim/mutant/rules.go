@@ -1,10 +1,9 @@
 // Package mutant has the rules by which a simulation is played, and the ways to break one.
 package mutant
 
-// Rules are how the drivers of clients, guards and servers behave, and what the
-// witness checks. The right ones are those of the product; a mutant breaks one
-// of them. The product's own code is never changed: what it is told, and what
-// becomes of what it says, is.
+// Rules are how the drivers of clients, guards and servers behave, and what the witness
+// checks. The right rules are those of the product; a mutant breaks one of them. A
+// mutant never changes the product's own code, only its input or the use of its output.
 type Rules struct {
 	Delay float64 // factor on D
 	TTL   float64 // factor on all TTLs

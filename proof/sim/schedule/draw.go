@@ -113,8 +113,8 @@ func (p *Plan) Draw(seed uint64, faults Faults) {
 	p.drawFences(seed, faults)
 }
 
-// drawKept lets the first client keep its lock for long, while masters restart one
-// after the other, and perhaps an operator take it away when copies are put back.
+// drawKept lets the first client keep its lock for long while masters restart one after
+// the other. An operator may force-release the lock while copies are put back.
 func (p *Plan) drawKept(d *dice, faults Faults) {
 	a := &p.Client[0].Attempt[0]
 	a.On, a.Pause, a.TTL, a.Hold, a.Keep, a.Extends = OnTime, d.within(0, 100*ms), MaxTTL, d.within(MaxTTL/4, MaxTTL/2), d.oneIn(2), MaxExtends

@@ -1,7 +1,7 @@
 package schedule
 
-// drawFences draws servers whose fences do not stop everybody. It has dice of its own: where there are
-// none the schedule of a seed is the same.
+// drawFences draws servers whose fences do not stop every client. It has its own dice, so that it
+// does not change the rest of a seed's schedule.
 func (p *Plan) drawFences(seed uint64, faults Faults) {
 	d := &dice{seed ^ 0x9e3779b97f4a7c15}
 	if d.next(); !faults.Has(FaultBoot) {

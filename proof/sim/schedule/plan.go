@@ -108,7 +108,7 @@ const (
 	Reset                        // the counters of a master are reset (CONFIG RESETSTAT), and it is flushed
 	Take                         // an operator removes the lock granted last, node by node
 	Blind                        // the monitor cannot reach masters for length
-	Anew                         // the monitor starts anew, and knows nothing
+	Anew                         // the monitor restarts without its knowledge
 	Replace                      // masters are gone for good, and others come in their place after length, of which each guard learns stagger later
 	NewCluster                   // an operator takes the masters for those of a cluster that was never in use
 )

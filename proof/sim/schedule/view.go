@@ -2,22 +2,22 @@ package schedule
 
 import "time"
 
-// View is a monitor that looks at the masters, and an operator who acts on what it shows.
+// View is a monitor of the masters, and an operator who acts on what it shows.
 type View struct {
 	On    bool
 	PPM   int64
-	Every time.Duration // between two looks at a master
-	Eager bool          // it happens to look just after something has happened
+	Every time.Duration // between two probes of a master
+	Eager bool          // it probes right after something has happened
 	Trips [GuardTrips]Trip
-	Told  bool // started anew, it hears from a guard what was known before
+	Told  bool // after a restart it learns from a guard what was known before
 	Acts  bool // the operator force-releases what is shown as orphaned
 }
 
-// viewOneIn is in how many schedules one has a monitor.
+// viewOneIn: one in this many schedules has a monitor.
 const viewOneIn = 4
 
-// drawView draws the monitor of a plan. It has dice of its own: without a monitor the schedule
-// of a seed is the same.
+// drawView draws the monitor of a plan. It has its own dice, so that it does not change the
+// rest of a seed's schedule.
 func (p *Plan) drawView(seed uint64, faults Faults) {
 	d := &dice{^seed}
 	if d.next(); !d.oneIn(viewOneIn) {
@@ -54,7 +54,7 @@ func (p *Plan) Calm() bool {
 	return true
 }
 
-// addLate adds a fault for which there is always room.
+// addLate adds a fault; there is always room for it.
 func (p *Plan) addLate(f Fault) {
 	if p.Faults < MaxFaults {
 		p.Fault[p.Faults] = f

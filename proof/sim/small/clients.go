@@ -18,8 +18,8 @@ func (r *restartModel) beginAttempt(s *state, c int) {
 	r.say(s.now, "c", uint8(c), "begins its attempt: SET with a TTL of %s on all", trace.Span(lockTTL))
 }
 
-// attempt is the product's machine of an attempt, with all answers so far but that
-// of one node.
+// attempt returns the product's machine of an attempt, with all answers so far except
+// that of one node.
 func (r *restartModel) attempt(s *state, c, but int) *attempt.Attempt {
 	a, _ := attempt.Begin(attempt.Terms{
 		N: nodeCount, Start: epoch.Add(s.client[c].start), TTL: lockTTL, Drift: drift, Wait: attemptBound,
@@ -62,7 +62,7 @@ func (r *restartModel) arrive(s *state, c, i int) bool {
 	return true
 }
 
-// decide is what a client makes of an answer, or of the time.
+// decide steps a client with an answer, or with the time.
 func (r *restartModel) decide(s *state, c, i int) {
 	cl := &s.client[c]
 	if cl.phase != clientAsking {
@@ -90,8 +90,8 @@ func (r *restartModel) decide(s *state, c, i int) {
 	}
 }
 
-// forget drops what the attempt still has under way; and its copies, if it has
-// failed: a SET that arrives after that has its release right behind it.
+// forget drops the attempt's requests under way and, if it has failed, its copies: a
+// SET that arrives later is followed by its release at once.
 func (r *restartModel) forget(s *state, c int, release bool) {
 	for i := range s.node {
 		n := &s.node[i]

@@ -11,19 +11,19 @@ import (
 // Config is a model: what may happen in it, and how often.
 type Config struct {
 	Crashes, Flushes, GuardCrashes int
-	// Steps are steps of a master's wall clock, by which it forgets its vote, while
-	// the guard is away for a moment: it crashes, and starts again with its memory.
+	// Steps are steps of a master's wall clock that expire its vote while the guard is
+	// away for a moment: the guard crashes, and starts again with its memory.
 	Steps int
 	// Drains are masters that are cordoned, counted, and uncordoned, whenever.
 	Drains      int
 	EarlyRejoin bool
-	// Extensions, if any, make it another model: a client keeps its lock by so many, puts
-	// back the copies that masters have lost, and an operator may take it away.
+	// Extensions, if any, select another model: a client keeps its lock by this many,
+	// puts back the copies that masters have lost, and an operator may force-release it.
 	Extensions int
 	Taken      bool
 	// Mutant is the name of one of [Mutants]; "": none.
 	Mutant string
-	// States bounds how many are visited; 0: no bound.
+	// States bounds the number of visited states; 0: no bound.
 	States int
 }
 
@@ -71,13 +71,13 @@ type Mutant struct {
 	model      Config
 }
 
-// Model is the least that shows it.
+// Model is the smallest model that shows it.
 func (w Mutant) Model() Config {
 	w.model.Mutant = w.Name
 	return w.model
 }
 
-// Mutants are all that there are.
+// Mutants has all mutants.
 func Mutants() []Mutant {
 	return []Mutant{
 		{"no-guard", "no guard, and masters that start unfenced", Config{Crashes: 1}},
@@ -101,11 +101,11 @@ func Mutants() []Mutant {
 	}
 }
 
-// is reports whether a mutant is played.
+// is reports whether this mutant is chosen.
 func (m Config) is(mutant string) bool { return m.Mutant == mutant }
 
-// Chosen are the models to visit: that of a mutant, or all without one; early: those in which nodes
-// rejoin before D.
+// Chosen returns the models to visit: that of a mutant, or all without one; early: those in which
+// nodes rejoin before D.
 func Chosen(mutant string, early bool) ([]Config, error) {
 	if mutant == "" {
 		return slices.DeleteFunc(Models(), func(m Config) bool { return early && !m.EarlyRejoin }), nil

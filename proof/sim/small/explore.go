@@ -1,8 +1,8 @@
-// Package small visits all states of small models of the guard and of a lock that is
-// kept: three masters, two clients, and all orders of what may happen, at all moments
-// at which anything ends. Its clocks are right, and a look of the guard, with what
-// follows from it but the end of a fence, takes no time. What decides is the product's
-// code. proof/simulator.md says what the models leave out.
+// Package small visits all states of small models of the guard and of a kept lock:
+// three masters, two clients, and all orders of events, at all moments at which
+// anything ends. Its clocks are right, and a probe of the guard takes no time, with all
+// that follows except the end of a fence. The product's code makes the decisions.
+// proof/simulator.md says what the models leave out.
 package small
 
 import (
@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// ErrUnknownMutant is returned by [Explore] for the name of a mutant that there is not.
+// ErrUnknownMutant is returned by [Explore] for an unknown name of a mutant.
 var ErrUnknownMutant = errors.New("no such mutant")
 
 // Explore visits all states. It ends early with the error of ctx, or with

@@ -39,7 +39,7 @@ const (
 	moveCount
 	moveUncordon
 
-	// Of a lock that is kept.
+	// Of a kept lock.
 	moveExtend
 	moveExtended
 	movePut
@@ -50,31 +50,30 @@ const (
 	moveDelete
 )
 
-// model is a small world. A state is a value without pointers, so that a step is made on
-// a copy.
+// model is a small world. A state is a value without pointers, so that a step can work
+// on a copy.
 type model[S any] interface {
 	begin() S
-	// moves are what may happen; make has the last word.
+	// moves lists the possible moves; make may still refuse one.
 	moves(s *S, room []move) []move
 	// make makes a move, if it is possible.
 	make(s *S, m move) bool
-	// broken is what must not be, and is; "" if nothing is.
+	// broken says which property is violated; "": none.
 	broken(s *S) string
-	// over reports whether nothing can break any more, whatever comes.
+	// over reports whether no later move can violate anything.
 	over(s *S) bool
-	// key is the whole state, but for what makes no difference.
+	// key is the whole state without what makes no difference.
 	key(s *S) uint64
 	moment(s *S) time.Duration
 }
 
-// keySeed is that of the keys of states.
+// keySeed is the hash seed for the keys of states.
 var keySeed = maphash.MakeSeed()
 
-// keyOf is the key of a value, which is taken whole: a field that is added to it counts
-// without being named anywhere.
+// keyOf hashes a whole value: a new field counts without being listed anywhere.
 func keyOf[T comparable](v T) uint64 { return maphash.Comparable(keySeed, v) }
 
-// teller takes down what happens while somebody reads.
+// teller records what happens, if there is a reader.
 type teller struct{ trace *trace.Log }
 
 func (t *teller) say(now time.Duration, kind string, i uint8, format string, args ...any) {
@@ -107,7 +106,8 @@ func exploreModel[S any](ctx context.Context, m model[S], most int, say *teller)
 	return report, x.err
 }
 
-// visit explores all that can follow from a state, and reports whether it is to go on.
+// visit explores everything that can follow from a state, and reports whether to
+// continue.
 func (x *explorer[S]) visit(s *S) bool {
 	h := x.key(s)
 	if _, ok := x.visited[h]; ok {
@@ -161,7 +161,7 @@ func (x *explorer[S]) play(path []move) bool {
 	return false
 }
 
-// shorten leaves out what is not needed.
+// shorten leaves out moves that are not needed.
 func (x *explorer[S]) shorten(path []move) []move {
 	for again := true; again; {
 		again = false
@@ -175,7 +175,7 @@ func (x *explorer[S]) shorten(path []move) []move {
 	return path
 }
 
-// tell takes down what happens on a path.
+// tell records what happens on a path.
 func (x *explorer[S]) tell(path []move, say *teller) []trace.Line {
 	say.trace = new(trace.Log)
 	defer func() { say.trace = nil }()
@@ -198,10 +198,10 @@ func (x *explorer[S]) tell(path []move, say *teller) []trace.Line {
 // allowed to visit.
 var ErrTooManyStates = errors.New("not all states were visited")
 
-// Exploration is what came of it.
+// Exploration is the result of [Explore].
 type Exploration struct {
 	States, Steps int
 	Elapsed       time.Duration
-	// Trace is a shortened way to what must not be; nil: there is none.
+	// Trace is a shortened path to a violation; nil: there is none.
 	Trace []trace.Line
 }

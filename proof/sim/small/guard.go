@@ -41,7 +41,7 @@ func (r *restartModel) removed(s *state, i int) {
 	r.step(s, i, restartguard.Observation{About: restartguard.Removing, Before: params(true), Params: n.params()})
 }
 
-// look is a look with all that follows from it at once.
+// look is one probe with everything that follows from it at once.
 func (r *restartModel) look(s *state, i int) {
 	n := &s.node[i]
 	if !n.up {
@@ -53,7 +53,7 @@ func (r *restartModel) look(s *state, i int) {
 		About: restartguard.Seen, Role: "master", Wipes: int64(n.wipes), Configured: n.incarnation == 1, Params: n.params(), SaidDrained: n.state.Basis.Empty,
 		Clock: restartguard.Reading{Sent: wall, Got: wall, Wall: wall + n.ahead}, Asked: s.time(),
 	}
-	if n.incarnation == 1 { // it has been up for long when the model begins
+	if n.incarnation == 1 { // it has run for long when the model begins
 		o.Up = time.Hour
 	}
 	if r.is("wipes-ignored") {
@@ -138,7 +138,7 @@ func (r *restartModel) count(s *state, i int) {
 	r.look(s, i)
 }
 
-// others are the states of the other nodes, as the guard has them.
+// others returns the guard's states of the other nodes.
 func (r *restartModel) others(s *state, i int) []restartguard.Other {
 	var others []restartguard.Other
 	for k := range s.node {
@@ -154,7 +154,7 @@ func (r *restartModel) others(s *state, i int) []restartguard.Other {
 	return others
 }
 
-// survey is the one about a node that is fenced, with all that was read so far.
+// survey is the survey for a fenced node, with everything read so far.
 func (r *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartguard.Evidence) {
 	q := &restartguard.Survey{N: nodeCount, Quorum: redlock.Quorum(nodeCount), After: r.after, Apart: attemptBound / 2}
 	others, st, now := r.others(s, i), s.node[i].state, s.time()
@@ -184,8 +184,7 @@ func (r *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartgu
 	return q, q.EvidenceFor(nodeNames[i], st.Basis, others, now)
 }
 
-// read: the guard reads the locks of a node for another one, and looks at it right
-// after.
+// read: the guard reads the locks of a node for another one, and probes it right after.
 func (r *restartModel) read(s *state, k int) bool {
 	n := &s.node[k]
 	if n.state.Basis.RunID != runIDs[k][n.incarnation%8] {

@@ -14,8 +14,8 @@ import (
 // keptHorizon is when the last moment of the kept model is.
 const keptHorizon = 22 * time.Second
 
-// keptNode is a master of the kept model. It comes up fenced, and rejoins at any
-// moment from D after its crash on: that guards do no worse the other models show.
+// keptNode is a master of the kept model. It starts fenced, and rejoins at any moment
+// from D after its crash: the other models show that guards let it rejoin no earlier.
 type keptNode struct {
 	incarnation uint8
 	fenced      bool
@@ -29,7 +29,7 @@ type keptNode struct {
 	// put is a copy that is put back; putHeard: its answer reaches the holder.
 	put, putIncarnation uint8
 	known               attempt.Known // what the holder knows of its copy
-	heardAt             time.Duration // when it heard of it last
+	heardAt             time.Duration // when it last had an answer about it
 	clean               bool          // the operator found it without the lock, in time
 	deleted             bool          // by the operator, in this incarnation
 }
@@ -44,7 +44,7 @@ const (
 )
 
 // keptState is a state: the first client keeps its lock by extensions, masters restart, a
-// rival makes an attempt, and an operator takes the lock away.
+// rival makes an attempt, and an operator force-releases the lock.
 type keptState struct {
 	now                 time.Duration
 	node                [nodeCount]keptNode
@@ -93,7 +93,7 @@ func (x *keptModel) over(s *keptState) bool {
 	})
 	believes := s.until > s.now
 	if x.Taken {
-		believes = believes && s.extensions > 0 // all that can break is another
+		believes = believes && s.extensions > 0 // everything that can break is another
 	}
 	return !believes && !underWay
 }
@@ -104,7 +104,8 @@ func (x *keptModel) moves(s *keptState, m []move) []move {
 			m = append(m, move{kind, 0, uint8(i)})
 		}
 	}
-	// Whoever takes a lock from a holder that is alive makes two: then there is no rival.
+	// A force-release from a holder that is alive allows two holders: then there is no
+	// rival.
 	add(s.rival.phase == clientWaiting && !x.Taken, moveBegin, 0)
 	add(s.extensions > 0 && !s.asking && s.now < s.until, moveExtend, 0)
 	add(x.Taken && !s.taking && s.now < s.until, moveTake, 0)
@@ -167,7 +168,7 @@ func (x *keptModel) make(s *keptState, m move) bool {
 	return true
 }
 
-// pass lets time go on to the next moment at which something ends.
+// pass advances time to the next moment at which something ends.
 func (x *keptModel) pass(s *keptState) bool {
 	next := (s.now/grid + 1) * grid
 	stop := func(t time.Duration) {
@@ -236,7 +237,7 @@ func (x *keptModel) extend(s *keptState) {
 	for i := range s.node {
 		n := &s.node[i]
 		n.ext, n.extIncarnation = extSent, n.incarnation
-		if n.put != setNone { // what became of it is not known, and will not be
+		if n.put != setNone { // its outcome is not known, and never will be
 			copies.Repaired(i, redlock.StatusSlow, true, "", s.time())
 			n.heardAt = s.now
 			if n.put == setFailed {
@@ -281,7 +282,7 @@ func (x *keptModel) extended(s *keptState, i int) {
 	x.putBack(s)
 }
 
-// decide is what the product's machine makes of the answers.
+// decide passes the answers to the product's machine.
 func (x *keptModel) decide(s *keptState, last int) {
 	a, _ := attempt.Begin(attempt.Terms{N: nodeCount, Extend: true, Start: epoch.Add(s.start), TTL: lockTTL,
 		Drift: drift, Wait: attemptBound, NotAfter: epoch.Add(s.until)})
@@ -310,7 +311,7 @@ func (x *keptModel) decide(s *keptState, last int) {
 	}
 }
 
-// putBack puts back the copies that are missing, behind an extension that was granted.
+// putBack puts missing copies back after a granted extension.
 func (x *keptModel) putBack(s *keptState) {
 	if !s.granted && !x.is("repair-unconfirmed") || s.now >= s.until && !x.is("repair-late") {
 		return
@@ -408,7 +409,7 @@ func (x *keptModel) giveUp(s *keptState) {
 	x.say(s.now, "c", 1, "gives up")
 }
 
-// believers looks for two.
+// believers reports two clients that rely on the lock.
 func (x *keptModel) believers(s *keptState) {
 	if s.until > s.now && s.rival.phase == clientHolding && s.rival.until > s.now {
 		s.wrong = fmt.Sprintf("c1 relies on the lock until %s, and c2 until %s", trace.At(s.until), trace.At(s.rival.until))
@@ -438,7 +439,7 @@ func (x *keptModel) remove(s *keptState, i int) {
 	}
 }
 
-// key takes the state whole, but for what makes no difference.
+// key hashes the whole state without what makes no difference.
 func (x *keptModel) key(s *keptState) uint64 {
 	k := *s
 	if k.rival.phase != clientAsking {

@@ -11,12 +11,12 @@ const (
 	clientCount    = 2
 	lockTTL        = 10 * time.Second
 	attemptBound   = 2 * time.Second // of an attempt
-	grid           = 5 * time.Second // moments at which anything may happen, beside those at which something ends
+	grid           = 5 * time.Second // moments at which anything may happen, besides those at which something ends
 	restartHorizon = 25 * time.Second
 	earlyHorizon   = 6 * time.Second // what comes at D and later is the same without it
 )
 
-// epoch is where all clocks begin; any moment will do.
+// epoch is where all clocks begin; any moment would do.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var nodeNames = [nodeCount]string{"n1", "n2", "n3"}
@@ -48,5 +48,5 @@ const (
 // drift is the product's allowance for clocks, of the TTL that all locks have.
 var drift = redlock.Options{DriftFactor: redlock.DefaultDriftFactor, DriftMargin: redlock.DefaultDriftMargin}.Drift(lockTTL)
 
-// validUntil is the end of the validity of what began at start.
+// validUntil is the end of the validity of an attempt that began at start.
 func validUntil(start time.Duration) time.Duration { return start + lockTTL - drift }

@@ -11,7 +11,7 @@ import (
 
 func (r *restartModel) moment(s *state) time.Duration { return s.now }
 
-// begin is the state in which the guard knows all masters for long.
+// begin is the state in which the guard has known all masters for long.
 func (r *restartModel) begin() state {
 	s := state{crashes: r.Crashes, flushes: r.Flushes, guardCrashes: r.GuardCrashes, steps: r.Steps, drains: r.Drains}
 	for i := range s.node {
@@ -25,7 +25,7 @@ func (r *restartModel) begin() state {
 	return s
 }
 
-// broken: two clients believe at once.
+// broken: two clients rely on the lock at once.
 func (r *restartModel) broken(s *state) string {
 	a, b := s.client[0], s.client[1]
 	if a.phase == clientHolding && a.until > s.now && b.phase == clientHolding && b.until > s.now {
@@ -34,7 +34,7 @@ func (r *restartModel) broken(s *state) string {
 	return ""
 }
 
-// over: whatever comes, one client at least does not believe again.
+// over: at least one client can never rely on the lock again.
 func (r *restartModel) over(s *state) bool {
 	for c := range s.client {
 		cl := &s.client[c]
@@ -45,10 +45,10 @@ func (r *restartModel) over(s *state) bool {
 	return false
 }
 
-// moves are what may happen; make has the last word.
+// moves lists the possible moves; make may still refuse one.
 func (r *restartModel) moves(s *state, m []move) []move {
 	for c := range uint8(clientCount) {
-		// The clients are alike: the first is the one that begins first.
+		// The clients are interchangeable: the first is the one that begins first.
 		if s.client[c].phase == clientWaiting && (c == 0 || s.client[0].phase != clientWaiting) {
 			m = append(m, move{moveBegin, c, 0})
 		}
@@ -160,7 +160,7 @@ func (r *restartModel) make(s *state, m move) bool {
 	return true
 }
 
-// pass lets time go on to the next moment at which something ends.
+// pass advances time to the next moment at which something ends.
 func (r *restartModel) pass(s *state) bool {
 	next := (s.now/grid + 1) * grid
 	stop := func(t time.Duration) {
@@ -201,9 +201,9 @@ func (r *restartModel) pass(s *state) bool {
 	return true
 }
 
-// key takes the state whole, but for what makes no difference: the nodes are alike, so
-// that states that differ by their order only are one; see [restartModel.alike]
-// and [restartguard.Basis].
+// key hashes the whole state without what makes no difference: the nodes are
+// interchangeable, so states that differ only in their order are one; see
+// [restartModel.alike] and [restartguard.Basis].
 func (r *restartModel) key(s *state) uint64 {
 	k := *s
 	for c := range k.client {
@@ -215,7 +215,7 @@ func (r *restartModel) key(s *state) uint64 {
 			cl.until = 0
 		}
 	}
-	// What was read before it is of use is of none.
+	// Reads from before they were needed are useless.
 	from := trace.Never
 	for i := range k.node {
 		if g := &k.node[i].state; r.EarlyRejoin && g.Basis.Phase == restartguard.PhaseFenced {
@@ -234,7 +234,7 @@ func (r *restartModel) key(s *state) uint64 {
 	}{k, nodes})
 }
 
-// alike is a node without what says which one it is, or how it came to be so.
+// alike returns a node without its identity and its history.
 func (r *restartModel) alike(n node, now, from time.Duration) node {
 	if !n.live(now) {
 		n.token, n.ends = 0, 0
@@ -260,11 +260,12 @@ func (r *restartModel) alike(n node, now, from time.Duration) node {
 	if !r.EarlyRejoin && r.Drains == 0 || !g.Basis.Trusted.IsZero() && !g.Basis.Trusted.After(epoch.Add(now)) {
 		g.Basis.Trusted = epoch
 	}
-	// All clocks are right but for their steps: when they were read says nothing.
+	// All clocks are right except for their steps: the time of a reading makes no
+	// difference.
 	g.Basis.Clock, g.Basis.ClockAt, g.Basis.ClockDrift = restartguard.Reading{Wall: g.Basis.Clock.Wall - g.Basis.Clock.Sent}, 0, 0
 	// There is no second guard, and no guard with early rejoin restarts.
 	g.Basis.Recalled, g.Basis.Handed = time.Time{}, time.Time{}
-	// Of connections it matters if they are the present one.
+	// Of a connection only matters whether it is the present one.
 	if g.Basis.Pending.Sent {
 		g.Basis.Pending.Conn -= n.conn
 	}

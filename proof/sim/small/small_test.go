@@ -33,8 +33,8 @@ func holds(t *testing.T, models ...Config) {
 }
 
 func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
-	// Not both a flush and a guard that starts again without its memory: whoever
-	// first sees the node after the flush cannot tell that there was one.
+	// Not both a flush and a guard that starts again without its memory: a guard that
+	// first sees the node after the flush cannot know of the flush.
 	holds(t, Config{Crashes: 1, EarlyRejoin: true})
 	if !simtest.Race {
 		holds(t, Config{Crashes: 1})

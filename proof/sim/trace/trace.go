@@ -1,4 +1,4 @@
-// Package trace takes down what happens in a simulation, as people read it.
+// Package trace records what happens in a simulation, for people to read.
 package trace
 
 import (
@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Line is one thing that happened in a schedule, in the order in which it did.
+// Line is one event of a schedule.
 type Line struct {
 	At   time.Duration // true time since the beginning
 	Who  string        // c1 a client, n1 a master, g1 a guard, !! the witness
 	Text string
 }
 
-// MarshalJSON has the moment in microseconds.
+// MarshalJSON writes the moment in microseconds.
 func (l Line) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		AtUs int64  `json:"at_us"`
@@ -24,15 +24,15 @@ func (l Line) MarshalJSON() ([]byte, error) {
 	}{l.At.Microseconds(), l.Who, l.Text})
 }
 
-// Log takes down what happens.
+// Log records events.
 type Log struct{ Lines []Line }
 
-// Add takes down one thing.
+// Add records an event.
 func (t *Log) Add(now time.Duration, who, text string) {
 	t.Lines = append(t.Lines, Line{now, who, text})
 }
 
-// At is a moment as a trace shows it.
+// At formats a moment.
 func At(t time.Duration) string {
 	if t == Never {
 		return "never"
@@ -40,7 +40,7 @@ func At(t time.Duration) string {
 	return fmt.Sprintf("%.4f s", t.Seconds())
 }
 
-// Span is a duration as a trace shows it.
+// Span formats a duration.
 func Span(d time.Duration) string {
 	switch {
 	case d.Abs() < time.Millisecond:

@@ -147,7 +147,7 @@ func (w *World) answer(c *client, e *event) {
 	}
 	now := c.clock.time(w.now)
 	if w.rules.EarlyRejoin && !w.rules.Breaks("early-long-attempts") && c.pending {
-		// The bound of an attempt holds for a client that was suspended too.
+		// The bound of an attempt also applies to a client that was suspended.
 		if send, verdict := c.machine.Tick(now); verdict != attempt.VerdictPending {
 			w.decide(c, send, verdict)
 			return
@@ -165,8 +165,8 @@ func (w *World) answer(c *client, e *event) {
 	w.decide(c, send, verdict)
 }
 
-// tick is the deadline of a run: the connections of nodes that have not
-// answered are given up, as after a timeout.
+// tick is the deadline of a run: connections to nodes that have not answered are
+// closed, as after a timeout.
 func (w *World) tick(c *client, run uint16) {
 	for i := range w.plan.N {
 		if cn := &c.conns[i]; cn.asked != 0 && cn.asked <= run {
@@ -180,7 +180,7 @@ func (w *World) tick(c *client, run uint16) {
 	w.decide(c, send, verdict)
 }
 
-// decide does what a verdict asks for.
+// decide acts on a verdict.
 func (w *World) decide(c *client, send attempt.Send, verdict attempt.Verdict) {
 	if !c.pending || verdict == attempt.VerdictPending {
 		return
@@ -201,7 +201,7 @@ func (w *World) decide(c *client, send attempt.Send, verdict attempt.Verdict) {
 	w.nextAttempt(c)
 }
 
-// granted: the client has the lock, or has it for longer.
+// granted: the client has acquired or extended the lock.
 func (w *World) granted(c *client) {
 	a := c.plan(w)
 	until := c.machine.Until()
@@ -267,7 +267,7 @@ func (w *World) notExtended(c *client, v attempt.Verdict) {
 	w.push(event{at: max(ends, w.now), kind: evHoldEnd, who: uint8(c.index), run: c.run})
 }
 
-// holdEnd: the client extends, releases, or lets the lock run out.
+// holdEnd: the client extends or releases the lock, or lets it expire.
 func (w *World) holdEnd(c *client) {
 	a := c.plan(w)
 	now := c.clock.time(w.now)
@@ -319,7 +319,7 @@ func (w *World) holdEnd(c *client) {
 	w.nextAttempt(c)
 }
 
-// abandon takes note that a token is given up.
+// abandon records that a token is abandoned.
 func (w *World) abandon(c *client) {
 	g := &w.grants[c.token]
 	if !g.abandoned {
@@ -327,8 +327,7 @@ func (w *World) abandon(c *client) {
 	}
 }
 
-// release is sent to all nodes, behind the SET where its connection is still
-// good.
+// release sends a release to all nodes, after the SET if its connection still works.
 func (w *World) release(c *client) {
 	a := c.plan(w)
 	w.abandon(c)
@@ -350,7 +349,7 @@ func (w *World) release(c *client) {
 	}
 }
 
-// miscounts reports whether a broken way to count votes would grant.
+// miscounts reports whether a mutant that counts votes wrongly would grant.
 func (w *World) miscounts(c *client) bool {
 	r, n := &w.rules, w.plan.N
 	yes := bits.OnesCount8(c.yes)
@@ -369,7 +368,7 @@ func (w *World) miscounts(c *client) bool {
 	return false
 }
 
-// heard is what an answer tells of the copy on a node.
+// heard records what an answer says about the copy on a node.
 func (w *World) heard(c *client, e *event, s redlock.Status, cn *conn) {
 	if e.tok != c.token || c.state != clientAsking && c.state != clientHolding {
 		return
@@ -401,7 +400,7 @@ func (w *World) heard(c *client, e *event, s redlock.Status, cn *conn) {
 	}
 }
 
-// unanswered takes note that a SET is under way, or may be.
+// unanswered records that a SET is, or may be, under way.
 func (w *World) unanswered(c *client, node int, incarnation string) {
 	if w.rules.Breaks("unanswered-counts") {
 		c.copies.May(node, incarnation)
@@ -410,8 +409,7 @@ func (w *World) unanswered(c *client, node int, incarnation string) {
 	}
 }
 
-// putBack puts back the copies that are missing, behind an extension that was
-// granted.
+// putBack puts missing copies back after a granted extension.
 func (w *World) putBack(c *client) {
 	r := &w.rules
 	if r.Breaks("repair-unconfirmed") && c.extend && c.state == clientHolding {
@@ -446,7 +444,7 @@ func (w *World) putBack(c *client) {
 	}
 }
 
-// unheard is for nodes that have not told what became of a copy: it may be there.
+// unheard handles nodes that have not answered about a copy: it may be there.
 func (w *World) unheard(c *client) {
 	for i := range w.plan.N {
 		if c.repairing>>i&1 != 0 {

@@ -7,7 +7,7 @@ import (
 	"redlockctl/redlock/attempt"
 )
 
-// operations that a client asks of a master.
+// operations of a client on a master.
 const (
 	opSet uint8 = iota
 	opExtend
@@ -38,12 +38,12 @@ type client struct {
 	paused time.Duration
 	state  clientState
 	waits  schedule.Trigger
-	turn   uint16 // of waiting; makes an event of an earlier waiting void
+	turn   uint16 // of the wait; makes events of an earlier wait void
 
 	attempt   int // index in the plan
 	extends   int // extensions begun
 	token     uint8
-	run       uint16 // of the machine; tells its answers from those to earlier ones
+	run       uint16 // of the machine; distinguishes its answers from those to earlier runs
 	machine   *attempt.Attempt
 	terms     attempt.Terms
 	extend    bool
@@ -58,12 +58,12 @@ type client struct {
 	yes       uint8         // nodes that said yes in this run
 	dead      uint8         // nodes that were down in this run
 
-	believes time.Duration // true time until which it believes in the lock
+	believes time.Duration // true time until which it relies on the lock
 	believed time.Duration // when it was last granted or extended it
 }
 
 // conn is one connection: first in, first out, in both directions, to one incarnation
-// of a master. What was sent by it may arrive after it was given up.
+// of a master. What was sent on it may arrive after it was closed.
 type conn struct {
 	gen         uint16
 	incarnation uint16 // 0: not there yet

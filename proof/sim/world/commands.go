@@ -53,7 +53,7 @@ func (w *World) asked(e *event) {
 	}
 }
 
-// obey is the server's side of a guard's command.
+// obey runs a guard's command on the server.
 func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 	node := int(e.node)
 	o := restartguard.Observation{RunID: w.runIDs[node][m.incarnation%incarnations], Conn: int64(e.gen) + 1}
@@ -131,7 +131,7 @@ func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 	return o
 }
 
-// showTo is what a look reads.
+// showTo returns what a probe reads.
 func (w *World) showTo(g *guard, m *master, node int, o *restartguard.Observation) {
 	if w.rules.Breaks("early-old-scan") {
 		w.seenBefore(g, node, m)
@@ -209,7 +209,7 @@ func (w *World) setFence(m *master, value int64) {
 	m.minReplicas, m.configured = value, true
 }
 
-// copyOn is the master's side of a scan.
+// copyOn runs a scan on the master.
 func (w *World) copyOn(m *master) restartguard.Copy {
 	if !m.live(w.now) {
 		return restartguard.Copy{}
@@ -217,7 +217,7 @@ func (w *World) copyOn(m *master) restartguard.Copy {
 	return restartguard.Copy{Key: "k", Token: tokenName(m.token), Left: (m.expires - m.clock.at(w.now)).Truncate(ms)}
 }
 
-// seenBefore takes note of what is there while nothing may be asked yet.
+// seenBefore records what is there before anything may be asked.
 func (w *World) seenBefore(g *guard, node int, m *master) {
 	if _, ok := g.survey.Question(nodeNames[node], g.clock.time(w.now)); !ok {
 		g.watches[node].oldCopy = w.copyOn(m)

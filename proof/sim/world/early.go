@@ -9,7 +9,7 @@ import (
 	"redlockctl/restartguard"
 )
 
-// survey is a guard's, as the rules have it.
+// survey returns a guard's survey according to the rules.
 func (w *World) survey() restartguard.Survey {
 	n := w.plan.N
 	q := restartguard.Survey{N: n, Quorum: redlock.Quorum(n), After: w.earlyAfter(), Apart: schedule.AttemptBound / 2}
@@ -19,7 +19,7 @@ func (w *World) survey() restartguard.Survey {
 	return q
 }
 
-// evidence is what a guard has for a master that it looks at.
+// evidence returns what a guard knows for the master that it probes.
 func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Evidence {
 	x := &g.watches[node]
 	if x.state.Basis.Phase != restartguard.PhaseFenced {
@@ -46,7 +46,7 @@ func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Eviden
 	return g.survey.EvidenceFor(nodeNames[node], x.state.Basis, others, now)
 }
 
-// answerSurvey takes the answer to a scan to the survey.
+// answerSurvey records the answer to a scan in the survey.
 func (w *World) answerSurvey(g *guard, node int) {
 	x := &g.watches[node]
 	sent, got := g.clock.time(x.asked), g.clock.time(w.now)
@@ -76,7 +76,7 @@ func copyText(c restartguard.Copy) string {
 	return c.Token + " for another " + trace.Span(c.Left)
 }
 
-// looked is what a look means for the survey.
+// looked records a probe in the survey.
 func (w *World) looked(g *guard, node int, o *restartguard.Observation, now time.Time) {
 	s := g.watches[node].state
 	if s.Basis.Phase != restartguard.PhaseFenced {

@@ -9,7 +9,7 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// forget loses the copy that is there before it expires.
+// forget loses a copy before it expires.
 func (w *World) forget(m *master) {
 	if m.live(w.now) {
 		m.ghosts |= 1 << m.token
@@ -19,14 +19,14 @@ func (w *World) forget(m *master) {
 	}
 }
 
-// crash ends a master's process; it is back at the time given.
+// crash ends a master's process; it restarts at the given time.
 func (w *World) crash(i int, back time.Duration, silent bool) {
 	m := &w.masters[i]
 	if !m.up {
 		return
 	}
 	w.Stats.Crashes++
-	for k := range w.plan.Clients { // what was deleted in this incarnation tells nothing of the next
+	for k := range w.plan.Clients { // deletions in this incarnation say nothing about the next
 		w.grants[w.clients[k].token].deleted &^= 1 << i
 	}
 	if w.Trace != nil {
@@ -52,7 +52,7 @@ func (w *World) crash(i int, back time.Duration, silent bool) {
 	w.emit(schedule.OnCrash, i)
 }
 
-// boot starts a master anew.
+// boot starts a master again.
 func (w *World) boot(i int, incarnation uint16) {
 	m := &w.masters[i]
 	if m.up || m.incarnation != incarnation {
@@ -89,7 +89,7 @@ func (w *World) boot(i int, incarnation uint16) {
 	}
 }
 
-// flush is FLUSHALL by somebody. A fenced server refuses it.
+// flush runs FLUSHALL. A fenced server refuses it.
 func (w *World) flush(i int) {
 	m := &w.masters[i]
 	if !m.up || m.slave || m.fenced() && !m.acl {
@@ -106,8 +106,8 @@ func (w *World) flush(i int) {
 	w.free()
 }
 
-// evict drops the copy for want of memory, as maxmemory-policy volatile-lru does
-// with live locks.
+// evict drops the copy when memory is full, as maxmemory-policy volatile-lru does with
+// live locks.
 func (w *World) evict(i int) {
 	m := &w.masters[i]
 	if !m.up || m.slave || !m.live(w.now) {
@@ -134,12 +134,12 @@ func (w *World) stepClock(i int, by time.Duration) {
 	w.view.stepped = true
 	w.say("n", i, "has its wall clock set by %+.3f s", by.Seconds())
 	if by > 0 {
-		w.lose(m, i, false) // what the guard sees of it is reckoned from its looks
+		w.lose(m, i, false) // what the guard sees of it is derived from its probes
 		w.free()
 	}
 }
 
-// lose takes note of a loss other than by a crash.
+// lose records a loss other than by a crash.
 func (w *World) lose(m *master, i int, seen bool) {
 	if seen {
 		m.losses++
@@ -150,7 +150,7 @@ func (w *World) lose(m *master, i int, seen bool) {
 		}
 	}
 	m.brokenAt = w.now
-	// A guard that is about to fence it for an earlier loss has no more time for this.
+	// A guard that is about to fence it for an earlier loss gets no extra time.
 	m.excused, m.harmed = !m.refuses(), true
 }
 
@@ -166,7 +166,7 @@ func (w *World) creep(i int, e *event) {
 		w.say("n", i, "has its wall clock set ahead by %s every %s, %d times", trace.Span(e.x), trace.Span(e.y), e.tok)
 		w.lose(m, i, false)
 	} else {
-		// From the first on the guards have their time.
+		// The guards' time counts from the first one.
 		m.excused = m.excused || !m.refuses()
 	}
 	if e.tok > 1 {
@@ -206,9 +206,8 @@ func (w *World) promote(i int, incarnation uint16) {
 	}
 }
 
-// restore puts a master's memory back to an earlier state, as the snapshot of a
-// virtual machine does. It is done where a guard can see it: the snapshot is
-// older than a few counts.
+// restore returns a master's memory to an earlier state, as the snapshot of a virtual
+// machine does. A guard can see it: the snapshot is older than a few counts.
 func (w *World) restore(i int) {
 	m := &w.masters[i]
 	if w.plan.Guards != 1 || !w.plan.Counter || m.slave || !m.up {
@@ -270,7 +269,7 @@ func (w *World) handBack(i int, incarnation uint16) {
 	m.minReplicas = minreplicas.FenceUp
 }
 
-// expired looks at a copy when it may have run out.
+// expired checks a copy when it may have expired.
 func (w *World) expired(e *event) {
 	m := &w.masters[e.node]
 	if m.token != e.tok || m.token == 0 || m.incarnation != e.incarnation || m.clock.at(w.now) < m.expires {

@@ -8,7 +8,7 @@ import (
 	"redlockctl/restartguard"
 )
 
-// What the product's guard does between looks, see restartguard.Guard.
+// Times of the product's guard, see restartguard.Guard.
 const (
 	reconnect    = 25 * ms
 	guardTimeout = restartguard.DefaultTimeout
@@ -30,16 +30,16 @@ const (
 
 var askNames = [...]string{"a look", "to fence", "a canary write", "to rejoin", "its locks", "to end an earlier connection", "to count", "to end the connections of other guards", "to count its copies"}
 
-// codes of an order to fence: what is set before.
+// codes of an order to fence: what is set first.
 const (
 	codeLag uint8 = 1 << iota
 	codeReadOnly
 )
 
-// codes of what came of an exchange.
+// codes of the outcome of an exchange.
 const (
 	toldAnswer  uint8 = iota
-	toldRefused       // nobody listens
+	toldRefused       // connection refused
 	toldBroken        // the connection has ended
 )
 
@@ -49,17 +49,17 @@ type guard struct {
 	clock    clock
 	up       bool
 	since    time.Duration // it runs
-	used     bool          // it knows, or its memory, that the cluster was in use
+	used     bool          // it, or its memory, knows that the cluster was in use
 	amnesic  bool          // of a mutant: it has forgotten that
-	memory   bool          // it is on disk for the next start
+	memory   bool          // its memory is on disk for the next start
 	paused   time.Duration
-	wallStep time.Duration // of its host's wall clock, on which nothing may depend
+	wallStep time.Duration // of its host's wall clock, which must make no difference
 	cut      [schedule.MaxNodes]time.Duration
 	trip     int // index of the next trip
 	watches  [schedule.MaxNodes]watch
 	survey   restartguard.Survey
 	peers    restartguard.Peers
-	heardAt  time.Duration // of the witness: when it last heard of a longer D; 0: never
+	heardAt  time.Duration // of the witness: when it last learned of a longer D; 0: never
 }
 
 // watch is a guard's watch over one master: one connection at a time.
@@ -70,21 +70,21 @@ type watch struct {
 	incarnation uint16 // that it goes to; 0: not there yet
 	replaced    bool   // the configuration that it reads when it starts again has another server here
 	first       bool   // nothing has been answered on it
-	turn        uint16 // of exchanges and pauses; makes an earlier one's events void
+	turn        uint16 // of exchanges and pauses; makes events of an earlier one void
 	asked       time.Duration
 	asking      uint8
 	inbox       restartguard.Observation
-	looked      time.Duration // when the look was answered by the master
+	looked      time.Duration // when the master answered the probe
 	todo        [maxActions]restartguard.Action
 	do, n       int // next of todo, and how many there are
 
-	// Of the witness: which losses the guard knows of, and until when it has time
-	// to fence the master after it was told of one.
+	// Of the witness: which losses the guard knows, and until when it may take to fence
+	// the master after it learned of one.
 	knows  bool
 	losses uint16
 	readAt time.Duration
-	// away: there were two looks further apart than D, between which a step could hide
-	// behind what clocks may differ by, so that the guard allows less.
+	// away: two probes were further apart than D. A step between them could hide in the
+	// allowed difference of clocks, so the guard allows less.
 	away          bool
 	inLosses      uint16
 	inServing     bool
@@ -94,24 +94,24 @@ type watch struct {
 	inGuards      uint8 // announced there
 	inDrainers    uint8
 	countAt       time.Duration // it counts copies no sooner
-	// warned: it has heard of a longer D in this fence, or shortly before.
+	// warned: it learned of a longer D in this fence, or shortly before.
 	warned            bool
-	fencedBefore      bool          // at the look before
-	counter           int64         // it was told last
+	fencedBefore      bool          // at the previous probe
+	counter           int64         // in the last answer
 	offset            time.Duration // of inIncarnation offsetIncarnation, at the last good reading, offsetAt
 	offsetAt          time.Duration
 	offsetIncarnation uint16
-	gained            time.Duration // by steps, beyond what may hide behind the rates of clocks
+	gained            time.Duration // by steps, beyond what clock rates may hide
 	ahead             int
 	telling           bool
-	killing           bool // it was told, and ends earlier connections before it fences
+	killing           bool // it ends earlier connections before it fences
 	graceUntil        time.Duration
 	// ending is how long it takes from a fencing until the connections of other guards
 	// are ended, and the master is fenced again if one of them has let it rejoin meanwhile.
 	ending time.Duration
 
-	// Of its memory on disk: the reading of the clock that was written last, and
-	// when.
+	// Its memory on disk: the last written reading of the clock, and when it was
+	// written.
 	kept   clockMemory
 	keptAt time.Duration
 
@@ -129,7 +129,7 @@ type watch struct {
 	reading     restartguard.Reading
 }
 
-// clockMemory is what a guard has written down of a master's clock.
+// clockMemory is what a guard has saved about a master's clock.
 type clockMemory struct {
 	runID string
 	clock restartguard.ClockBase

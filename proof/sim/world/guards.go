@@ -7,8 +7,8 @@ import (
 	"redlockctl/restartguard"
 )
 
-// keepClock writes the reading of the clock down when it is time to, as late as the
-// product does; that of a new incarnation at once.
+// keepClock saves the reading of the clock as late as the product does; that of a new
+// incarnation at once.
 func (w *World) keepClock(g *guard, x *watch) {
 	if s := &x.state; x.kept.runID != s.Basis.RunID || w.now-x.keptAt >= restartguard.RecordEvery(w.delayOf(g)) {
 		x.kept, x.keptAt = clockMemory{s.Basis.RunID, s.Basis.ClockBase}, w.now
@@ -26,7 +26,7 @@ func (w *World) startGuard(g *guard, at time.Duration) {
 		x := &g.watches[i]
 		turn, gen := x.turn+1, x.gen+1
 		*x = watch{turn: turn, gen: gen, first: true, graceUntil: trace.Never}
-		// They do not all look at the same moment.
+		// They do not all probe at the same moment.
 		w.push(event{at: at + time.Duration(i)*ms/4, kind: evLook, who: uint8(g.index), node: uint8(i), run: turn})
 	}
 }
@@ -56,15 +56,15 @@ func (w *World) restartGuard(g *guard) {
 		if w.rules.Breaks("memory-unread") && x.state.Basis.Deadline.IsZero() {
 			x.state.Basis.RunID = ""
 		}
-		// What it knew it knows, and so it must see what was lost meanwhile.
+		// It keeps what it knew, and so must see what was lost meanwhile.
 		x.knows, x.losses, x.telling, x.warned = old.knows, old.losses, old.telling, old.warned
 		x.fencedBefore = old.fencedBefore
 		x.offset, x.offsetAt, x.offsetIncarnation, x.gained = old.offset, old.offsetAt, old.offsetIncarnation, old.gained
 	}
 }
 
-// remembered is what the product's guard finds in its memory on disk: a state is
-// written before anything is done that follows from it.
+// remembered returns what the product's guard finds in its memory on disk: a state is
+// written before any action that follows from it.
 func (w *World) remembered(g *guard, s restartguard.State) restartguard.State {
 	s = s.Remembered(g.clock.time(w.now), g.clock.at(w.now), w.delayOf(g))
 	if w.rules.Breaks("clock-unread") {
@@ -147,8 +147,8 @@ func (w *World) guardSend(g *guard, node int, a restartguard.Action) {
 	w.exchange(g, node, op, a.Value, code)
 }
 
-// exchange sends a command to a master and arranges for what comes of it: an
-// answer, or nothing within the timeout.
+// exchange sends a command to a master and schedules the outcome: an answer, or nothing
+// within the timeout.
 func (w *World) exchange(g *guard, node int, op uint8, value int64, code uint8) {
 	x := &g.watches[node]
 	x.turn++
@@ -178,8 +178,8 @@ func (w *World) exchange(g *guard, node int, op uint8, value int64, code uint8) 
 	}
 }
 
-// silence: no answer within the timeout. The connection is given up; what was
-// sent by it may still arrive.
+// silence: no answer within the timeout. The connection is closed; what was sent on it
+// may still arrive.
 func (w *World) silence(g *guard, node int) {
 	x := &g.watches[node]
 	op, first := x.asking&^0x80-1, x.first
@@ -268,11 +268,11 @@ func (w *World) told(g *guard, node int, code uint8) {
 	w.pauseWatch(g, node, w.until(g, x))
 }
 
-// until is the pause to the next look, see restartguard's watch.
+// until is the pause before the next probe, see restartguard's watch.
 func (w *World) until(g *guard, x *watch) time.Duration {
 	poll := w.plan.Guard[g.index].Poll
 	if d := w.delayOf(g); d < w.delay {
-		poll = min(poll, d/3) // as of the others: none looks more seldom
+		poll = min(poll, d/3) // no guard probes less often
 	}
 	poll = max(poll, reconnect)
 	if x.state.Basis.Phase == restartguard.PhaseFenced && !x.state.Basis.Deadline.IsZero() {
@@ -287,7 +287,7 @@ func (w *World) until(g *guard, x *watch) time.Duration {
 	return g.clock.lasts(poll) + 1
 }
 
-// step is the one place that calls the product's step machine.
+// step is the only place that calls the product's step machine.
 func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	x := &g.watches[node]
 	oldRun, oldEarly, oldDelay, oldEmpty, waited := x.state.Basis.RunID, x.state.Basis.Early, x.state.Basis.Delay, x.state.Basis.Empty, !x.state.Basis.Deadline.IsZero()

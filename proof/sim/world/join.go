@@ -10,13 +10,13 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// listenFor is for how long the product's operator asks whether a cluster is new.
+// listenFor is how long the product's operator asks whether a cluster is new.
 const (
 	listenFor   = 3 * time.Second
 	listenEvery = 500 * ms
 )
 
-// uptime is what a master's INFO says.
+// uptime is the uptime in a master's INFO.
 func (w *World) uptime(m *master) time.Duration {
 	return (m.clock.at(w.now) - m.booted).Truncate(time.Second)
 }
@@ -52,7 +52,8 @@ func (w *World) bootReplacement(m *master) {
 	}
 }
 
-// reload has a guard read its configuration, which has another server in a master's place.
+// reload makes a guard read its configuration, in which another server has replaced a
+// master.
 func (w *World) reload(g *guard, node int) {
 	x := &g.watches[node]
 	if !g.up {
@@ -65,7 +66,7 @@ func (w *World) reload(g *guard, node int) {
 	w.pauseWatch(g, node, w.shortly(g))
 }
 
-// joins has a guard know nothing of a master but that it joins a cluster in use.
+// joins makes a guard know only that a master joins a cluster in use.
 func (w *World) joins(g *guard, node int) {
 	x := &g.watches[node]
 	inUse := false
@@ -77,8 +78,8 @@ func (w *World) joins(g *guard, node int) {
 	w.say("g", g.index, "reads a configuration in which another server is %s", nodeNames[node])
 }
 
-// newCluster asks as the product's operator does whether the masters were never in use, and
-// lets them serve if so.
+// newCluster asks, as the product's operator does, whether the masters were never in use,
+// and if so lets them serve.
 func (w *World) newCluster(e *event) {
 	over := w.now >= e.x
 	for i := range w.plan.N {
@@ -118,7 +119,7 @@ func (w *World) newCluster(e *event) {
 	w.free()
 }
 
-// firstUse is what can be found out of a master, see [restartguard.AskFirstUse].
+// firstUse returns what can be learned from a master, see [restartguard.AskFirstUse].
 func (w *World) firstUse(node int) restartguard.FirstUse {
 	m := &w.masters[node]
 	f := restartguard.FirstUse{Node: nodeNames[node], Seen: restartguard.Observation{

@@ -14,7 +14,7 @@ import (
 type master struct {
 	clock clock // its wall clock, which decides expiry
 	up    bool
-	// silent: it is down and so is its host.
+	// silent: its host is down too.
 	silent      bool
 	incarnation uint16        // counts its processes from 1: the run_id
 	booted      time.Duration // what its wall clock showed then
@@ -22,7 +22,7 @@ type master struct {
 	replaced    bool          // another server comes in its place
 	unfenced    bool          // and does not start fenced
 
-	token   uint8         // whose copy is there; 0: nobody's
+	token   uint8         // of the copy; 0: no copy
 	expires time.Duration // by its wall clock
 
 	minReplicas, maxLag, replicas int64
@@ -36,20 +36,19 @@ type master struct {
 	demoted    time.Duration
 	promotions int // in this incarnation
 	wipes      int64
-	wiped      uint16 // how often all its data were gone at once, which no reset of counters hides
+	wiped      uint16 // how often all its data was lost at once, which no reset of counters hides
 	evicted    int64
-	commands   int64 // carried out since the counters were reset
+	commands   int64 // run since the counters were reset
 	counter    int64 // the guard's counter key
 	configured bool
 
-	// killed are the connections of each guard that were ended on the server's side
-	// (the last few), and swept is the first of which that is not so of all before
-	// it: nothing more is read from them.
+	// killed are the last few connections of each guard that the server has closed; all
+	// before swept are closed too. Nothing more is read from them.
 	killed [schedule.MaxGuards][killedMost]uint16
 	kills  [schedule.MaxGuards]int
 	swept  [schedule.MaxGuards]uint16
-	// named is one more than the last connection of each guard of which it has read
-	// something: those whose names it knows.
+	// named is one more than the last connection of each guard from which it has read
+	// anything: it knows the names of the earlier ones.
 	named [schedule.MaxGuards]uint16
 
 	announced uint8 // the guards that can be seen there
@@ -66,11 +65,11 @@ type master struct {
 	brokenAt  time.Duration // the last loss other than by a crash
 	harmed    bool          // it has lost something, ever
 	losses    uint16        // that a guard can see
-	// excused: it serves after a loss, and no guard has had the time to fence it
-	// yet. What it votes now may be a second vote that nobody can prevent.
+	// excused: it serves after a loss, and no guard has had time to fence it yet. Its
+	// votes now may be second votes that nobody can prevent.
 	excused bool
-	// crossUntil: a guard has fenced it after a loss, and a rejoin by another guard that was
-	// under way may cross that fencing until then.
+	// crossUntil: a guard has fenced it after a loss; until then a rejoin by another guard
+	// that was already under way may undo that.
 	crossUntil time.Duration
 	released   uint64 // tokens of which a release was carried out here
 }
@@ -83,7 +82,7 @@ func (m *master) reset(i int, p *schedule.Plan) {
 	}
 }
 
-// refuses reports whether it refuses plain writes. Of a replica min-replicas-to-write stops none.
+// refuses reports whether it refuses plain writes. On a replica min-replicas-to-write stops none.
 func (m *master) refuses() bool {
 	if m.slave && (!m.writable || !m.acl) {
 		return !m.writable
@@ -94,7 +93,7 @@ func (m *master) refuses() bool {
 // refusesScript reports whether it refuses the writes of scripts.
 func (m *master) refusesScript() bool { return m.refuses() && (m.slave || !m.leaks) }
 
-// fenced reports whether it does so because of a fence.
+// fenced reports whether it refuses writes because of a fence.
 func (m *master) fenced() bool {
 	if m.acl {
 		return m.minReplicas >= minreplicas.FenceCordon
@@ -112,7 +111,7 @@ func (m *master) kill(by uint8, gen uint16) {
 	m.kills[by]++
 }
 
-// hears reports whether it still reads from a guard's connection.
+// hears reports whether a guard's connection is still open on its side.
 func (m *master) hears(by uint8, gen uint16) bool {
 	return gen >= m.swept[by] && !slices.Contains(m.killed[by][:], gen+1)
 }

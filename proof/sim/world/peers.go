@@ -17,9 +17,9 @@ func (w *World) announce(g *guard, node int, incarnation uint16) {
 	}
 }
 
-// hearGuards takes in what a look, which has been answered, brought of other guards, and
-// announces the guard there. The rest is the witness, which reckons by true time what
-// the guard must know.
+// hearGuards records what an answered probe showed of other guards, and announces the
+// guard there. The rest is the witness, which computes in true time what the guard must
+// know.
 func (w *World) hearGuards(g *guard, node int) {
 	if !w.announcing {
 		return

@@ -8,8 +8,8 @@ import (
 	"redlockctl/redlock/attempt"
 )
 
-// take takes the lock that was granted last away: compare and delete on each node,
-// as fast as a fault says, by an operator whose messages take no time.
+// take force-releases the lock that was granted last: compare and delete on each node,
+// as fast as the fault says. The operator's messages take no time.
 func (w *World) take(f *schedule.Fault) {
 	if w.lastGrant == 0 || w.grants[w.lastGrant].taking {
 		return

@@ -14,7 +14,7 @@ func (w *World) drop(cn *conn) {
 	cn.out, cn.back = w.now, w.now
 }
 
-// send sends a request to a node, behind all that was sent there before.
+// send sends a request to a node, after all earlier ones.
 func (w *World) send(c *client, node int, op uint8, ttl time.Duration, t schedule.Trip, code uint8) {
 	cn := &c.conns[node]
 	cn.out = max(w.now+t.Out, cn.out+1)
@@ -69,7 +69,7 @@ func (w *World) reply(c *client, cn *conn, e *event, status redlock.Status) {
 	w.push(event{at: cn.back, kind: evAnswer, who: e.who, node: e.node, op: e.op, tok: e.tok, run: e.run, gen: e.gen, incarnation: e.incarnation, code: uint8(status)})
 }
 
-// carryOut is the server's side: SET NX PX, and the scripts of the product.
+// carryOut runs a request on the server: SET NX PX, and the scripts of the product.
 func (w *World) carryOut(m *master, e *event) redlock.Status {
 	node := int(e.node)
 	if m.token != 0 && !m.live(w.now) {

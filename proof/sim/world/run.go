@@ -67,7 +67,7 @@ func (w *World) Play(p *schedule.Plan, r mutant.Rules) {
 	}
 }
 
-// over reports whether no client does or believes anything any more.
+// over reports whether all clients have ended, and none relies on a lock.
 func (w *World) over() bool {
 	for i := range w.plan.Clients {
 		if c := &w.clients[i]; c.state != clientDone || c.believes > w.now {
@@ -132,7 +132,7 @@ func (w *World) happen(e *event) {
 	}
 }
 
-// strike carries out a fault.
+// strike runs a fault.
 func (w *World) strike(f *schedule.Fault) {
 	switch f.Kind {
 	case schedule.GuardCrash:
@@ -214,7 +214,7 @@ func (w *World) strike(f *schedule.Fault) {
 	}
 }
 
-// choose are the nodes that a fault strikes.
+// choose returns the nodes of a fault.
 func (w *World) choose(f *schedule.Fault) uint8 {
 	all := uint8(1<<w.plan.N - 1)
 	switch f.Choice {

@@ -11,7 +11,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// claim is that nobody else gets the lock before a moment, in true time.
+// claim says that no other client gets the lock before a moment, in true time.
 type claim struct {
 	token    uint8 // of its holder; 0: nothing was said
 	until    time.Duration
@@ -19,7 +19,7 @@ type claim struct {
 	restarts int           // of masters that it takes; −1: no number of them
 }
 
-// clocksDiffer is by how much the end of a copy may be wrong for the rates of clocks.
+// clocksDiffer is how wrong the end of a copy may be because of the rates of clocks.
 const clocksDiffer = schedule.MaxTTL / 100
 
 // viewJitter is by how much an end may move until it is taken for another one.
@@ -48,7 +48,7 @@ func (w *World) judge() {
 	}
 }
 
-// sayShown tells what is shown, when that is something else than before.
+// sayShown records what is shown, when it changes.
 func (w *World) sayShown(l *monitor.Lock) {
 	if w.Trace == nil {
 		return
@@ -80,8 +80,8 @@ func (w *World) mustKnow(c *client) bool {
 	return v.readAt[c.token] > c.believed && c.believed < v.known(w.plan.N) && !g.taking && !g.slow && g.vanished == 0
 }
 
-// sees reports whether so many masters are in sight that the end of a lock in this state is known: else
-// it may have been extended on the others.
+// sees reports whether enough masters are connected to know the end of a lock in this state:
+// otherwise it may have been extended on the others.
 func (v *view) sees(n int, s monitor.LockState) bool {
 	k, need := 0, redlock.Quorum(n)
 	if s == monitor.LockMayBeHeld {
@@ -95,7 +95,7 @@ func (v *view) sees(n int, s monitor.LockState) bool {
 	return k >= need
 }
 
-// known is since when all masters in sight were read.
+// known is the time since which all connected masters have been read.
 func (v *view) known(n int) time.Duration {
 	since := trace.Never
 	for i := range n {
@@ -112,7 +112,7 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 	shown := "is not shown"
 	switch {
 	case l == nil && !w.view.sees(w.plan.N, monitor.LockHeld):
-		return // which is told: it may be held longer than was known
+		return // it says so: the lock may be held longer than was known
 	case l == nil:
 	case l.Nobody:
 		shown = "is shown as held by nobody"
@@ -122,7 +122,7 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 		return
 	case l.Holder.Raw() != token:
 		if l.Earlier != nil {
-			return // it is said that another client may rely on it
+			return // it says that another client may rely on it
 		}
 		if w.now-c.believed < clocksDiffer+w.view.slack || w.view.seenAt[c.token] >= w.view.known(w.plan.N) {
 			return // the grant before it ends now, or has ended, which the other masters have not confirmed yet
@@ -138,7 +138,7 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 	w.breach(mutant.Shown, "the lock %s %s, and c%d relies on it until %s", token, shown, c.index+1, trace.At(c.believes))
 }
 
-// noteClaim takes note of what is said of who else can get the lock.
+// noteClaim records what is said about which other client can get the lock.
 func (w *World) noteClaim(l *monitor.Lock) {
 	v := &w.view
 	v.claim = claim{}
@@ -193,8 +193,8 @@ func (w *World) entersAgainst(c *client) {
 	w.breach(mutant.Shown, "it is shown that nobody but %s gets the lock before %s, and c%d is granted it", tokenName(k.token), trace.At(k.until), c.index+1)
 }
 
-// clearOrphan is an operator's force-release of what is shown as orphaned, when every attempt of
-// its client is over.
+// clearOrphan is an operator's force-release of a lock that is shown as orphaned, when every
+// attempt of its client has ended.
 func (w *World) clearOrphan(token string) {
 	if !w.plan.View.Acts {
 		return
@@ -210,7 +210,7 @@ func (w *World) clearOrphan(token string) {
 	}
 }
 
-// vanish takes note that the copy of a token is gone for a reason that looks like a release.
+// vanish records that a copy disappeared for a reason that looks like a release.
 func (w *World) vanish(m *master, i int) {
 	if m.live(w.now) {
 		w.grants[m.token].vanished |= 1 << i

@@ -8,7 +8,7 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// twistObservation is what a broken guard makes of what it is told.
+// twistObservation returns the observation of a broken guard.
 func (w *World) twistObservation(g *guard, node int, o restartguard.Observation, s *restartguard.State) restartguard.Observation {
 	r, x := &w.rules, &g.watches[node]
 	twist := func(p *minreplicas.Params) {
@@ -90,7 +90,7 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 	return o
 }
 
-// twistState is what a broken guard makes of what the step machine has decided.
+// twistState returns the state that a broken guard keeps after a step.
 func (w *World) twistState(g *guard, node int, o restartguard.Observation, old *restartguard.State, now time.Time) {
 	r, x := &w.rules, &g.watches[node]
 	s := &x.state

@@ -12,20 +12,20 @@ import (
 	"redlockctl/server/announce"
 )
 
-// view is a monitor: it drives table.Table as the product's does, and has one look at a master
+// view is a monitor: it drives table.Table as the product's does, with one probe of a master
 // at a time.
 type view struct {
 	clock   clock
 	table   *table.Table
 	nodes   [schedule.MaxNodes]viewed
-	gen     uint16 // of the table: what was asked before it began is void
+	gen     uint16 // of the table: answers to earlier requests are void
 	trip    int
 	second  time.Time // when all nodes had to be read again for a first view
 	settled bool
 	told    []announce.Lock // what a guard knew when it began
 
-	// Of the witness:
-	// slack is the longest that a look took: an end is counted from when the look began.
+	// Of the witness: slack is the longest duration of a probe; an end counts from the
+	// start of the probe.
 	slack time.Duration
 	// seenAt is when it first had a copy of a token, and readAt when one was last read that lasts as long as
 	// its client relies on the lock; 0: never.
@@ -46,18 +46,18 @@ type viewed struct {
 	again   bool // it has changed meanwhile
 	turn    uint16
 	sent    time.Duration
-	readAt  time.Duration // when the master answered the last look that was taken in
+	readAt  time.Duration // when the master answered the last probe that was used
 	inbox   sighting
 	last    sighting // that was taken in
 	state   monitor.NodeState
-	served  bool      // when it was last in sight
-	started time.Time // of an incarnation that it saw begin; zero: it did not
-	// bornFenced: that came up fenced, as the next one will.
+	served  bool      // when it was last seen
+	started time.Time // of an incarnation whose start it saw; zero: it did not
+	// bornFenced: this incarnation started fenced, as the next one will.
 	bornFenced bool
 	blind      time.Duration
 }
 
-// sighting is what a look shows.
+// sighting is the result of a probe.
 type sighting struct {
 	up, slow, slave, refuses, cordoned bool
 	born                               bool // fenced, as a guard that saw it start knows
@@ -72,7 +72,7 @@ type sighting struct {
 	offset                             time.Duration // of its clock, whose steps the monitor sees
 }
 
-// viewTimeout is how long the monitor waits for an answer.
+// viewTimeout is how long the monitor waits for an answer to a probe.
 const viewTimeout = time.Second
 
 // viewAttempt is how long the monitor takes an attempt to last.
@@ -112,7 +112,7 @@ func (w *World) beginView() {
 	}
 }
 
-// viewAnew starts the monitor anew; perhaps a guard tells it what was known.
+// viewAnew restarts the monitor; a guard may pass on what was known.
 func (w *World) viewAnew() {
 	v := &w.view
 	if v.table == nil {
@@ -126,7 +126,7 @@ func (w *World) viewAnew() {
 	w.beginView()
 }
 
-// viewSoon has the monitor look at a node after a while.
+// viewSoon makes the monitor probe a node after a while.
 func (w *World) viewSoon(node int, after time.Duration) {
 	n := &w.view.nodes[node]
 	n.turn++
@@ -134,7 +134,7 @@ func (w *World) viewSoon(node int, after time.Duration) {
 	w.push(event{at: w.now + max(after, 1), kind: evViewLook, node: uint8(node), run: n.turn, gen: w.view.gen})
 }
 
-// wakeView lets a monitor that happens to look just now do so.
+// wakeView lets an eager monitor probe now.
 func (w *World) wakeView() {
 	if !w.plan.View.Eager || w.view.table == nil {
 		return
@@ -146,7 +146,8 @@ func (w *World) wakeView() {
 	}
 }
 
-// viewChange tells the monitor that the copy on a node has changed, if the master can reach it.
+// viewChange reports to the monitor that the copy on a node has changed, if the master can
+// reach it.
 func (w *World) viewChange(node int) {
 	n := &w.view.nodes[node]
 	switch {
@@ -187,7 +188,7 @@ func (w *World) viewEvent(e *event) {
 	}
 }
 
-// viewAsked is the master's side of a look.
+// viewAsked runs a probe on the master.
 func (w *World) viewAsked(n *viewed, e *event) {
 	m := &w.masters[e.node]
 	at := w.now + e.x
@@ -215,7 +216,7 @@ func (w *World) watched(node int) bool {
 	return false
 }
 
-// viewTold takes in what a look has shown, as the product does, and judges what is shown of it.
+// viewTold uses the result of a probe as the product does, and checks what is shown then.
 func (w *World) viewTold(i int) {
 	v := &w.view
 	n := &v.nodes[i]
@@ -245,7 +246,7 @@ func (w *World) viewTold(i int) {
 	w.judge()
 }
 
-// viewAnswered takes in all but the copy.
+// viewAnswered uses the result without the copy.
 func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 	v := &w.view
 	n := &v.nodes[i]
@@ -294,7 +295,7 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 	v.table.Refresh(now)
 }
 
-// viewRead takes in the copy, or that there is none.
+// viewRead records the copy, or that there is none.
 func (w *World) viewRead(i int, s sighting, now time.Time) {
 	v := &w.view
 	sent := v.clock.time(v.nodes[i].sent)
@@ -324,8 +325,8 @@ func (w *World) carries(s sighting) bool {
 	return true
 }
 
-// settleView ends the first view when each node was heard of and, where the first reads do not
-// agree, read again.
+// settleView ends the first view when each node has answered, and was read again if the first
+// reads do not agree.
 func (w *World) settleView(now time.Time) {
 	v := &w.view
 	v.table.Refresh(now)
@@ -372,7 +373,7 @@ func (v *view) snapshot(n int, now time.Time, delay time.Duration) *monitor.Snap
 	return s
 }
 
-// tellView hears what the monitor tells: it must not say that a lock has ended on which a client
+// tellView checks the monitor's events: none may say that a lock has ended on which a client
 // relies.
 func (w *World) tellView(e monitor.Event) {
 	if w.Trace != nil {

@@ -10,8 +10,8 @@ import (
 	"redlockctl/restartguard"
 )
 
-// believe takes note that from now until a true time a client believes in its
-// lock, and looks if another does.
+// believe records that a client relies on its lock from now until a true time, and
+// checks whether another does.
 func (w *World) believe(c *client, until time.Duration) {
 	c.believes, c.believed = until, w.now
 	if until <= w.now {
@@ -23,7 +23,7 @@ func (w *World) believe(c *client, until time.Duration) {
 			continue
 		}
 		if w.grants[o.token].taking || w.grants[c.token].taking {
-			continue // whoever takes a lock from a holder that is alive makes two
+			continue // a force-release from a holder that is alive allows two
 		}
 		if w.excusable(c.token, o.token) || w.excusable(o.token, c.token) {
 			w.exposed = true
@@ -34,9 +34,9 @@ func (w *World) believe(c *client, until time.Duration) {
 	}
 }
 
-// excusable reports whether a grant stands on votes that masters gave a second time,
-// after one for another, while they served after a loss and before any guard
-// could fence them.
+// excusable reports whether a grant needs second votes, after one for another token,
+// that masters gave while they served after a loss and before any guard could fence
+// them.
 func (w *World) excusable(second, first uint8) bool {
 	if w.rules.NoExcuse {
 		return false
@@ -55,8 +55,8 @@ func (w *World) excusable(second, first uint8) bool {
 	return votes != relied && bits.OnesCount8(votes) < redlock.Quorum(w.plan.N)
 }
 
-// resurrected is the witness of an extension: none that began after the lock was
-// revoked or force-released may be granted, unless its acquisition was under way when that began.
+// resurrected checks an extension: none that began after a revoke or force-release may be
+// granted, unless the acquisition was under way when that began.
 func (w *World) resurrected(c *client) {
 	g := &w.grants[c.token]
 	if g.takenAt == 0 || c.asked <= g.takenAt || g.takeBegan <= g.until {
@@ -65,8 +65,8 @@ func (w *World) resurrected(c *client) {
 	w.breach(mutant.Resurrected, "c%d has extended its lock, begun at %s, which was revoked or force-released at %s", c.index+1, trace.At(c.asked), trace.At(g.takenAt))
 }
 
-// intrudes is the witness of the place of a copy that is put back: a master that
-// serves, and that has no other's copy.
+// intrudes checks where a copy is put back: on a serving master without another token's
+// copy.
 func (w *World) intrudes(m *master, e *event) {
 	switch {
 	case m.refuses():
@@ -76,15 +76,15 @@ func (w *World) intrudes(m *master, e *event) {
 	}
 }
 
-// outlives is the witness of a copy that was put back: it ends as those do that the
-// extension before it has made.
+// outlives checks a copy that was put back: it ends no later than the copies of the
+// extension before it.
 func (w *World) outlives(c *client, e *event) {
 	if e.x > c.terms.TTL && e.run == c.run {
 		w.breach(mutant.LeftBehind, "the copy that was put back on %s outlives the lock by %s", nodeNames[e.node], trace.Span(e.x-c.terms.TTL))
 	}
 }
 
-// leaked is the witness of a vote through a fence: no guard takes it for proven.
+// leaked checks a vote through a fence: no guard may count the fence as proven.
 func (w *World) leaked(m *master, node int) {
 	for i := range w.plan.Guards {
 		g := &w.guards[i]
@@ -95,7 +95,7 @@ func (w *World) leaked(m *master, node int) {
 	}
 }
 
-// mayRejoin is the witness of a rejoin.
+// mayRejoin checks a rejoin.
 func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 	if m.slave && e.y >= m.demoted {
 		w.breach(mutant.EarlyRejoin, "g%d lets %s rejoin, which it has seen to be a replica", g.index+1, nodeNames[node])
@@ -125,8 +125,8 @@ func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 	}
 }
 
-// reckon is the witness of what a guard was told: from when on a master that
-// serves after a loss has no excuse any more.
+// reckon checks what a guard has seen: from when a master that serves after a loss is
+// no longer excused.
 func (w *World) reckon(g *guard, x *watch) {
 	if x.knows && x.inLosses != x.losses {
 		x.telling = true
@@ -139,15 +139,15 @@ func (w *World) reckon(g *guard, x *watch) {
 	}
 	x.knows, x.losses, x.readAt = true, x.inLosses, w.now
 	w.reckonClock(x)
-	if !x.inServing || x.inBlind { // one that it may not fence is its to tell of, and no more
+	if !x.inServing || x.inBlind { // a node that it may not fence it can only report
 		x.telling = false
 	}
 }
 
-// reckonClock: what a clock gains by steps shows in any two readings in a row
-// that were answered quickly, if one before the steps was too, and if it is more
-// than what may hide behind the error of these readings and the rates of clocks: a
-// fast guard gives a slow master that much.
+// reckonClock: a guard sees a clock's steps in any two successive readings that were
+// answered quickly, if one before the steps was quick too, and if the steps exceed the
+// error of these readings and of the clock rates: a fast guard allows a slow master
+// that much.
 func (w *World) reckonClock(x *watch) {
 	const quick, large, hidden = 50 * ms, 200 * ms, 1.65e-2
 	switch {
@@ -167,7 +167,7 @@ func (w *World) reckonClock(x *watch) {
 	x.offset, x.offsetAt = x.inOffset, w.now
 }
 
-// inTime reports whether no guard could have fenced a node yet.
+// inTime reports whether no guard can have fenced a node yet.
 func (w *World) inTime(node int) bool {
 	for i := range w.plan.Guards {
 		if w.now > w.guards[i].watches[node].graceUntil {
@@ -177,8 +177,8 @@ func (w *World) inTime(node int) bool {
 	return true
 }
 
-// unaware reports whether a guard with a shorter D, which is about to let a master rejoin
-// for the end of that D, had no chance to hear of the longer one.
+// unaware reports whether a guard with a shorter D that is about to let a master rejoin
+// had no chance to learn of the longer D.
 func (w *World) unaware(g *guard, x *watch) bool {
 	return w.delayOf(g) < w.delay && !x.warned && x.state.Basis.Early == ""
 }

@@ -7,9 +7,9 @@ import (
 	"redlockctl/proof/sim/schedule"
 )
 
-// Two believers are excused only where so many votes were given a second time, for
-// the same first, while nobody could close the master, that without them the second
-// had no quorum.
+// Two holders are excused only if this many votes were given a second time, for the
+// same first, while nobody could close the master, that without them the second had no
+// quorum.
 func TestWhatIsExcused(t *testing.T) {
 	const first, second, other = 1, 9, 17
 	for name, c := range map[string]struct {

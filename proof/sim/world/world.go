@@ -13,9 +13,8 @@ import (
 	"redlockctl/server/announce"
 )
 
-// World is one schedule being played: masters, clients, guards, and the
-// witness. It is used again for the next one, so that nothing is allocated but
-// by the product's own code.
+// World is one schedule being played: masters, clients, guards, and the witness. It is
+// reused for the next one, so that only the product's own code allocates.
 type World struct {
 	plan  *schedule.Plan
 	rules mutant.Rules
@@ -32,13 +31,13 @@ type World struct {
 	faults  [schedule.MaxFaults]uint8 // how many triggers each still waits for
 
 	grants [tokens]grant
-	// lastGrant and lastNode are what a trigger was about.
+	// lastGrant and lastNode are the grant and the node of the last trigger.
 	lastGrant uint8
 	lastNode  int
 
 	Stats   Stats
 	Broken  *Breach    // what the witness saw
-	exposed bool       // two believers, for want of a boot fence
+	exposed bool       // two holders, because there was no boot fence
 	Trace   *trace.Log // nil: nobody reads
 
 	others     [schedule.MaxNodes]restartguard.Other // room for one survey
@@ -55,7 +54,7 @@ type World struct {
 // incarnations are more than a master has in any schedule.
 const incarnations = 64
 
-// New makes a world in which nothing was played yet.
+// New makes a world.
 func New() *World {
 	w := new(World)
 	for n := range w.runIDs {
@@ -66,8 +65,7 @@ func New() *World {
 	return w
 }
 
-// Stats is what happened in schedules, so that one can see that it was not
-// nothing.
+// Stats counts what happened in schedules, to show that the interesting cases occurred.
 type Stats struct {
 	Schedules    int64 `json:"schedules"`
 	Grants       int64 `json:"grants"`
@@ -85,13 +83,13 @@ type Stats struct {
 	// master served.
 	Exposed int64 `json:"exposed"`
 	// Unheard are the rejoins before the longest D of all guards, by one with a shorter D
-	// that had no chance to hear of it.
+	// that had no chance to learn of it.
 	Unheard int64 `json:"unheard,omitempty"`
 	// Drained are the crashes of masters that refused writes and had no copy.
 	Drained int64 `json:"drained,omitempty"`
 }
 
-// Add counts the schedules of another in.
+// Add adds the counts of another.
 func (s *Stats) Add(o Stats) {
 	s.Schedules += o.Schedules
 	s.Grants += o.Grants
@@ -107,7 +105,7 @@ func (s *Stats) Add(o Stats) {
 	s.Drained += o.Drained
 }
 
-// emit tells of something that clients and faults may wait for.
+// emit signals an event that clients and faults may wait for.
 func (w *World) emit(on schedule.Trigger, node int) {
 	w.lastNode = node
 	w.wakeView()
@@ -163,7 +161,7 @@ func nodesOf(mask uint8) string {
 
 func (c *client) plan(w *World) *schedule.Attempt { return &w.plan.Client[c.index].Attempt[c.attempt] }
 
-// beginSoon ends the waiting.
+// beginSoon ends the wait.
 func (w *World) beginSoon(c *client) {
 	c.turn++
 	c.waits = schedule.OnTime
@@ -179,7 +177,7 @@ func tokenOf(client, attempt int) uint8 { return uint8(client*8 + attempt + 1) }
 
 func tokenName(t uint8) string { return fmt.Sprintf("c%d/%d", (t-1)/8+1, (t-1)%8+1) }
 
-// What became of a release on a node.
+// The state of a release on a node.
 const (
 	relSent     uint8 = 1 << iota // it is, or was, on its way
 	relDone                       // it was carried out
@@ -191,7 +189,7 @@ const (
 // grant is what the witness knows of one token.
 type grant struct {
 	votes uint8         // nodes that accepted it
-	until time.Duration // the end of the attempt: what is answered later comes late
+	until time.Duration // the end of the attempt: later answers are late
 	// seconds are the tokens for which a node had voted before, and forgotten it, and
 	// served for no fault of a guard when it accepted this one.
 	seconds     [schedule.MaxNodes]uint64
@@ -202,12 +200,12 @@ type grant struct {
 	relied      uint8 // the nodes that said yes to the last grant or extension
 	slow        bool  // a vote came later than an attempt may take, as the monitor has it
 	began       time.Duration
-	vanished    uint8 // nodes where it is gone for a reason that looks like a release
+	vanished    uint8 // nodes where it disappeared for a reason that looks like a release
 
 	taking         bool // an operator removes it
 	takeBegan      time.Duration
 	clean, deleted uint8
-	takenAt        time.Duration // when he was told that it is gone
+	takenAt        time.Duration // when the operator learned that it is gone
 }
 
 func (w *World) earlyAfter() time.Duration {
@@ -262,7 +260,7 @@ func (w *World) pauseWatch(g *guard, node int, d time.Duration) {
 	w.push(event{at: w.now + max(d, 1), kind: evLook, who: uint8(g.index), node: uint8(node), run: x.turn})
 }
 
-// wakeGuards lets a guard that happens to look just now do so.
+// wakeGuards lets an eager guard probe now.
 func (w *World) wakeGuards(node int) {
 	for i := range w.plan.Guards {
 		g := &w.guards[i]
