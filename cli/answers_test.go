@@ -96,8 +96,8 @@ func playRandomAnswers(t *testing.T, most int) {
 	more := func() bool {
 		return lies.Total() < most && !t.Failed() && !(bounded && time.Until(end) < time.Minute)
 	}
-	// Each part goes on until so many answers were given, and starts again and again, as each restart of a
-	// process does. The first round is played to its end.
+	// Each part runs until this many answers were given, and restarts again and again, as a process
+	// would. The first round is played to its end.
 	part := func(name string, round func(ctx context.Context) error) {
 		all.Go(func() {
 			for n := 0; n == 0 || more(); n++ {

@@ -21,8 +21,7 @@ import (
 	"redlockctl/internal/lab/labtest"
 )
 
-// aclServer is a redis-server with a redis.conf of its own, which it is started
-// by anew.
+// aclServer is a redis-server that is restarted with its own redis.conf.
 type aclServer struct {
 	t    *testing.T
 	bin  string

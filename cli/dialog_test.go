@@ -86,7 +86,7 @@ func TestForceReleaseDialog(t *testing.T) {
 	}
 }
 
-// Who takes a lock away that two clients believe to hold is told so before.
+// Before a force-release of a lock on which two clients rely, the dialog says so.
 func TestForceReleaseDialogNamesAllTokens(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	for i, s := range servers {

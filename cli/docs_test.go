@@ -365,7 +365,7 @@ func TestDocumentedSettingsExist(t *testing.T) {
 	}
 }
 
-// systemd understands the guard's unit, where there is a systemd to ask.
+// systemd accepts the guard's unit, if systemd is installed.
 func TestGuardUnit(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(house, "deploy/systemd/redlockctl-guard.service"))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"redlockctl/internal/lab/labtest"
 )
 
-// mostMemory is what a command may take beside a server that is none, in bytes of
-// resident memory.
+// mostMemory is how many bytes of resident memory a command may use when a server is
+// not a Redis server.
 const mostMemory = 300 << 20
 
 // hostileCommands are the commands that read, lock, run, guard and show.

@@ -89,14 +89,14 @@ func (p *typist) types(text string) {
 	}
 }
 
-// await waits for text behind what was awaited before.
+// await waits for text after the text of the last await.
 func (p *typist) await(text string) {
 	p.t.Helper()
 	p.awaitTyping(text, "")
 }
 
-// awaitTyping is await, and types again and again meanwhile: a shell tells of a job
-// in the background before its next prompt only.
+// awaitTyping is await that types again and again meanwhile: a shell reports a
+// background job only before its next prompt.
 func (p *typist) awaitTyping(text, keys string) {
 	p.t.Helper()
 	typed := time.Now()
@@ -160,7 +160,7 @@ func TestJobControl(t *testing.T) {
 	// Echoed input must not be taken for output: '' breaks the words.
 	p.await("> ")
 
-	// The command reads what is typed, and stops and goes on with its job.
+	// The command reads what is typed, and is stopped and continued with its job.
 	p.types("redlockctl run job -- sh -c 'echo st''art; read a; echo got $a; read b; echo got $b'; echo st''atus $?\n")
 	p.await("start")
 	p.types("one\n")
@@ -217,7 +217,7 @@ func TestJobControl(t *testing.T) {
 	p.await("got three")
 	p.await("status 0")
 
-	// In the background it goes on until it asks for the terminal.
+	// In the background it continues until it reads from the terminal.
 	p.types("redlockctl run job -- sh -c 'echo behi''nd; read a; echo got $a' &\n")
 	p.await("behind")
 	p.awaitTyping("Stopped", "\n")

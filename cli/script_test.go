@@ -337,9 +337,9 @@ func cmdServer(ts *testscript.TestScript, neg bool, args []string) {
 	bedOf(ts).start(ts, args[0], args[1:]...)
 }
 
-// config [KEY=VALUE...] [NODE.KEY=VALUE...]: writes config.toml for all servers
-// of the script, or where there are none for one that does not answer; KEY is one
-// of [cluster], or first_contact.
+// config [KEY=VALUE...] [NODE.KEY=VALUE...]: writes config.toml for all servers of the
+// script, or without any for one that does not answer; KEY is one of [cluster], or
+// first_contact.
 func cmdConfig(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: config [KEY=VALUE...] [NODE.KEY=VALUE...]")

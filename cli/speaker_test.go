@@ -12,8 +12,8 @@ import (
 	"redlockctl/tui"
 )
 
-// A plain console says how far reading is, now and then while it lasts, and that it has
-// ended; a read that is over at once is not told.
+// A plain console reports the progress of reading from time to time, and its end. It
+// does not mention a read that ends at once.
 func TestReadingIsSaid(t *testing.T) {
 	var out bytes.Buffer
 	a := newCommandLine(&printer.Printer{Out: &out, ASCII: true})

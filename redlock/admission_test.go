@@ -154,8 +154,8 @@ func TestReleasesGoFirst(t *testing.T) {
 	})
 }
 
-// TestOwedReleasesGoWithoutAReconnect: what found the queue full is sent when there is
-// room, over the connection that there is.
+// TestOwedReleasesGoWithoutAReconnect: releases that found the queue full are sent when
+// there is room, on the same connection.
 func TestOwedReleasesGoWithoutAReconnect(t *testing.T) {
 	inStream(t, func(t *testing.T, n *memNode, s *stream) {
 		n.away(10)
@@ -323,10 +323,10 @@ func TestSlowNodeIsCutOff(t *testing.T) {
 	})
 }
 
-// TestCloseGivesOwedReleasesUp: what is owed when the time to close is over is not queued, and
-// failed, for ever.
+// TestCloseGivesOwedReleasesUp: releases that are still owed when the time to close has passed
+// are not queued and failed again and again.
 func TestCloseGivesOwedReleasesUp(t *testing.T) {
-	for range 20 { // by chance the writer hears of the end or of the release first
+	for range 20 { // at random the writer sees the end or the release first
 		inStream(t, func(t *testing.T, n *memNode, s *stream) {
 			s.enqueue(del("a", "t", nil))
 			s.cancel()

@@ -67,7 +67,7 @@ func TestMinorityDownOrHung(t *testing.T) {
 		t.Errorf("released: %s, %v", statuses(results), err)
 	}
 
-	// What the hung node finds in its buffers when it wakes up is taken away again.
+	// The SET that the hung node finds in its buffers when it resumes is released.
 	if err := servers[1].Resume(); err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func TestExtendByToken(t *testing.T) {
 	if !m.Valid(time.Now().Add(30 * time.Second)) {
 		t.Error("the validity became shorter")
 	}
-	// A node that did not know the script yet carries it out behind what came after.
+	// A node that did not know the script yet runs it after the later requests.
 	eventually(t, "a copy is shorter", func() bool {
 		results, err := other.Inspect(t.Context(), "a")
 		return err == nil && !slices.ContainsFunc(results, func(r redlock.NodeResult) bool { return r.TTL < 30*time.Second })

@@ -285,7 +285,7 @@ func TestContextEndReleasesCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	settled(t, servers) // the SETs that lay in the buffers have a release behind them
+	settled(t, servers) // the SETs in the buffers are followed by a release
 
 	if _, err := c.Acquire(ctx, "a", 10*time.Second); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that is over: %v", err)

@@ -12,7 +12,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// A keeper is told of the loss of copies at once, and not by its next extension.
+// A keeper learns of lost copies at once, and not from its next extension.
 func TestAKeeperIsToldOfALossAtOnce(t *testing.T) {
 	servers := labtest.Servers(t, 5)
 	c := open(t, servers, patient())

@@ -45,7 +45,7 @@ func TestDeadlineTellsWhatWasInTheWay(t *testing.T) {
 	})
 }
 
-// TestOptionsOfOneAcquisition: they are those of the client where none are set.
+// TestOptionsOfOneAcquisition: options that are not set are those of the client.
 func TestOptionsOfOneAcquisition(t *testing.T) {
 	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
 		for _, n := range nodes {

@@ -11,8 +11,8 @@ import (
 	"redlockctl/redlock/redlocktest"
 )
 
-// connect opens a client. In these examples it is over three masters in memory; in a
-// program over servers:
+// connect opens a client. These examples use three masters in memory; a program uses
+// servers:
 //
 //	n1, err := redlock.NewNode("n1", &redis.Options{Addr: "10.0.0.1:6379", Username: "locks", Password: "from a file"})
 //	…

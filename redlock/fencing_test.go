@@ -189,8 +189,8 @@ func TestFencingUnderFaults(t *testing.T) {
 	}
 }
 
-// A mutant that does not write the numbers, and whose masters' clocks stand
-// still, must be noticed.
+// A mutant that does not write the numbers, while the masters' clocks are stopped, must
+// be noticed.
 func TestFencingMutant(t *testing.T) {
 	forgetful := func(n *memNode) func([]*call) []*call {
 		return func(batch []*call) []*call { // n.mu is held
@@ -207,8 +207,8 @@ func TestFencingMutant(t *testing.T) {
 	t.Error("not noticed")
 }
 
-// TestNoFencingTokenAfterASleep: a grant is not confirmed when the machine has
-// slept beyond its validity, for which the monotonic clock stands still.
+// TestNoFencingTokenAfterASleep: a grant is not confirmed if the machine was suspended
+// beyond its validity, which the monotonic clock does not count.
 func TestNoFencingTokenAfterASleep(t *testing.T) {
 	for slept, want := range map[time.Duration]error{time.Second: nil, 10 * time.Second: ErrExpired} {
 		synctest.Test(t, func(t *testing.T) {
@@ -252,8 +252,8 @@ func TestFencingTokenIsWrittenWidely(t *testing.T) {
 	})
 }
 
-// TestFencingTokenThatNodesRefuse: a node that gave its vote and refuses the
-// number is told as what it is.
+// TestFencingTokenThatNodesRefuse: the error names a node that gave its vote and
+// refuses the number.
 func TestFencingTokenThatNodesRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newMemClient(t, newMemNodes(3), Options{Retries: -1}, func(n *memNode) func([]*call) []*call {
@@ -271,10 +271,10 @@ func TestFencingTokenThatNodesRefuse(t *testing.T) {
 	})
 }
 
-// TestBlameWhileANumberComes: the number of a node may come at the very moment
-// when the attempt gives up for want of numbers. The one who counts it takes in
-// the vote first, the one who gives up reads the numbers into the run: neither must
-// wait for the other with its own lock in hand.
+// TestBlameWhileANumberComes: the number of a node may arrive at the moment when the
+// attempt fails because numbers are missing. One goroutine counts the vote first, the
+// other copies the numbers into the run: neither may wait for the other while it holds
+// its own mutex.
 func TestBlameWhileANumberComes(t *testing.T) {
 	machine, _ := attempt.Begin(attempt.Terms{N: 1, Start: time.Now(), TTL: time.Minute, Wait: time.Minute})
 	r := &attemptRun{machine: machine, results: make([]NodeResult, 1), copies: make([]leftCopy, 1), decided: make(chan struct{}, 1)}

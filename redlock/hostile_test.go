@@ -9,8 +9,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// A server that sends more than was asked for, or what is no reply, is one node that
-// does not vote, whatever it is asked: it costs no memory, and the others nothing.
+// A server that sends more than was asked for, or something that is not a reply, is one
+// node without a vote: it costs no memory, and does not affect the other nodes.
 func TestServersThatMisbehave(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	peak := labtest.HeapPeak(t)

@@ -308,8 +308,8 @@ func TestKeeperMaxExtensions(t *testing.T) {
 	})
 }
 
-// TestKeeperAfterASleep: the monotonic clock stands still while the machine
-// sleeps; the masters' clocks do not.
+// TestKeeperAfterASleep: the monotonic clock does not advance while the machine is
+// suspended; the masters' clocks do.
 func TestKeeperAfterASleep(t *testing.T) {
 	asleep := func(t *testing.T, test func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper, sleep func(time.Duration))) {
 		inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {

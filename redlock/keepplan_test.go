@@ -76,8 +76,8 @@ func (k extendsLate) extended(now, until time.Time, random float64) {
 	k.due = k.due.Add(k.every)
 }
 
-// driveKeeping drives a machine through random outcomes, and compares what it
-// says with what is so.
+// driveKeeping drives a machine through random outcomes, and compares its answers with
+// the truth.
 func driveKeeping(seed uint64, mutant func(*keepPlan) keepMachine) error {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	ttl := time.Duration(1+rnd.IntN(60)) * time.Second
@@ -88,7 +88,7 @@ func driveKeeping(seed uint64, mutant func(*keepPlan) keepMachine) error {
 	k := &keepPlan{ttl: ttl, allowance: allowance, every: ttl / 3, extensions: limit, until: until}
 	k.plan(rnd.Float64())
 	m := mutant(k)
-	// What is so: until, and these.
+	// The truth: until, and these.
 	lost, uncertain := false, false
 	made := 0
 	last, failed := now, now // the beginning of the last extension, and the end of the last one that failed

@@ -34,19 +34,19 @@ func TestMain(m *testing.M) {
 //   - acquired: a free lock gets a holder, somewhere between the call and its
 //     return.
 //   - extended: by the holder, who stays it.
-//   - ended: the holder's lease is over. It is not over before the holder lets
-//     go of it, which is the earliest of: the call of its release, the end of its
-//     validity, and the return of an extension that found it lost. Where a
-//     quorum has confirmed the release, it is over when that returns. Else it is
-//     over some time: when the copies have expired, or a release that was not
-//     answered has arrived, or at once. A holder that crashed without a release
-//     has its lease to the end of the validity.
+//   - ended: the holder's lease has ended. It does not end before the holder lets go of
+//     it, which is the earliest of: the call of its release, the end of its validity,
+//     and the return of an extension that found it lost. Where a quorum has confirmed
+//     the release, it has ended when that returns. Otherwise it ends some time: when
+//     the copies have expired, or a release that was not answered has arrived, or at
+//     once. A holder that crashed without a release has its lease to the end of the
+//     validity.
 //
 // A grant has a fencing token, if it was asked for, above those of all grants
 // before it.
 //
-// An attempt that failed, or that was given up, is no part of a history: whatever
-// it left behind, nobody believes in it, and any attempt may fail.
+// A failed or cancelled attempt is not part of a history: nobody relies on the copies
+// that it left, and any attempt may fail.
 type action uint8
 
 const (
@@ -129,7 +129,7 @@ func (h *history) add(client int, s step, call, end int64) {
 	}
 }
 
-// take gives what there is, and begins anew.
+// take returns the recorded actions, and starts again without any.
 func (h *history) take() (ops []porcupine.Operation, grants int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -331,11 +331,10 @@ const (
 	linearPeople = 5
 )
 
-// TestLinearizable lets clients fight for locks on five real servers while
-// servers are killed and stopped, and the network between each client and each
-// server delays, cuts, loses and reorders. Killed servers come back when the
-// delay of the guard is over. It lasts longer by REDLOCKCTL_LINEAR=10m; see
-// scripts/soak.
+// TestLinearizable lets clients compete for locks on five real servers while servers
+// are killed and stopped, and the network between each client and each server delays,
+// cuts, loses and reorders. Killed servers restart when the guard's delay has passed.
+// REDLOCKCTL_LINEAR=10m makes it run longer; see scripts/soak.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	servers := labtest.Servers(t, 5)

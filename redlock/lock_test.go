@@ -61,8 +61,8 @@ func TestValidityCountsFromBeforeTheFirstRequest(t *testing.T) {
 	})
 }
 
-// TestSleepOfTheMachine: the monotonic clock stands still meanwhile, and the
-// copies expire all the same.
+// TestSleepOfTheMachine: the monotonic clock does not advance meanwhile, but the copies
+// expire.
 func TestSleepOfTheMachine(t *testing.T) {
 	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
 		sleep := sleepy(c)
@@ -164,8 +164,8 @@ func TestFirstOperationWaitsForConnections(t *testing.T) {
 	})
 }
 
-// TestExtendAfterTheValidity: the copies are there still, for the drift
-// allowance, but the holder has been told that the lock is over.
+// TestExtendAfterTheValidity: the copies still exist, for the drift allowance, but the
+// holder knows that the lock has ended.
 func TestExtendAfterTheValidity(t *testing.T) {
 	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
 		l := mustAcquire(t, c, 10*time.Second)

@@ -260,7 +260,7 @@ func (l *memLink) send(batch []*call) error {
 			l.poke()
 		})
 	}
-	// Also to a hung node by way of what is going there, to arrive behind it.
+	// To a hung node too, after the requests on their way there.
 	l.later(&l.going, &l.there, to, func() {
 		switch {
 		case l.reset:
@@ -278,7 +278,7 @@ func (l *memLink) send(batch []*call) error {
 	return nil
 }
 
-// later does f in d, but behind what is in the queue; n.mu is held, now and then.
+// later calls f after d, but after everything in the queue; n.mu is held, now and then.
 func (l *memLink) later(queue *[]func(), last *time.Time, d time.Duration, f func()) {
 	at := time.Now().Add(d)
 	if at.Before(*last) {
@@ -316,7 +316,7 @@ func (l *memLink) receive(oldest func() *call) (*call, answer, error) {
 		}
 		wait := time.Until(l.deadline)
 		bounded := !l.deadline.IsZero()
-		// Like a socket: once its deadline is over it reads nothing, though much is there.
+		// Like a socket: after its deadline it reads nothing, even if replies are waiting.
 		if len(l.replies) > 0 && (!bounded || wait > 0) {
 			r := l.replies[0]
 			l.replies = l.replies[1:]

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// checkExtension extends a grant of which each copy may be gone, or another's,
-// and looks at what there is then.
+// checkExtension extends a grant whose copies may have disappeared or been replaced,
+// and checks the copies afterwards.
 func checkExtension(t *testing.T, seed uint64, twist func(*memNode) func([]*call) []*call) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 5))

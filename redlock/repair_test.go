@@ -151,7 +151,8 @@ func takenRun(t *testing.T, seed uint64) (taken, after bool) {
 		for _, i := range rnd.Perm(len(nodes))[:rnd.IntN(len(nodes)-c.Quorum()+1)] {
 			nodes[i].restart()
 		}
-		// Somewhere about the extension that puts the copies back, and the ones behind it.
+		// At a random time around the extension that puts the copies back, and the ones
+		// after it.
 		time.Sleep(time.Until(k.due()) - 400*time.Millisecond + time.Duration(rnd.Int64N(int64(900*time.Millisecond))))
 		for _, n := range nodes {
 			to, back := time.Duration(rnd.Int64N(int64(450*time.Millisecond))), time.Duration(0)

@@ -35,7 +35,7 @@ func TestRevoke(t *testing.T) {
 	if err := l.Extend(t.Context(), 20*time.Second); !errors.Is(err, redlock.ErrNotHeld) {
 		t.Errorf("extended: %v", err)
 	}
-	// Nobody gets in before the TTL is over, and then everybody may.
+	// No other client gets the lock before the TTL ends; then any may.
 	if _, err := other.TryAcquire(t.Context(), "a", time.Second); !errors.Is(err, redlock.ErrContended) {
 		t.Errorf("acquired: %v", err)
 	}

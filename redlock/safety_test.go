@@ -246,9 +246,9 @@ func TestNothingLeftBehind(t *testing.T) {
 	}
 }
 
-// tidyHung hangs and resumes nodes in turn. (A request that the network
-// delivers after its connection was given up may come behind its release, and
-// a fenced node keeps what it has: no client can help that.)
+// tidyHung hangs and resumes nodes in turn. (A request that the network delivers after
+// its connection was closed may arrive after its release, and a fenced node keeps its
+// copies: no client can prevent that.)
 func tidyHung() schedule {
 	s := tidy()
 	s.faulty = false

@@ -118,8 +118,8 @@ func TestReplicaIsNotBesieged(t *testing.T) {
 	}
 }
 
-// TestRefusedReleasesArePaid: a node that refuses a release for now is told of it
-// again until it takes it, though its connection never broke.
+// TestRefusedReleasesArePaid: a node that refuses a release for now gets it again until
+// it accepts, even if its connection never broke.
 func TestRefusedReleasesArePaid(t *testing.T) {
 	for name, trouble := range map[string]func(t *testing.T, s *lab.Server) (end func()){
 		"busy": func(t *testing.T, s *lab.Server) func() {

@@ -178,7 +178,7 @@ func TestSoak(t *testing.T) {
 	t.Log("no copy is left on any node")
 }
 
-// stopAndContinue stops one node for 1–3 s, continues it, and goes on with the
+// stopAndContinue stops one node for 1–3 s, continues it, and does the same with the
 // next after a moment.
 func stopAndContinue(ctx context.Context, t *testing.T, servers []*lab.Server) (stops int) {
 	for ctx.Err() == nil {

@@ -90,7 +90,7 @@ func TestStreamNeverBlocksAndIsBounded(t *testing.T) {
 				t.Fatalf("%s: %v", a.Status, a.Err)
 			}
 		}
-		// There is room for releases still, and that has an end too.
+		// There is still room for releases, and that is bounded too.
 		for i := range many {
 			s.enqueue(del(fmt.Sprint(i), "t", answers))
 		}
@@ -115,7 +115,7 @@ func TestStreamNeverBlocksAndIsBounded(t *testing.T) {
 func TestStreamDropsWhatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		n.connect = 20 * time.Millisecond // what is queued waits for so long
+		n.connect = 20 * time.Millisecond // how long queued calls wait
 		s := newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		answers := make(inbox, 3)
@@ -179,8 +179,8 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// TestHungNodeIsToldOfReleases: the SET that a hung node finds in its buffer
-// when it goes on is taken away again.
+// TestHungNodeIsToldOfReleases: the SET that a hung node finds in its buffer when it
+// resumes is released.
 func TestHungNodeIsToldOfReleases(t *testing.T) {
 	for _, hang := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond, time.Minute} {
 		t.Run(hang.String(), func(t *testing.T) {
@@ -370,8 +370,8 @@ type armedLink struct {
 
 func (l *armedLink) expect(by time.Time) { l.until = by }
 
-// TestDeadlineOfAnOlderCall: a deadline that was set for calls before is no
-// failure of one that was sent as it passed.
+// TestDeadlineOfAnOlderCall: a deadline that was set for earlier calls does not fail a
+// call that was sent as it passed.
 func TestDeadlineOfAnOlderCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := new(armedLink)

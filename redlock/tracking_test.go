@@ -51,8 +51,8 @@ func TestTapRefusesBadPushes(t *testing.T) {
 	}
 }
 
-// TestTapKnowsIfItWillBeTold: a server without RESP3 accepts the tracking, and
-// then has no way to tell of anything.
+// TestTapKnowsIfItWillBeTold: a server without RESP3 accepts the tracking but cannot
+// report changes.
 func TestTapKnowsIfItWillBeTold(t *testing.T) {
 	const (
 		hello  = "%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$7\r\nmodules\r\n*0\r\n"

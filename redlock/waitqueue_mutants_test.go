@@ -117,7 +117,7 @@ func byRelease(t *testing.T, w waiting) error {
 	})
 }
 
-// byExpiry: woken by the end of the TTL, which the nodes do not tell of.
+// byExpiry: woken by the end of the TTL, which the nodes do not report.
 func byExpiry(t *testing.T, w waiting) error {
 	return checkWait(t, w, endless, 3*time.Second, promptly, well, func(l *Lock) error {
 		time.Sleep(3 * time.Second)
@@ -150,7 +150,7 @@ func byExtensions(t *testing.T, w waiting) error {
 	})
 }
 
-// turns is what became of clients that take turns.
+// turns is the result of clients that take turns.
 type turns struct {
 	grants   int
 	attempts float64 // for one grant

@@ -38,7 +38,7 @@ func contest(t *testing.T, opt Options, ttl time.Duration, test func(t *testing.
 	})
 }
 
-// grant is what became of an acquisition that waits.
+// grant is the outcome of a waiting acquisition.
 type grant struct {
 	lock *Lock
 	err  error
@@ -80,7 +80,7 @@ func TestWaiterIsWokenByTheRelease(t *testing.T) {
 	})
 }
 
-// TestWaiterIsWokenByTheExpiry: the nodes do not tell of it.
+// TestWaiterIsWokenByTheExpiry: the nodes do not report it.
 func TestWaiterIsWokenByTheExpiry(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		t.Run(fmt.Sprint("tracking denied: ", deaf), func(t *testing.T) {
@@ -302,8 +302,8 @@ func TestContextEndsTheWaitOfOneAlone(t *testing.T) {
 	})
 }
 
-// TestPatienceEndsInTheLine: also who never was the first in the line gets an
-// answer when its pauses are over.
+// TestPatienceEndsInTheLine: a waiter that was never the first in the queue also gets
+// an answer when its pauses have ended.
 func TestPatienceEndsInTheLine(t *testing.T) {
 	opt := Options{RetryDelay: time.Second, Retries: 2}
 	contest(t, opt, time.Hour, func(t *testing.T, _ []*memNode, _ *Lock, next func() *Client) {

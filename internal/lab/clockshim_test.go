@@ -32,8 +32,8 @@ func serverTime(t *testing.T, s *lab.Server) (least, most time.Duration) {
 	return time.Duration(at-after) * time.Microsecond, time.Duration(at-before) * time.Microsecond
 }
 
-// isOff fails unless the server's clock may be off by d. A millisecond is
-// allowed for a server that answers with the time of its last look at the clock.
+// isOff fails unless the server's clock may be off by d. A millisecond is allowed,
+// since a server answers with the time that it last read.
 func isOff(t *testing.T, s *lab.Server, d time.Duration) {
 	t.Helper()
 	least, most := serverTime(t, s)

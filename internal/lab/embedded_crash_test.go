@@ -108,7 +108,7 @@ func TestEmbeddedFenceIsAtomic(t *testing.T) {
 		})
 	}
 	for range 100 {
-		// In one packet, so that the first look follows the close at once.
+		// In one packet, so that the first read follows the fencing at once.
 		p := guard.Pipeline()
 		p.ConfigSet(ctx, "min-replicas-to-write", "2147483647")
 		look := p.MGet(ctx, "n", "scripted")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A master that stands still answers nothing, and goes on with what it has; one
-// that is crashed meanwhile does not hang.
+// A paused master answers nothing, and continues with its data; one that is crashed
+// meanwhile does not hang.
 func TestEmbeddedStandsStill(t *testing.T) {
 	cluster, err := Embedded(1)
 	if err != nil {

@@ -245,8 +245,8 @@ func TestEmbeddedAnswersAsARealServer(t *testing.T) {
 	}
 }
 
-// A write that was queued while the node was open does not run after another
-// connection has closed it.
+// A write that was queued while the node served does not run after another connection
+// has fenced it.
 func TestEmbeddedClosesOverAQueuedWrite(t *testing.T) {
 	c := embedded(t, 1)
 	server := labtest.Servers(t, 1)[0]

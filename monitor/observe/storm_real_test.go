@@ -312,7 +312,7 @@ type deafProxy struct {
 	target   string
 	noNull   bool // no null push
 	notAll   bool // only every other push
-	mends    bool // a feed survives although its server hung up
+	mends    bool // a feed survives although its server closed the connection
 
 	pushes atomic.Int64
 }

@@ -446,7 +446,7 @@ func TestAChangeCostsItsCopies(t *testing.T) {
 	if r.lock("lock:00000007").State != monitor.LockSplit || r.counts[monitor.LockHeld] != 49_999 {
 		t.Error(r.counts)
 	}
-	// An old view stays as it was; unchanged locks are shared in memory.
+	// An old view never changes; unchanged locks are shared in memory.
 	if before.Get("lock:00000007").State != monitor.LockHeld || before.Get("lock:00000008") != r.Locks().Get("lock:00000008") {
 		t.Error("an old view has changed")
 	}

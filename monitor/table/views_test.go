@@ -245,7 +245,7 @@ func TestAGuardsWordForASilentNode(t *testing.T) {
 	}
 }
 
-// A lock that may be held has an end, also before all nodes have been read again.
+// A lock that may be held shows its end, even before all nodes have been read again.
 func TestAMinorityThatIsLostHasAnEnd(t *testing.T) {
 	r := oldRig()
 	r.set("k", "left", viewTTL, 0, 1)

@@ -147,7 +147,7 @@ func TestAttemptDeadlineIsNeverBehindTheValidity(t *testing.T) {
 	}
 }
 
-// decided is what a driven attempt came to, by a second, independent reckoning.
+// decided computes the expected verdict of an attempt independently.
 type decided struct {
 	verdict  Verdict
 	releases int
