@@ -44,7 +44,7 @@ type call struct {
 	neverSent func(node int) bool
 }
 
-// bytes is about how much the call takes in the queue and on the wire.
+// bytes estimates the size of the call in the queue and on the wire.
 func (c *call) bytes() int { return len(c.key) + len(c.token) + len(c.value) }
 
 // sink takes the answer to a call. It is called once for each call, by the

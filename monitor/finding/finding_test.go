@@ -110,7 +110,7 @@ func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time
 		now := *s.Snapshot
 		now.At = findingEpoch.Add(at)
 		if now.Locks != counted {
-			f.locks.anew()
+			f.locks.coverAll()
 			counted, counts = now.Locks, monitor.Counts{}
 			for l := range now.Locks.All() {
 				counts[l.State]++

@@ -125,14 +125,14 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 // note adds the keys of locks that have changed.
 func (w *lockWatch) note(keys []string) {
 	if len(w.changed)+len(keys) > changesSeen {
-		w.anew()
+		w.coverAll()
 		return
 	}
 	w.changed = append(w.changed, keys...)
 }
 
-// anew makes the next checks cover all locks.
-func (w *lockWatch) anew() { w.changed, w.cursor, w.slowly = nil, "", false }
+// coverAll makes the next checks cover all locks.
+func (w *lockWatch) coverAll() { w.changed, w.cursor, w.slowly = nil, "", false }
 
 // look updates the watch from a snapshot and returns the locks that have been bad for long
 // enough, by kind, and the smallest TTL in use.

@@ -280,7 +280,7 @@ func TestStormMutants(t *testing.T) {
 		"whole":                         func(*deafProxy) {},
 		"a null push is ignored":        func(p *deafProxy) { p.noNull = true },
 		"a change is overheard":         func(p *deafProxy) { p.notAll = true },
-		"a reconnect without full read": func(p *deafProxy) { p.mends = true },
+		"a reconnect without full read": func(p *deafProxy) { p.reconnects = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait
@@ -308,11 +308,11 @@ func TestStormMutants(t *testing.T) {
 
 // deafProxy hides from the clients of a server some of the changes that it reports.
 type deafProxy struct {
-	listener net.Listener
-	target   string
-	noNull   bool // no null push
-	notAll   bool // only every other push
-	mends    bool // a feed survives although its server closed the connection
+	listener   net.Listener
+	target     string
+	noNull     bool // no null push
+	notAll     bool // only every other push
+	reconnects bool // a feed survives although its server closed the connection
 
 	pushes atomic.Int64
 }
@@ -376,8 +376,8 @@ func (p *deafProxy) serve(client net.Conn) {
 			return // the client hung up
 		}
 		mu.Lock()
-		mend := p.mends && isFeed() && !gone
-		if mend {
+		reconnect := p.reconnects && isFeed() && !gone
+		if reconnect {
 			_ = server.Close()
 			time.Sleep(20 * time.Millisecond) // changes in this time are reported to nobody
 			var next net.Conn
@@ -394,7 +394,7 @@ func (p *deafProxy) serve(client net.Conn) {
 			}
 		}
 		mu.Unlock()
-		if !mend || err != nil {
+		if !reconnect || err != nil {
 			return
 		}
 	}

@@ -96,8 +96,8 @@ func draw(w io.Writer, r io.Reader, title string) error {
 	return out.Flush()
 }
 
-// parse is the cells of a line, blanks without a background left out, and the
-// column behind the last.
+// parse returns the cells of a line, without blanks that have no background, and the
+// column after the last.
 func parse(line string, p *pen) (row []cell, col int) {
 	for len(line) > 0 {
 		if rest, ok := strings.CutPrefix(line, "\x1b["); ok {
@@ -177,7 +177,7 @@ func (p pen) color() string {
 	return ink
 }
 
-// background is what stands behind the cell; "" is the paper.
+// background returns the colour of the cell; "" is the default.
 func (p pen) background() string {
 	if !p.reverse {
 		return p.bg

@@ -216,7 +216,7 @@ func (s *stage) withTruth(of map[string]*answers) (pairs []*pair) {
 	return pairs
 }
 
-// tell prints what was compared, and fails the test where there are differences.
+// tell prints what was compared, and fails the test if there are differences.
 func (s *stage) tell(pairs []*pair, lines ...*timeline) {
 	const most = 12
 	var text strings.Builder

@@ -295,7 +295,7 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 	v.table.Refresh(now)
 }
 
-// viewRead records the copy, or that there is none.
+// viewRead records that there is a copy, or none.
 func (w *World) viewRead(i int, s sighting, now time.Time) {
 	v := &w.view
 	sent := v.clock.time(v.nodes[i].sent)
