@@ -20,6 +20,7 @@ import (
 
 	"redlockctl/base/child"
 	"redlockctl/redlock"
+	"redlockctl/server/minreplicas"
 )
 
 // Server is a real redis-server process on a loopback port, without persistence. It can
@@ -60,7 +61,7 @@ var (
 )
 
 // BootFence are the arguments with which a server starts fenced.
-var BootFence = []string{"--min-replicas-to-write", strconv.Itoa(2147483647), "--min-replicas-max-lag", "10"}
+var BootFence = []string{"--min-replicas-to-write", strconv.Itoa(minreplicas.FenceUp), "--min-replicas-max-lag", "10"}
 
 // ErrPortTaken is returned when something else listens on the port of a server.
 var ErrPortTaken = errors.New("port is taken")

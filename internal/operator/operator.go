@@ -171,26 +171,6 @@ const (
 // String returns the verb.
 func (w Way) String() string { return [...]string{"force-release", "revoke"}[w] }
 
-// Effect says what the action does to each of several locks.
-func (w Way) Effect() string {
-	return [...]string{
-		"all copies deleted now: the name is free at once",
-		"no more extensions; others wait until the TTL expires",
-	}[w]
-}
-
-// Risk says what clients risk that still rely on one of several locks. revoked means that
-// all of them are revoked already.
-func (w Way) Risk(revoked bool) string {
-	switch {
-	case w == Revoke:
-		return "a holder that works on after that shares it with the next one"
-	case revoked:
-		return "they are revoked already and end by themselves; a holder that still works is not told: two clients will work on it"
-	}
-	return "a holder that still works is not told: two clients will work on it. Safer: revoke"
-}
-
 // act is an action whose intent is in the log.
 type act struct {
 	o      *Operator

@@ -344,13 +344,13 @@ func (p *Plan) describe(a Asked, noEnd, revoked bool) {
 
 // describeRelease says what a force-release does.
 func (p *Plan) describeRelease(s shape, quorum int) {
-	p.Effect = "all copies deleted now"
+	p.Effect = deleteEffect
 	if s.staying > 0 {
 		p.Effect = "all copies of this token deleted now"
 	}
 	switch {
 	case s.staying == 0 && len(p.Silent) == 0 && s.free >= quorum:
-		p.Effect += ": the name is free at once"
+		p.Effect += freeEffect
 	case s.staying == 0 && len(p.Silent) == 0:
 		p.Effect += ": others can get in as soon as enough nodes serve"
 	case s.staying > 0 && s.free < quorum:
@@ -364,9 +364,9 @@ func (p *Plan) describeRelease(s shape, quorum int) {
 	}
 	switch {
 	case s.revoked:
-		p.Risk = "it is revoked already and ends by itself; a holder that still works is not told: two clients will work on " + s.name
+		p.Risk = "it is revoked already and ends by itself; " + unknowingRisk + s.name
 	case s.majority:
-		p.Risk = "a holder that still works is not told: two clients will work on " + s.name + ". Safer: revoke"
+		p.Risk = unknowingRisk + s.name + saferRisk
 	case s.relies != nil:
 		p.Risk = p.standing.releaseRisk(s.relies, s.name, s.now)
 	case s.perhaps:
@@ -381,13 +381,39 @@ func (p *Plan) describeRelease(s shape, quorum int) {
 	}
 }
 
+// Texts of a single lock and of several.
+const (
+	revokeEffect  = "no more extensions; others wait until the TTL expires"
+	revokeRisk    = "a holder that works on after that shares it with the next one"
+	deleteEffect  = "all copies deleted now"
+	freeEffect    = ": the name is free at once"
+	unknowingRisk = "a holder that still works is not told: two clients will work on "
+	saferRisk     = ". Safer: revoke"
+)
+
+// Effect says what the action does to each of several locks.
+func (w Way) Effect() string {
+	return [...]string{ForceRelease: deleteEffect + freeEffect, Revoke: revokeEffect}[w]
+}
+
+// Risk says what clients risk that still rely on one of several locks. revoked means that
+// all of them are revoked already.
+func (w Way) Risk(revoked bool) string {
+	switch {
+	case w == Revoke:
+		return revokeRisk
+	case revoked:
+		return "they are revoked already and end by themselves; " + unknowingRisk + "it"
+	}
+	return unknowingRisk + "it" + saferRisk
+}
+
 // describeRevoke says what a revoke does.
 func (p *Plan) describeRevoke(s shape) {
 	on := fmt.Sprintf("tombstones on %d of %d nodes, which keep others out of those", s.most, s.n)
 	switch {
 	case s.majority:
-		p.Effect = "no more extensions; others wait until the TTL expires"
-		p.Risk = "a holder that works on after that shares it with the next one"
+		p.Effect, p.Risk = revokeEffect, revokeRisk
 	case s.relies != nil:
 		p.Effect = "no more extensions; " + on
 		if s.perhaps {

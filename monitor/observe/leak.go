@@ -41,7 +41,7 @@ func (w *watch) leak() string {
 			return g.Leak.String()
 		}
 	}
-	up := w.byUser == nil && w.MinReplicasToWrite >= fenceCordon && w.maxLag != 0
+	up := w.byUser == nil && w.MinReplicasToWrite >= minreplicas.FenceCordon && w.maxLag != 0
 	switch {
 	case up && w.Role == "slave" && w.writable:
 		return "a replica accepts writes unless replica-read-only is yes"

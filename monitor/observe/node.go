@@ -17,12 +17,6 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Values of min-replicas-to-write that guards and operators use.
-const (
-	fenceUp     = 2147483647
-	fenceCordon = 2147483646
-)
-
 // sight is the result of one probe of a node.
 type sight struct {
 	sent, received time.Time
@@ -323,7 +317,7 @@ func (w *watch) readConfig(config map[string]string) {
 			l.Do = "" // no right would help, see fenceDenied
 		}
 		w.note("fence", l)
-	case w.MinReplicasToWrite >= fenceCordon && w.maxLag == 0:
+	case w.MinReplicasToWrite >= minreplicas.FenceCordon && w.maxLag == 0:
 		w.note("fence", monitor.Limit{Text: "min-replicas-max-lag 0 switches the fence off"}) // see fenceOff
 	default:
 		w.note("fence", monitor.Limit{})
@@ -353,7 +347,7 @@ func (w *watch) assess() (monitor.NodeState, safetext.Text) {
 		if w.inForce && w.good == 0 {
 			return monitor.NodeFenced, safetext.Text{}
 		}
-	case w.MinReplicasToWrite == fenceCordon && w.maxLag != 0:
+	case w.MinReplicasToWrite == minreplicas.FenceCordon && w.maxLag != 0:
 		return monitor.NodeCordoned, safetext.Text{}
 	case !minreplicas.Accepts(w.MinReplicasToWrite, max(w.maxLag, -w.maxLag), w.good): // a lag that cannot be read counts as in force
 		return monitor.NodeFenced, safetext.Text{}
@@ -434,7 +428,7 @@ func (w *watch) stateEvent(was monitor.NodeState, now time.Time) (monitor.Event,
 			kind, text = "up", "is up and accepts writes"
 		}
 	case monitor.NodeFenced:
-		if w.byUser != nil && w.MinReplicasToWrite < fenceCordon {
+		if w.byUser != nil && w.MinReplicasToWrite < minreplicas.FenceCordon {
 			text = "is fenced: it refuses the writes of the lock clients' user"
 			break
 		}

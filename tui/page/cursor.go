@@ -23,3 +23,22 @@ func scrollTo(top, pos, n, h int) int {
 	top = max(top, pos-h+1)
 	return max(0, min(top, n-h))
 }
+
+// mostSteps bounds the search for a neighbour.
+const mostSteps = 2000
+
+// nearest returns the nearest of n former rows to the one at was that is still listed: one
+// of the next rows, or else one of the previous ones. ok is false if none is.
+func nearest(was, n int, listed func(i int) bool) (i int, ok bool) {
+	for i := was + 1; i < n && i <= was+mostSteps; i++ {
+		if listed(i) {
+			return i, true
+		}
+	}
+	for i := min(was, n) - 1; i >= 0 && i >= was-mostSteps; i-- {
+		if listed(i) {
+			return i, true
+		}
+	}
+	return 0, false
+}

@@ -177,6 +177,9 @@ func (x *lockIndex) Find(key string) *monitor.Lock {
 	return listed
 }
 
+// lists reports whether the lock with l's key is listed.
+func (x *lockIndex) lists(l *monitor.Lock) bool { return l != nil && x.Find(l.Key.Raw()) != nil }
+
 // place returns how many locks are listed before l.
 func (x *lockIndex) place(l *monitor.Lock) int {
 	low, high := 0, x.tree.Len()

@@ -247,9 +247,6 @@ func (t *lockTable) Listing() *lockIndex {
 
 func (t *lockTable) Len() int { return t.Listing().len() }
 
-// mostSteps bounds the search for a neighbour.
-const mostSteps = 2000
-
 // settle puts the cursor back on its lock, or, if that is gone, on the nearest former
 // neighbour: the next row, or the previous one.
 func (t *lockTable) settle(before *lockIndex) {
@@ -269,26 +266,9 @@ func (t *lockTable) settle(before *lockIndex) {
 		t.place(t.index.place(l))
 		return
 	}
-	left := func(i int) bool {
-		l := before.At(i)
-		if l == nil {
-			return false
-		}
-		if l = t.index.Find(l.Key.Raw()); l == nil {
-			return false
-		}
-		t.place(t.index.place(l))
-		return true
-	}
-	for i := was + 1; i < before.len() && i <= was+mostSteps; i++ {
-		if left(i) {
-			return
-		}
-	}
-	for i := min(was, before.len()) - 1; i >= 0 && i >= was-mostSteps; i-- {
-		if left(i) {
-			return
-		}
+	if i, ok := nearest(was, before.len(), func(i int) bool { return t.index.lists(before.At(i)) }); ok {
+		t.place(t.index.place(t.index.Find(before.At(i).Key.Raw())))
+		return
 	}
 	t.place(min(was, t.index.len()-1))
 }

@@ -72,20 +72,12 @@ func (t *table[T, K]) settle(before []K) {
 	for _, k := range t.keys {
 		left[k] = true
 	}
-	was := max(0, slices.Index(before, t.under))
-	for _, k := range before[was:] {
-		if left[k] {
-			t.under = k
-			return
-		}
+	was := slices.Index(before, t.under)
+	if i, ok := nearest(was, len(before), func(i int) bool { return left[before[i]] }); ok {
+		t.under = before[i]
+		return
 	}
-	for _, k := range slices.Backward(before[:was]) {
-		if left[k] {
-			t.under = k
-			return
-		}
-	}
-	t.goTo(min(was, len(t.keys)-1))
+	t.goTo(min(max(was, 0), len(t.keys)-1))
 }
 
 // pos returns the place of the cursor; -1 if there is none.
