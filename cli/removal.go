@@ -26,7 +26,7 @@ import (
 
 // removalCommand describes force-release or revoke.
 type removalCommand struct {
-	way                       operator.Way
+	way                       operator.RemovalKind
 	did, short, long, example string
 }
 
@@ -91,7 +91,7 @@ that of the failures, or 1 if they differ.`,
 			}
 			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
 				t.cfg, t.op = cfg, op
-				t.planner = operator.Planner{Operator: op, Way: t.way, OnlyKeys: t.onlyKey, Look: t.lookAtOne, LookAtAll: t.lookAtAll}
+				t.planner = operator.Planner{Operator: op, Kind: t.way, OnlyKeys: t.onlyKey, Look: t.lookAtOne, LookAtAll: t.lookAtAll}
 				if len(args) == 1 {
 					return a.tell(t.remove(ctx, args[0]))
 				}

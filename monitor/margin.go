@@ -155,12 +155,12 @@ func (s *Snapshot) accessOf(l *Lock) Access {
 			a.Unsure = append(a.Unsure, i)
 		}
 	}
-	quorum, maybe := s.Cluster.Quorum, len(a.Unsure)
+	quorum, unsure := s.Cluster.Quorum, len(a.Unsure)
 	a.Now = free >= quorum
-	if a.Perhaps = !a.Now && (free+maybe >= quorum || l.Earlier != nil); a.Perhaps {
+	if a.Perhaps = !a.Now && (free+unsure >= quorum || l.Earlier != nil); a.Perhaps {
 		return a
 	}
-	if need := quorum - free - maybe; need > 0 {
+	if need := quorum - free - unsure; need > 0 {
 		if need <= len(rejoins) {
 			slices.SortFunc(rejoins, time.Time.Compare)
 			a.From = rejoins[need-1]

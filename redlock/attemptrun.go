@@ -125,8 +125,8 @@ func (r *attemptRun) late(ctx context.Context) bool {
 
 // onlyLate reports whether there was no quorum, but would have been one with the nodes
 // that have answered since, and those whose request this process did not send in time.
-// maybe also includes the nodes that may still answer.
-func (r *attemptRun) onlyLate(maybe bool) bool {
+// withPending also includes the nodes that may still answer.
+func (r *attemptRun) onlyLate(withPending bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.machine.Verdict() != attempt.VerdictNoQuorum {
@@ -142,7 +142,7 @@ func (r *attemptRun) onlyLate(maybe bool) bool {
 			failed++
 		case m.heard && m.said.status.Answered(): // since
 		case well && m.heard && !m.sent: // it was not asked in time
-		case well && !m.heard && maybe:
+		case well && !m.heard && withPending:
 		default:
 			failed++
 		}

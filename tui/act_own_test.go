@@ -232,7 +232,7 @@ func TestQuitAsksAboutWhatIsKept(t *testing.T) {
 	if _, ok := cmd().(tea.QuitMsg); !ok || k.State() != redlock.Released {
 		t.Error("not released, or not quit")
 	}
-	if p := r.m.LetGo(); len(p.Left) != 0 || len(p.Released) != 1 || p.Released[0].Raw() != "orders:43" {
+	if p := r.m.StopKeeping(); len(p.Left) != 0 || len(p.Released) != 1 || p.Released[0].Raw() != "orders:43" {
 		t.Errorf("it parts with %v; want orders:43 released", p)
 	}
 }
@@ -256,7 +256,7 @@ func TestWhatOutlivesTheScreen(t *testing.T) {
 		} else {
 			r.press("ctrl+c")
 		}
-		left := r.m.LetGo().Left
+		left := r.m.StopKeeping().Left
 		if len(left) != 2 || left[0].Key.Raw() != "by hand" || left[1].Key.Raw() != "orders:43" || left[1].Until != k.Until() {
 			t.Errorf("%s: %v is left", how, left)
 		}
@@ -275,7 +275,7 @@ func TestKeptTooLateIsLetGo(t *testing.T) {
 	r.typed("late")
 	r.press("tab", "tab", "y", "enter")
 	_ = r.pending[0]() // nobody receives its outcome
-	if left := r.m.LetGo().Left; len(left) != 1 || left[0].Key.Raw() != "late" || !r.acts.kept[0].stopped {
+	if left := r.m.StopKeeping().Left; len(left) != 1 || left[0].Key.Raw() != "late" || !r.acts.kept[0].stopped {
 		t.Errorf("%v is left", left)
 	}
 }

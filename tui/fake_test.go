@@ -122,7 +122,7 @@ func (a *fakeActions) Release(ctx context.Context, resource, token string) ([]re
 
 func (a *fakeActions) Remove(ctx context.Context, r operator.Removal) (out operator.Outcome) {
 	for _, key := range r.Keys {
-		err := a.call(ctx, "%s %q %s because %q", r.Way, key, strings.Trim(fmt.Sprintf("%q", r.Tokens), "[]"), r.Reason)
+		err := a.call(ctx, "%s %q %s because %q", r.Kind, key, strings.Trim(fmt.Sprintf("%q", r.Tokens), "[]"), r.Reason)
 		out = append(out, operator.KeyOutcome{Key: key, Results: a.results, Err: cmp.Or(a.failing[key], err)})
 	}
 	return out

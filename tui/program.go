@@ -167,7 +167,7 @@ func (m *model) tick(msg source.TickMsg) tea.Cmd {
 	}
 	m.seeGuard(msg.Guard)
 	m.Set.Tick(m.Now())
-	m.LookAfter()
+	m.CheckKept()
 	m.ExpireResult()
 	m.ForgetEnded()
 	if m.notice != "" && m.Now().Sub(m.noticeAt) >= noticeTime {

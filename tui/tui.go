@@ -78,7 +78,7 @@ func Run(ctx context.Context, opt Options) error {
 	defer func() {
 		cancel()
 		m.Running.Close(goodbye)
-		if p := m.LetGo(); opt.Tell != nil {
+		if p := m.StopKeeping(); opt.Tell != nil {
 			opt.Tell(p)
 		}
 	}()

@@ -81,8 +81,8 @@ func TestReadOnlyIsAClustersOwn(t *testing.T) {
 			_, errs["release of what is kept"] = k.Release(ctx)
 		}
 		_, errs["extend"] = a.Extend(ctx, "job:1", "aaa", 10*time.Second)
-		remove := func(way operator.Way) error {
-			return a.Remove(ctx, operator.Removal{Way: way, Keys: []string{"job:1"}, Tokens: []string{"aaa"}, Reason: "test"}).Err()
+		remove := func(way operator.RemovalKind) error {
+			return a.Remove(ctx, operator.Removal{Kind: way, Keys: []string{"job:1"}, Tokens: []string{"aaa"}, Reason: "test"}).Err()
 		}
 		errs["revoke"] = remove(operator.Revoke)
 		_, errs["release"] = a.Release(ctx, "job:1", "aaa")

@@ -244,8 +244,8 @@ func (o *Operator) Revoke(ctx context.Context, key, token, reason string) ([]red
 	return o.removeOne(ctx, Revoke, key, token, reason)
 }
 
-func (o *Operator) removeOne(ctx context.Context, way Way, key, token, reason string) ([]redlock.NodeResult, error) {
-	r := Removal{Way: way, Keys: []string{key}, Reason: reason}
+func (o *Operator) removeOne(ctx context.Context, way RemovalKind, key, token, reason string) ([]redlock.NodeResult, error) {
+	r := Removal{Kind: way, Keys: []string{key}, Reason: reason}
 	if token != "" {
 		r.Tokens = []string{token}
 	}

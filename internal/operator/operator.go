@@ -160,16 +160,16 @@ func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) (keeper, error
 // ReadOnly reports whether actions are refused.
 func (o *Operator) ReadOnly() bool { return o.opt.ReadOnly }
 
-// Way is a way to remove a lock from its holder.
-type Way uint8
+// RemovalKind says how a lock is removed from its holder.
+type RemovalKind uint8
 
 const (
-	ForceRelease Way = iota // delete the copies now
-	Revoke                  // replace the copies with tombstones
+	ForceRelease RemovalKind = iota // delete the copies now
+	Revoke                          // replace the copies with tombstones
 )
 
 // String returns the verb.
-func (w Way) String() string { return [...]string{"force-release", "revoke"}[w] }
+func (w RemovalKind) String() string { return [...]string{"force-release", "revoke"}[w] }
 
 // act is an action whose intent is in the log.
 type act struct {

@@ -14,8 +14,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Asked is a lock that an operator wants to remove from its holder, as last seen.
-type Asked struct {
+// Target is a lock that an operator wants to remove from its holder, as last seen.
+type Target struct {
 	Keys []string // all keys of the lock; the first names it
 	// Copies are the nodes' copies of the first key: Held with token, type, length and
 	// TTL; Protocol with the type if it is not a string; Absent; or why it is unknown.
@@ -45,7 +45,7 @@ func (c TokenCopies) String() string {
 // Plan says what a removal will do. Screen and CLI show the same texts, which are safe to
 // show.
 type Plan struct {
-	Way    Way
+	Kind   RemovalKind
 	Keys   []string
 	Copies []redlock.NodeResult
 	Tokens []TokenCopies // tokens whose copies are removed, the one with most copies first
@@ -67,7 +67,7 @@ type Plan struct {
 // Planner plans removals one after the other from what it reads of each lock.
 type Planner struct {
 	Operator *Operator
-	Way      Way
+	Kind     RemovalKind
 	OnlyKeys bool // see [Removal]
 	// Look reads one lock, if its copies do not say who relies on it.
 	Look func(ctx context.Context, name string) (*monitor.Snapshot, error)
@@ -83,8 +83,8 @@ type Planner struct {
 func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan, error) {
 	o := p.Operator
 	copies, err := o.locks.Inspect(ctx, name)
-	asked := Asked{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: tokens, Quorum: redlock.Quorum(len(copies)), MaxTTL: o.opt.MaxTTL}
-	plan, err := MakePlan(p.Way, asked)
+	asked := Target{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: tokens, Quorum: redlock.Quorum(len(copies)), MaxTTL: o.opt.MaxTTL}
+	plan, err := MakePlan(p.Kind, asked)
 	if err == nil && (!plan.majority || len(plan.Tokens)+len(plan.Stay) > 1) && p.Look != nil {
 		s, lookErr := p.Look(ctx, name)
 		if lookErr != nil {
@@ -92,7 +92,7 @@ func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan,
 		}
 		if l := s.Locks.Get(name); l != nil {
 			asked.Standing = StandingOf(s, l)
-			plan, err = MakePlan(p.Way, asked)
+			plan, err = MakePlan(p.Kind, asked)
 		}
 	}
 	if err != nil || p.OnlyKeys || len(plan.Shared) == 0 || p.seen != nil && plan.AddKeys(p.seen) {
@@ -131,8 +131,8 @@ func (p *Plan) AddKeys(s *monitor.Snapshot) bool {
 }
 
 // PlanOf is [MakePlan] for a lock in a snapshot; name is the name shown for it.
-func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time.Time, tokens ...string) (Plan, error) {
-	a := Asked{Keys: []string{l.Key.Raw()}, Tokens: tokens, Name: name, Form: l.Form, Quorum: s.Cluster.Quorum, MaxTTL: s.Cluster.MaxTTL}
+func PlanOf(way RemovalKind, s *monitor.Snapshot, l *monitor.Lock, name string, now time.Time, tokens ...string) (Plan, error) {
+	a := Target{Keys: []string{l.Key.Raw()}, Tokens: tokens, Name: name, Form: l.Form, Quorum: s.Cluster.Quorum, MaxTTL: s.Cluster.MaxTTL}
 	if l.Keys() != nil {
 		a.Keys = nil
 		for _, k := range l.Keys() {
@@ -164,8 +164,8 @@ func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time
 
 // MakePlan says what the removal of a lock means in its present state, or why it is
 // refused.
-func MakePlan(way Way, a Asked) (Plan, error) {
-	p := Plan{Way: way, Keys: slices.Clone(a.Keys), Copies: a.Copies, standing: a.Standing}
+func MakePlan(way RemovalKind, a Target) (Plan, error) {
+	p := Plan{Kind: way, Keys: slices.Clone(a.Keys), Copies: a.Copies, standing: a.Standing}
 	name := a.Keys[0]
 	if slices.Contains(a.Keys, "") {
 		return p, fmt.Errorf("%w: its name is empty, and a lock needs a name to be acted on: no action on it can be recorded", ErrRefused)
@@ -219,7 +219,7 @@ func (p *Plan) learn(f *lockform.Form, token string) {
 	if f == nil {
 		return
 	}
-	if f.BareDel && p.Way == ForceRelease {
+	if f.BareDel && p.Kind == ForceRelease {
 		p.BareDel = f.Library + " unlocks by a bare DEL: a holder that still works deletes the lock of the next one when it ends"
 	}
 	if told := "made by " + f.Library + ": " + f.TakingAway; f.TakingAway != "" && !slices.Contains(p.Known, told) {
@@ -230,7 +230,7 @@ func (p *Plan) learn(f *lockform.Form, token string) {
 	}
 }
 
-func (p *Plan) nothingThere(name string, a Asked) error {
+func (p *Plan) nothingThere(name string, a Target) error {
 	unheard := ""
 	if len(p.Silent) > 0 {
 		unheard = " (not heard of: " + strings.Join(p.Silent, ", ") + ")"
@@ -303,7 +303,7 @@ type shape struct {
 	now      time.Time
 }
 
-func (p *Plan) describe(a Asked, noEnd, revoked bool) {
+func (p *Plan) describe(a Target, noEnd, revoked bool) {
 	s := shape{name: cmp.Or(a.Name, safetext.Escape(a.Keys[0])), n: len(a.Copies), revoked: revoked && len(p.Tokens) == 1, now: time.Now()}
 	for _, t := range p.Tokens {
 		s.most = max(s.most, len(t.Nodes))
@@ -316,7 +316,7 @@ func (p *Plan) describe(a Asked, noEnd, revoked bool) {
 	s.majority, s.perhaps = p.majority, !p.majority && s.most+len(p.Silent) >= a.Quorum
 	s.relies = p.standing.relianceOf(p.Tokens)
 	s.free = s.n - s.staying - len(p.Silent) - p.standing.closed(p)
-	if p.Way == ForceRelease {
+	if p.Kind == ForceRelease {
 		p.describeRelease(s, a.Quorum)
 	} else {
 		p.describeRevoke(s)
@@ -392,13 +392,13 @@ const (
 )
 
 // Effect says what the action does to each of several locks.
-func (w Way) Effect() string {
+func (w RemovalKind) Effect() string {
 	return [...]string{ForceRelease: deleteEffect + freeEffect, Revoke: revokeEffect}[w]
 }
 
 // Risk says what clients risk that still rely on one of several locks. revoked means that
 // all of them are revoked already.
-func (w Way) Risk(revoked bool) string {
+func (w RemovalKind) Risk(revoked bool) string {
 	switch {
 	case w == Revoke:
 		return revokeRisk
@@ -447,7 +447,7 @@ func addCopy(of []TokenCopies, token, node string) []TokenCopies {
 
 // refusal says why a node's copy of key cannot be removed in this way; empty: it can.
 // named means that the node has the requested token, as the holder of a hash.
-func refusal(way Way, key string, r redlock.NodeResult, f *lockform.Form, named bool) string {
+func refusal(way RemovalKind, key string, r redlock.NodeResult, f *lockform.Form, named bool) string {
 	switch {
 	case f != nil && f.Refused != "": // some libraries keep other data beside their locks that looks like one
 		return fmt.Sprintf("%q on %s: made by %s: %s", key, r.Node, f.Library, f.Refused)

@@ -17,7 +17,7 @@ import (
 
 // Removal is a request to remove a lock from its holder, as a [Plan] showed it.
 type Removal struct {
-	Way  Way
+	Kind RemovalKind
 	Keys []string // all keys of the lock; the first names it
 	// Tokens are the tokens whose copies are removed; each node compares them again. nil:
 	// each node's own token, whatever a new read finds. The holder of a hash must be named.
@@ -32,7 +32,7 @@ type Removal struct {
 
 // Removal returns the removal that the plan describes.
 func (p Plan) Removal(reason string) Removal {
-	r := Removal{Way: p.Way, Keys: p.Keys, Reason: reason, Standing: p.standing}
+	r := Removal{Kind: p.Kind, Keys: p.Keys, Reason: reason, Standing: p.standing}
 	for _, t := range p.Tokens {
 		r.Tokens = append(r.Tokens, t.Token)
 	}
@@ -102,7 +102,7 @@ type removing func(ctx context.Context, resource, token string) ([]redlock.NodeR
 // removingBy returns how: [ForceRelease] deletes the copies. [Revoke] replaces each with
 // a tombstone that keeps the rest of its TTL. A copy without TTL, or with one longer than
 // any grant has, gets the cluster's max TTL.
-func (o *Operator) removingBy(way Way, hash bool) removing {
+func (o *Operator) removingBy(way RemovalKind, hash bool) removing {
 	switch {
 	case way == Revoke:
 		return func(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
@@ -155,7 +155,7 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 	if key == "" {
 		return failed(fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid))
 	}
-	record := audit.Record{Act: r.Way.String(), Target: key, Reason: r.Reason}
+	record := audit.Record{Act: r.Kind.String(), Target: key, Reason: r.Reason}
 	if len(r.Tokens) == 1 {
 		record.TokenSHA = audit.TokenSHA(r.Tokens[0])
 	}
@@ -168,7 +168,7 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 		// A release is sent even after its context has ended, so do not start one then.
 		return failed(a.end(summary(found), ctxErr))
 	}
-	plan, err := MakePlan(r.Way, Asked{Keys: []string{key}, Copies: found, LookErr: err, Tokens: r.Tokens, Quorum: redlock.Quorum(len(found)), Standing: r.Standing})
+	plan, err := MakePlan(r.Kind, Target{Keys: []string{key}, Copies: found, LookErr: err, Tokens: r.Tokens, Quorum: redlock.Quorum(len(found)), Standing: r.Standing})
 	if err != nil {
 		return failed(a.end(joined("; ", summary(found), hashes(found)), err))
 	}
@@ -179,7 +179,7 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 			return failed(unlogged(err))
 		}
 	}
-	do := o.removingBy(r.Way, slices.ContainsFunc(found, func(r redlock.NodeResult) bool { return r.Type == "hash" }))
+	do := o.removingBy(r.Kind, slices.ContainsFunc(found, func(r redlock.NodeResult) bool { return r.Type == "hash" }))
 	results, err := removeTokens(ctx, do, key, plan.Tokens, found, r.Standing)
 	out, detail, bad := []KeyOutcome{{Key: key, Results: results}}, joined("; ", relied, summary(results)), 0
 	if err == nil && !r.OnlyKeys {
@@ -215,7 +215,7 @@ func (r *Removal) partly(key string, results []redlock.NodeResult) error {
 			on++
 		}
 	}
-	if r.Way != Revoke || on >= redlock.Blocking(len(results)) {
+	if r.Kind != Revoke || on >= redlock.Blocking(len(results)) {
 		return nil
 	}
 	means := "that protects nobody, another client can get in on the others"

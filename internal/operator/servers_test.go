@@ -280,7 +280,7 @@ func TestForceReleaseOfRedisson(t *testing.T) {
 		b.do(i, "HSET", "rw", "mode", "read", holder, "1")
 	}
 	release := func(key, token string) error {
-		out := b.Remove(t.Context(), operator.Removal{Way: operator.ForceRelease, Keys: []string{key}, Tokens: []string{token}, Reason: "its host is gone"})
+		out := b.Remove(t.Context(), operator.Removal{Kind: operator.ForceRelease, Keys: []string{key}, Tokens: []string{token}, Reason: "its host is gone"})
 		return out.Err()
 	}
 	if err := release("plain", holder); err != nil {

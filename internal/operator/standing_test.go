@@ -20,12 +20,12 @@ func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 		state monitor.LockState
 		node  monitor.NodeState // of n1, which lost its copy
 		free  monitor.NodeState // of n4 and n5
-		risk  map[Way]string
+		risk  map[RemovalKind]string
 	}{
-		"its node stays fenced":      {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeServing, map[Way]string{ForceRelease: "Until then nobody else can get in: wait", Revoke: "its holder relies on it until "}},
-		"its node serves":            {monitor.LockLostMajority, monitor.NodeServing, monitor.NodeServing, map[Way]string{ForceRelease: "Another client can get in already", Revoke: "its holder relies on it until "}},
-		"nobody knows of a majority": {monitor.LockMayBeHeld, monitor.NodeFenced, monitor.NodeServing, map[Way]string{ForceRelease: "it may be held until ", Revoke: "it may be held until "}},
-		"nodes are silent beside it": {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeSlow, map[Way]string{ForceRelease: "its holder relies on it until ", Revoke: "its holder relies on it until "}},
+		"its node stays fenced":      {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeServing, map[RemovalKind]string{ForceRelease: "Until then nobody else can get in: wait", Revoke: "its holder relies on it until "}},
+		"its node serves":            {monitor.LockLostMajority, monitor.NodeServing, monitor.NodeServing, map[RemovalKind]string{ForceRelease: "Another client can get in already", Revoke: "its holder relies on it until "}},
+		"nobody knows of a majority": {monitor.LockMayBeHeld, monitor.NodeFenced, monitor.NodeServing, map[RemovalKind]string{ForceRelease: "it may be held until ", Revoke: "it may be held until "}},
+		"nodes are silent beside it": {monitor.LockLostMajority, monitor.NodeFenced, monitor.NodeSlow, map[RemovalKind]string{ForceRelease: "its holder relies on it until ", Revoke: "its holder relies on it until "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: 5, Quorum: 3}}
@@ -55,7 +55,7 @@ func TestThePlanOfALockThatTwoRelyOn(t *testing.T) {
 	}
 	l := monitor.Lock{Key: safetext.New("job"), State: monitor.LockSplit, Holder: safetext.New("b"), Held: 3, Tokens: 2, Copies: monitor.PackCopies(put("b", 30*time.Second), put("a", 40*time.Second), put("a", 40*time.Second), put("b", 30*time.Second), put("b", 30*time.Second))}.Timed(now, now.Add(30*time.Second))
 	l.Earlier = &monitor.Reliance{Token: safetext.New("a"), Until: now.Add(40 * time.Second)}
-	for _, way := range []Way{ForceRelease, Revoke} {
+	for _, way := range []RemovalKind{ForceRelease, Revoke} {
 		for _, tokens := range [][]string{{"a"}, {"b"}, nil} {
 			p, err := PlanOf(way, s, &l, "job", now, tokens...)
 			if err != nil || !strings.Contains(p.Risk, "the holder of a may rely on it until ") || !strings.Contains(p.Risk, "the holder of b relies on it until ") || strings.Contains(p.Risk, "nobody") {

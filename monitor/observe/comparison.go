@@ -46,7 +46,7 @@ func (a *comparison) explain(keys []string) {
 // compare reads some keys, in one round trip with the next step of a scan, and notes
 // those that differ from the view.
 func (l *follower) compare(ctx context.Context, now time.Time) error {
-	a, patterns := &l.comparison, l.monitor.sought.patterns
+	a, patterns := &l.comparison, l.monitor.watchedKeys.patterns
 	a.next = now.Add(compareEvery)
 	if !l.reader.Fast() || len(a.suspects) > 0 {
 		return nil

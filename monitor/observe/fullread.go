@@ -43,7 +43,7 @@ func (f *fullRead) setPace(pace int) {
 
 // step finds some keys or reads some that it found; in one round trip if that disturbs
 // nobody. done: all keys are read.
-func (f *fullRead) step(ctx context.Context, r *wire.Reader, s sought, count int64, wanted func([]string) []string, take func(sent, received time.Time, rows []table.Row) error) (done bool, err error) {
+func (f *fullRead) step(ctx context.Context, r *wire.Reader, s watchedKeys, count int64, wanted func([]string) []string, take func(sent, received time.Time, rows []table.Row) error) (done bool, err error) {
 	begun := time.Now()
 	scanned := f.pattern == len(s.patterns)
 	switch {
@@ -107,7 +107,7 @@ func namesLen(keys []string) (n int) {
 }
 
 // found records a page of SCAN.
-func (f *fullRead) found(p wire.Page, s sought, wanted func([]string) []string) {
+func (f *fullRead) found(p wire.Page, s watchedKeys, wanted func([]string) []string) {
 	f.long += p.Long
 	f.brought += 1 + int64(len(p.Keys))
 	before := len(f.batch)

@@ -44,7 +44,7 @@ const (
 type Monitor struct {
 	nodes             []*redlock.Node
 	opt               Options
-	sought            sought
+	watchedKeys            watchedKeys
 	wake              chan struct{}   // wakes the publisher, which checks urgent
 	changes           []*wire.Changes // changes to be read, of each node
 	settled           chan struct{}
@@ -76,7 +76,7 @@ func New(nodes []*redlock.Node, opt Options) (*Monitor, error) {
 	}
 	m := &Monitor{
 		nodes: nodes, opt: opt,
-		sought:   newSought(opt),
+		watchedKeys:   newWatchedKeys(opt),
 		wake:     make(chan struct{}, 1),
 		hurried:  make([]bool, len(nodes)),
 		settled:  make(chan struct{}),
@@ -355,7 +355,7 @@ func (m *Monitor) sample(i, from, most int) (keys []string, next int) {
 func (m *Monitor) unseen(i int, keys []string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.DeleteFunc(m.world.table.Unseen(i, keys), func(key string) bool { return !m.sought.keeps(key) })
+	return slices.DeleteFunc(m.world.table.Unseen(i, keys), func(key string) bool { return !m.watchedKeys.keeps(key) })
 }
 
 // differs returns the keys of node i whose rows differ from the view.

@@ -133,7 +133,7 @@ func (w *watch) answered(s sight) (restarted bool) {
 	w.Persistent, _ = w.Facts.Durable()
 	w.kept = was && w.Persistent
 	if restarted {
-		noteBirth(&w.Facts, w.base, w.Uptime, s.received)
+		noteStart(&w.Facts, w.base, w.Uptime, s.received)
 	}
 	return restarted
 }

@@ -170,7 +170,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 		done := make(chan struct{})
 		crash.Go(func() {
 			defer close(done)
-			cancel(f.Listen(queue, m.sought.match))
+			cancel(f.Listen(queue, m.watchedKeys.match))
 		})
 		defer func() { f.Close(); <-done }()
 	}
@@ -190,10 +190,10 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 
 // feed opens the feed of node i; nil: there is none, and the plan says why.
 func (m *Monitor) feed(ctx context.Context, i int, plan *feedPlan) (*wire.Feed, error) {
-	if time.Now().Before(plan.next) || m.sought.patterns == nil && m.sought.also == nil {
+	if time.Now().Before(plan.next) || m.watchedKeys.patterns == nil && m.watchedKeys.also == nil {
 		return nil, nil
 	}
-	f, err := wire.OpenFeed(ctx, m.nodes[i], m.sought.prefixes(), m.opt.Timeout)
+	f, err := wire.OpenFeed(ctx, m.nodes[i], m.watchedKeys.prefixes(), m.opt.Timeout)
 	var none wire.ErrNoFeed
 	if errors.As(err, &none) {
 		why := monitor.Limit{Text: safetext.Escape(none.Why), Do: adviceFeed}
@@ -286,7 +286,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 			wait = min(wait, l.due.Sub(now))
 		case l.full == nil:
 			l.reader.Load.Begin(t.busy, now)
-			l.full = newFullRead(t.epoch, now, l.pace(t), l.monitor.sought.keys)
+			l.full = newFullRead(t.epoch, now, l.pace(t), l.monitor.watchedKeys.keys)
 			l.full.stride.fixed = l.plan.smaller > 0
 			l.monitor.reads(l.node)
 			l.missing = false
@@ -402,7 +402,7 @@ func (l *follower) step(ctx context.Context) error {
 		return errEndless
 	}
 	wanted := func(keys []string) []string { return m.wanted(l.node, keys, true) }
-	done, err := f.step(ctx, l.reader, m.sought, l.plan.page(m.opt.ScanCount), wanted, func(sent, received time.Time, rows []table.Row) error {
+	done, err := f.step(ctx, l.reader, m.watchedKeys, l.plan.page(m.opt.ScanCount), wanted, func(sent, received time.Time, rows []table.Row) error {
 		if !m.read(l.node, l.runID, sent, received, rows) {
 			return errSuperseded
 		}

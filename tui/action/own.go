@@ -18,9 +18,9 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// LetGo stops all extensions when the program has ended. It reports the locks that were
+// StopKeeping stops all extensions when the program has ended. It reports the locks that were
 // released at quitting and those that are still held.
-func (m *Desk) LetGo() (p Parting) {
+func (m *Desk) StopKeeping() (p Parting) {
 	kept, released := m.Running.stop()
 	slices.Sort(released)
 	for _, key := range released {
@@ -79,8 +79,8 @@ func (m *Desk) keptGrants() (all []Grant) {
 	return all
 }
 
-// LookAfter checks the state of the kept locks, and reports those that got worse.
-func (m *Desk) LookAfter() {
+// CheckKept checks the state of the kept locks, and reports those that got worse.
+func (m *Desk) CheckKept() {
 	for key, g := range m.Mine {
 		if g.Kept == nil {
 			continue

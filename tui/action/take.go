@@ -46,7 +46,7 @@ func (t target) same(l *monitor.Lock) bool {
 
 // planOf returns the plan for removing one token of a lock, or all (""), by the latest
 // snapshot.
-func (m *Desk) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
+func (m *Desk) planOf(way operator.RemovalKind, l *monitor.Lock, token string) (operator.Plan, error) {
 	var tokens []string
 	if token != "" {
 		tokens = []string{token}
@@ -57,7 +57,7 @@ func (m *Desk) planOf(way operator.Way, l *monitor.Lock, token string) (operator
 // lockAct is an action that ends the grant of a lock.
 type lockAct struct {
 	verb, did string                       // "revoke", "revoked"
-	way       *operator.Way                // force-release or revoke; nil: release
+	way       *operator.RemovalKind        // force-release or revoke; nil: release
 	effect    string                       // for each of several locks
 	reasoned  bool                         // it needs a reason for the audit log
 	why       func(l *monitor.Lock) string // why not; safe to show
@@ -86,12 +86,12 @@ func (m *Desk) revoke() lockAct {
 	return m.taking(operator.Revoke, "revoked", revokeWords, revokedWords)
 }
 
-func (m *Desk) taking(way operator.Way, did string, words map[redlock.Status]string, done func([]redlock.NodeResult) string) lockAct {
+func (m *Desk) taking(way operator.RemovalKind, did string, words map[redlock.Status]string, done func([]redlock.NodeResult) string) lockAct {
 	return lockAct{
 		verb: way.String(), did: did, way: &way, effect: way.Effect(), reasoned: true,
 		why: func(l *monitor.Lock) string { return m.whyNotTaken(way, l) },
 		act: func(t target, reason string) func(context.Context) Outcome {
-			r := operator.Removal{Way: way, Keys: t.keys, Tokens: t.whose(), Reason: reason}
+			r := operator.Removal{Kind: way, Keys: t.keys, Tokens: t.whose(), Reason: reason}
 			if l := m.LatestLock(t.keys[0]); l != nil {
 				r.Standing = operator.StandingOf(m.Latest, l)
 			}
@@ -113,7 +113,7 @@ func (m *Desk) remove(r operator.Removal, words map[redlock.Status]string, done 
 	st, acts := m.St, m.Actions
 	return func(ctx context.Context) Outcome {
 		keys := acts.Remove(ctx, r)
-		o := Outcome{what: r.Way.String() + " " + st.Escape(r.Keys[0], 60), words: words, nodes: keys[0].Results, err: keys.Err()}
+		o := Outcome{what: r.Kind.String() + " " + st.Escape(r.Keys[0], 60), words: words, nodes: keys[0].Results, err: keys.Err()}
 		for i, k := range keys {
 			said := ""
 			switch {
@@ -160,7 +160,7 @@ func doneWords(nodes []redlock.NodeResult, none, some string) string {
 }
 
 // whyNotTaken says why a lock cannot be force-released or revoked.
-func (m *Desk) whyNotTaken(way operator.Way, l *monitor.Lock) string {
+func (m *Desk) whyNotTaken(way operator.RemovalKind, l *monitor.Lock) string {
 	token := ""
 	if l.Tokens <= 1 {
 		token = l.Holder.Raw()
@@ -324,7 +324,7 @@ func (m *Desk) heldBy(t target, l *monitor.Lock) string {
 // takeFacts says who holds the lock, what the removal does, and where the copies are: the
 // most important facts first, because the rest may have to be scrolled.
 // opened returns the plan for all tokens when the dialog opened.
-func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
+func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Plan) []string {
 	st := m.St
 	several := len(opened.Tokens) > 1
 	l := m.LatestLock(t.keys[0])

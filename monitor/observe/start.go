@@ -6,20 +6,20 @@ import (
 	"redlockctl/monitor"
 )
 
-// noteBirth records whether the server of a new incarnation started fenced.
-func noteBirth(f *monitor.Facts, state monitor.NodeState, uptime time.Duration, at time.Time) {
+// noteStart records whether the server of a new incarnation started fenced.
+func noteStart(f *monitor.Facts, state monitor.NodeState, uptime time.Duration, at time.Time) {
 	switch {
 	case state == monitor.NodeFenced, state == monitor.NodeCordoned:
 		f.OpenAt = time.Time{}
-	case state == monitor.NodeServing && uptime <= youngLife:
+	case state == monitor.NodeServing && uptime <= youngServer:
 		// A node seen later may have started fenced and rejoined since.
 		f.OpenAt = at
 	}
 }
 
-// youngLife is the age up to which a serving server cannot have started fenced: no D is
+// youngServer is the age up to which a serving server cannot have started fenced: no D is
 // so short that a guard could have let it rejoin.
-const youngLife = 2 * time.Second
+const youngServer = 2 * time.Second
 
 // uptimeBlur is how much older a server may be than its uptime says. The uptime is the
 // difference of two whole seconds, and the server reads the later one from a cached
