@@ -33,7 +33,7 @@ type aclRoleJSON struct {
 }
 
 // aclGuide explains what to do with the lines.
-const aclGuide = `Nothing was contacted. The lines name no default user: in each of these set-ups it stays as it is.
+const aclGuide = `Nothing was contacted. The lines name no default user: these set-ups do not change it.
 Which set-up a server has says: redis-cli CONFIG GET aclfile
 
 Set-up 1: no ACL file (the answer is empty; so Debian installs it). requirepass stays in force.
@@ -97,7 +97,7 @@ guard inside needs.
 
 The lines fit an ACL file and redis.conf; with --setuser they are commands for a
 server that runs. What to do with them is said on stderr. The user default
-is in none of them: it stays as it is, with its password or off.
+is in none of them: it keeps its password, or stays off.
 
 Nobody can log in as one of these users before it has a password: --password-env
 names a variable that holds it, and its SHA-256 is put into the line. Without

@@ -200,7 +200,7 @@ func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator
 			fmt.Fprintln(w, wrapped(said))
 		}
 		if len(plan.Tokens) > 1 {
-			fmt.Fprintf(w, "THERE ARE %d TOKENS, so several clients may believe that they hold it. It is done to\nthe copies of all of them; with --token to those of one:\n", len(plan.Tokens))
+			fmt.Fprintf(w, "THERE ARE %d TOKENS, so several clients may rely on it. It is done to\nthe copies of all of them; with --token to those of one:\n", len(plan.Tokens))
 			for _, one := range plan.Tokens {
 				fmt.Fprintf(w, "  %s\n", one)
 			}

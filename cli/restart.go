@@ -45,7 +45,7 @@ stops after that node and names one.
 
 --dry-run prints the steps and how long each takes at most.
 
-Exit code 6 where it may not begin.`,
+Exit code 6 if it must not begin.`,
 		Example: `redlockctl restart n1 n2 n3 --reason "upgrade" -- ssh {host} sudo systemctl restart redis-server
 redlockctl restart n1 n2 n3 --dry-run -- ssh {host} sudo systemctl restart redis-server`,
 		ValidArgsFunction: a.completeNodes,
@@ -126,7 +126,7 @@ func howToGoOn(e *restart.Error, argv []string) string {
 		text += ". To go on: redlockctl restart " + strings.Join(e.Left, " ") + resume + " -- " + strings.Join(argv, " ")
 	}
 	if e.Out {
-		text += ". To let it serve as it is: redlockctl node uncordon " + e.Node
+		text += ". To let it serve anyway: redlockctl node uncordon " + e.Node
 	}
 	return text
 }

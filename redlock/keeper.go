@@ -366,10 +366,10 @@ func (c *Client) Do(ctx context.Context, resource string, opt AcquireOptions, wo
 
 // repairs puts back the copies of a kept lock. Only the keeper's goroutine uses it.
 type repairs struct {
-	lock   *Lock
-	tell   func(nodes []string)
-	told   chan struct{} // closed when the last call of tell has returned; nil: none was made
-	copies *attempt.Copies
+	lock    *Lock
+	tell    func(nodes []string)
+	telling chan struct{} // closed when the last call of tell has returned; nil: none was made
+	copies  *attempt.Copies
 }
 
 // known returns what is known of the copies, by which an extension counts. The outcome
@@ -462,8 +462,8 @@ func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 	}
 	p.lock.mu.Unlock()
 	if p.tell != nil && len(done) > 0 {
-		before, ended := p.told, make(chan struct{})
-		p.told = ended
+		before, ended := p.telling, make(chan struct{})
+		p.telling = ended
 		crash.Go(func() { // if tell stops the keeper, it waits for this goroutine
 			if before != nil {
 				<-before

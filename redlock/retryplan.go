@@ -47,7 +47,7 @@ type retryPlan struct {
 	prompt     bool      // the attempt was made without holding back
 	watchesAll bool      // all nodes are watched, though the turn is far away
 	extends    bool      // this holder extends its lock: a change is not yet a release
-	told       bool      // a release is known without having been read
+	knownFree  bool      // a release is known without having been read
 }
 
 // rotation is what is kept about a resource from one grant to the next.
@@ -111,7 +111,7 @@ type retryStep struct {
 // begin starts a wait. The nodes that are connected or being connected have been passed
 // to up and opening. eager: no attempt has been made yet.
 func (p *retryPlan) begin(eager bool, now time.Time) {
-	p.eager, p.losses, p.clashes, p.watchesAll, p.extends, p.told, p.holder = eager, 0, 0, false, false, false, ""
+	p.eager, p.losses, p.clashes, p.watchesAll, p.extends, p.knownFree, p.holder = eager, 0, 0, false, false, false, ""
 	p.fresh, p.polite, p.prompt = true, eager, false
 	p.phase, p.at, p.until = holdingBack, now, now
 }
@@ -150,11 +150,11 @@ func (p *retryPlan) read(node int, there, armed bool, token string, ttl time.Dur
 }
 
 // released: this client itself has released the lock.
-func (p *retryPlan) released() { p.told = true }
+func (p *retryPlan) released() { p.knownFree = true }
 
 // failed: an attempt was made and was contended.
 func (p *retryPlan) failed(slot time.Duration, now time.Time) {
-	p.told, p.eager = false, false
+	p.knownFree, p.eager = false, false
 	if p.prompt && p.clashes == 0 {
 		p.lots = min(2*p.lots+1, slotsMost)
 	}
@@ -208,7 +208,7 @@ func (p *retryPlan) step(slot time.Duration, now time.Time) retryStep {
 	for {
 		switch p.phase {
 		case watching:
-			if !p.told && !p.looksFree(now) {
+			if !p.knownFree && !p.looksFree(now) {
 				return retryStep{ask: p.unreadNodes(), at: p.freeAt(now)}
 			}
 			d := p.turn(slot)
@@ -268,11 +268,11 @@ func (p *retryPlan) judge(now time.Time) {
 		// A client whose turn it is may be about to acquire it.
 		p.phase = watching
 		return
-	case seen > 0 && p.looksFree(now), seen == 0 && (p.told || p.eager):
+	case seen > 0 && p.looksFree(now), seen == 0 && (p.knownFree || p.eager):
 		p.phase = attempting
 		return
 	case seen > 0:
-		p.told, p.clashes = false, 0
+		p.knownFree, p.clashes = false, 0
 		if who := p.majority(); who != "" {
 			if p.extends = who == p.holder; !p.extends {
 				p.handedOn(who)

@@ -67,7 +67,7 @@ func TestExtendRefuses(t *testing.T) {
 	r.sees("! its validity has ended")
 	nothingSent(t, r)
 	r.press("esc", "e")
-	r.sees("its validity has ended: release it, and acquire it anew")
+	r.sees("the lock has expired: release it and acquire it again")
 	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
 	}

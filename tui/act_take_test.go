@@ -58,7 +58,7 @@ func TestRevoke(t *testing.T) {
 	r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}, {Node: "n2", Status: redlock.StatusAbsent}}
 	r.run()
 	r.sent(fmt.Sprintf("revoke %q %q because %q", "orders:42", token42, "runs for hours"))
-	r.sees("revoke orders:42: done", "1 copy revoked: it ends by itself", "n1 ● ok a tombstone in its place", "n2 ○ absent held no copy")
+	r.sees("revoke orders:42: done", "1 copy revoked: it ends by itself", "n1 ● ok replaced by a tombstone", "n2 ○ absent held no copy")
 }
 
 func TestARevokeOnTooFewNodes(t *testing.T) {
@@ -73,7 +73,7 @@ func TestARevokeOnTooFewNodes(t *testing.T) {
 	r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}, {Node: "n2", Status: redlock.StatusAbsent}}
 	r.acts.err = operator.ErrPartly
 	r.run()
-	r.sees("revoke orders:42: done in part", "revoked on too few nodes", "n1 ● ok a tombstone in its place")
+	r.sees("revoke orders:42: done in part", "revoked on too few nodes", "n1 ● ok replaced by a tombstone")
 }
 
 func TestRevokeRefusesAChangedHolder(t *testing.T) {
@@ -269,7 +269,7 @@ func TestForceReleaseOfWhatIsRevoked(t *testing.T) {
 	r.sees("Force-release ov:1 ?", ", revoked already", "Risk it is revoked already and ends by itself", "two clients will work on ov:1")
 	r.seesNot("revoke (R)")
 	r.press("esc", "R")
-	r.sees("it is revoked already: nobody gets in before its TTL expires")
+	r.sees("it is revoked already: no other client gets it before its TTL expires")
 	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
 	}

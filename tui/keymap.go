@@ -113,7 +113,7 @@ func pastKeys(m *model) keys.Map {
 
 // lookKeys open what is under the cursor.
 func lookKeys(m *model) keys.Map {
-	detail := inKeyLine(page.ModeList, keyBound(page.ModeList, keys.Looking, "enter", "a look at it, below", m.enter, "enter"))
+	detail := inKeyLine(page.ModeList, keyBound(page.ModeList, keys.Looking, "enter", "show details below", m.enter, "enter"))
 	return keys.Map{
 		helpNow(detail, func() string {
 			switch d, ok := m.Page.(page.Detailed); {
@@ -124,7 +124,7 @@ func lookKeys(m *model) keys.Map {
 			}
 			return "detail"
 		}),
-		offWhen(onMain(keys.Looking, "o", "open it on a page of its own", m.openPicked), m.whyNoOpenPicked),
+		offWhen(onMain(keys.Looking, "o", "open its page", m.openPicked), m.whyNoOpenPicked),
 	}
 }
 
@@ -217,8 +217,8 @@ func programKeys(m *model) keys.Map {
 	return keys.Map{
 		onMain(keys.Looking, "esc", "back: close the detail or the page, clear the filter", m.escape),
 		inKeyLine(page.ModeMain, helpNow(quit, func() string { return inHelp(m, "close", "quit") })),
-		asCommand("redraw", anywhere("ctrl+l", "draw the screen anew", func() tea.Cmd { return redraw })),
-		offWhen(anywhere("ctrl+z", "suspend: fg goes on", func() tea.Cmd { return tea.Suspend }), m.whyNoSuspend),
+		asCommand("redraw", anywhere("ctrl+l", "redraw", func() tea.Cmd { return redraw })),
+		offWhen(anywhere("ctrl+z", "suspend; fg resumes", func() tea.Cmd { return tea.Suspend }), m.whyNoSuspend),
 		anywhere("ctrl+c", "quit at once", func() tea.Cmd { return action.Quit() }),
 	}
 }

@@ -119,7 +119,7 @@ func (m *model) enter() tea.Cmd {
 func (m *model) whyNoOpenPicked() string {
 	mode := m.mode()
 	if mode&(page.ModeLock|page.ModeNode|page.ModeHelp) != 0 {
-		return "it is open"
+		return "already open"
 	}
 	switch key, node := m.selected().About(); {
 	case key != "" || node != "" || m.selected().Cluster != "":

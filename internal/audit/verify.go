@@ -261,7 +261,7 @@ func (v *verifier) end(path string, g glimpse) {
 		}
 		v.broken(path, 0, "%s: %s missing", what, numbers(v.Last+1, g.head.seq))
 	case v.Last > g.head.seq+1 && g.head.seq+1 >= v.First:
-		v.broken(path, 0, "it goes on to number %d, and this program wrote up to number %d: what stands behind that was added", v.Last, g.head.seq)
+		v.broken(path, 0, "it goes on to number %d, and this program wrote up to number %d: the lines after it were added", v.Last, g.head.seq)
 	case g.head.seq == 0:
 		if v.Last > 0 {
 			v.remark(side, 0, "it knows of no line yet: a crash came between the first line and it")

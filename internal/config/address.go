@@ -58,7 +58,7 @@ func parseAddress(text string) (at endpoint, why string) {
 	case opt.Password != "":
 		return at, "holds a password, which does not belong here; name an environment variable by password_env, a file by password_file, or a command by password_command"
 	case u.RawQuery != "" && scheme != "unix" || u.Fragment != "":
-		return at, "is a URL with options behind it, which are not read; keep user, host, port and database"
+		return at, "is a URL with options, which are not read; keep user, host, port and database"
 	}
 	if scheme == "unix" {
 		at, why = socket(strings.TrimPrefix(u.Host+u.Path, "@"))

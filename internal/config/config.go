@@ -341,7 +341,7 @@ func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 		if drift.set && factor > restartguard.DefaultFactor {
 			why = ", " + drift.refer("")
 		}
-		delay.problem("is too short for %s: a node could vote again while a client believes in the vote that it forgot; "+
+		delay.problem("is too short for %s: a node could vote again while a client relies on the vote that it forgot; "+
 			"max_ttl × %g + delay_margin = %s is the least (%s%s)", maxTTL.refer(), 1+factor, show(least), margin.refer(), why)
 	}
 	if step.set && step.ok && step.Duration >= maxTTL.Duration {
@@ -361,7 +361,7 @@ func (f *configFile) early(c *Config, t *table, delay span, drift setting) {
 	bound := t.duration("attempt_bound", 0, leastDuration)
 	if on && drift.set && c.Redlock.DriftFactor < redlock.DefaultDriftFactor {
 		drift.problem("is below %g, and early_rejoin rests on holders that take off that much: who counts on a longer validity "+
-			"may believe in a vote that a node forgot", redlock.DefaultDriftFactor)
+			"may rely on a vote that a node forgot", redlock.DefaultDriftFactor)
 	}
 	switch node := c.Redlock.NodeTimeout; {
 	case on && !bound.set:

@@ -25,7 +25,7 @@ func (f *configFile) password(t *table, getenv func(string) string) string {
 	env.secret, in.secret, by.secret = true, false, false
 	switch {
 	case env.set && in.set:
-		in.problem("stands beside password_env (line %d); give one of the two", env.line())
+		in.problem("is set together with password_env (line %d); give one of the two", env.line())
 		return ""
 	case by.set && (env.set || in.set):
 		by.problem("the password is given in another place too; keep one of them")

@@ -281,7 +281,7 @@ func (f *configFile) several(root *table) []form {
 				section = "NAME"
 			}
 			s.secret = true // a table is not shown, as it may contain secrets
-			s.problem("stands beside [clusters] (line %d); with several clusters each has sections of its own: write [clusters.%s]", f.lines.at("clusters"), section)
+			s.problem("is set together with [clusters] (line %d); with several clusters each has sections of its own: write [clusters.%s]", f.lines.at("clusters"), section)
 		}
 	}
 	line := func(name string) int { return f.lines.at(join("clusters", name)) }

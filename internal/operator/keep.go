@@ -112,7 +112,7 @@ func (k *KeptLock) attend() {
 			if _, err := k.Release(ctx); err != nil {
 				k.Stop()
 				k.o.note(monitor.Event{Level: monitor.LevelAlarm, Key: safetext.New(k.Resource())},
-					k.Resource()+", kept here, is extended no more: its time is over, and its release failed: "+err.Error())
+					k.Resource()+", kept here, is no longer extended: it has expired, and its release failed: "+err.Error())
 			}
 			return
 		}

@@ -205,7 +205,7 @@ func MakePlan(way RemovalKind, a Target) (Plan, error) {
 		return p, p.nothingThere(name, a)
 	}
 	if way == Revoke && len(p.Tokens) == 1 && revoked {
-		means := ": nobody gets in before its TTL expires"
+		means := ": no other client gets it before its TTL expires"
 		if on := len(p.Tokens[0].Nodes); on < redlock.Blocking(len(a.Copies)) {
 			means = fmt.Sprintf(", on %d of %d nodes only", on, len(a.Copies))
 		}
@@ -427,7 +427,7 @@ func (p *Plan) describeRevoke(s shape) {
 		p.Effect = "no extension on the nodes that answer; whether a quorum is revoked is not known: " + strings.Join(p.Silent, ", ") + " may have more copies"
 		p.Risk = "a holder that works on after its time shares it with the next one"
 	default:
-		p.Effect = on + " until they expire; the lock can be had on the rest"
+		p.Effect = on + " until they expire; others can get the lock on the rest"
 		p.Risk = "nobody holds " + s.name + " by these copies, so there is no holder to protect or to stop"
 		if s.another {
 			p.Risk = "these copies have no quorum; the holder has other ones, and is not told to stop"

@@ -45,7 +45,7 @@ func OpenReader(path, name string) (*Reader, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: %w: it is no file", path, ErrOther)
+		return nil, fmt.Errorf("%s: %w: it is not a file", path, ErrOther)
 	}
 	var version int
 	var db *sql.DB

@@ -223,7 +223,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		facts = append(facts, holder)
 	}
 	if f := l.Form; f == nil {
-		facts = append(facts, Fact{Label: "Made by", Text: "not known by its form"})
+		facts = append(facts, Fact{Label: "Made by", Text: "unknown"})
 	} else {
 		by := lockLibrary(c, l).Text
 		if !f.Created.IsZero() {

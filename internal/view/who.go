@@ -109,7 +109,7 @@ func WhoThere(w *who.Answer) string {
 }
 
 func noneNamedText(w *who.Answer) string {
-	return fmt.Sprintf("no connection bears its name on %d of %d nodes", w.N-len(w.Unusable), w.N)
+	return fmt.Sprintf("no open connection with its name (%d of %d nodes checked)", w.N-len(w.Unusable), w.N)
 }
 
 // WhoConns returns the connections of the holder as a table.

@@ -78,12 +78,12 @@ type findingName struct{ id, node string }
 // openFinding is a finding that was seen, reported or not.
 type openFinding struct {
 	monitor.Finding
-	check *check
-	told  bool
-	last  time.Time // when it was last seen
-	grave time.Time // when it last had its reported severity
-	flaps int       // how often it came back soon
-	gone  time.Time // when it was cleared; zero: it was not
+	check  *check
+	raised bool
+	last   time.Time // when it was last seen
+	grave  time.Time // when it last had its reported severity
+	flaps  int       // how often it came back soon
+	gone   time.Time // when it was cleared; zero: it was not
 }
 
 // Guarded sets the source of what the guard in this process knows. [Findings.Look] calls it.
@@ -100,7 +100,7 @@ func (f *Findings) Booted(boots map[string]BootSight) { f.boots = boots }
 func (f *Findings) Discontinued(d clock.Discontinuity) {
 	f.discontinuity = d
 	for _, o := range f.open {
-		if o.told {
+		if o.raised {
 			o.last, o.grave = d.At.Add(reread), d.At.Add(reread)
 		} else {
 			o.Since = d.At
@@ -145,7 +145,7 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 	}
 	f.current = nil
 	for _, o := range f.sorted() {
-		if o.told {
+		if o.raised {
 			f.current = append(f.current, o.Finding)
 		}
 	}
@@ -168,7 +168,7 @@ func (f *Findings) saw(c *check, found monitor.Finding, now time.Time) {
 	default:
 		found.Since = o.Since
 	}
-	if o.told && found.Severity < o.Severity && now.Sub(o.grave) < max(c.before, settles) {
+	if o.raised && found.Severity < o.Severity && now.Sub(o.grave) < max(c.before, settles) {
 		found.Severity = o.Severity
 	} else {
 		o.grave = now
@@ -186,15 +186,15 @@ func (f *Findings) settle(o *openFinding, now time.Time, emit func(monitor.Event
 			delete(f.open, name)
 		}
 	case o.last.Equal(now):
-		if !o.told && now.Sub(o.Since) >= o.check.after {
-			o.told = true
+		if !o.raised && now.Sub(o.Since) >= o.check.after {
+			o.raised = true
 			emit(o.event("finding opened", now))
 		}
-	case !o.told:
+	case !o.raised:
 		// It did not last long enough, and starts again.
 		delete(f.open, name)
 	case now.Sub(o.last) >= hold:
-		o.told, o.gone = false, now
+		o.raised, o.gone = false, now
 		emit(o.event("finding closed", now))
 	}
 }
@@ -206,7 +206,7 @@ func (f *Findings) Undecided(now, until time.Time) bool {
 		return true
 	}
 	for _, o := range f.open {
-		if !o.told && o.gone.IsZero() && o.Severity == monitor.SeverityDanger && o.check.after < measured && o.Since.Before(until) {
+		if !o.raised && o.gone.IsZero() && o.Severity == monitor.SeverityDanger && o.check.after < measured && o.Since.Before(until) {
 			return true
 		}
 	}

@@ -32,7 +32,7 @@ func guardDelays(k known, f *found) bool {
 	case most.Absurd:
 		f.Title = "a guard announces an invalid delay"
 		f.Consequence = "Nodes that restart stay fenced for " + announce.MostDelay.String() + "."
-		f.Remedy = "Find who subscribes to its channel (CLIENT LIST, PUBSUB CHANNELS " + announce.Pattern + "), end it, and let nodes rejoin by hand where that is safe."
+		f.Remedy = "Find who subscribes to its channel (CLIENT LIST, PUBSUB CHANNELS " + announce.Pattern + "), end it, and let nodes rejoin by hand if that is safe."
 	case most.Delay != least.Delay:
 	case most.Delay > 0 && most.Delay < k.Cluster.MaxTTL:
 		f.Title = "the guard's delay is shorter than this configuration's max_ttl"

@@ -44,7 +44,7 @@ const (
 type Monitor struct {
 	nodes             []*redlock.Node
 	opt               Options
-	watchedKeys            watchedKeys
+	watchedKeys       watchedKeys
 	wake              chan struct{}   // wakes the publisher, which checks urgent
 	changes           []*wire.Changes // changes to be read, of each node
 	settled           chan struct{}
@@ -76,14 +76,14 @@ func New(nodes []*redlock.Node, opt Options) (*Monitor, error) {
 	}
 	m := &Monitor{
 		nodes: nodes, opt: opt,
-		watchedKeys:   newWatchedKeys(opt),
-		wake:     make(chan struct{}, 1),
-		hurried:  make([]bool, len(nodes)),
-		settled:  make(chan struct{}),
-		assessed: make(chan struct{}),
-		decided:  make(chan struct{}),
-		fresh:    make(chan struct{}),
-		world:    newWorld(nodes, opt, time.Now()),
+		watchedKeys: newWatchedKeys(opt),
+		wake:        make(chan struct{}, 1),
+		hurried:     make([]bool, len(nodes)),
+		settled:     make(chan struct{}),
+		assessed:    make(chan struct{}),
+		decided:     make(chan struct{}),
+		fresh:       make(chan struct{}),
+		world:       newWorld(nodes, opt, time.Now()),
 	}
 	for range nodes {
 		m.changes = append(m.changes, wire.NewChanges())
@@ -406,11 +406,11 @@ func (m *Monitor) excused(err error) bool {
 	return m.world.excused(err, time.Now())
 }
 
-// told records that all changes of node i up to until have been read.
-func (m *Monitor) told(i int, runID string, until time.Time) {
+// readUpTo records that all changes of node i up to until have been read.
+func (m *Monitor) readUpTo(i int, runID string, until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.world.told(i, runID, until, time.Now()) {
+	if m.world.readUpTo(i, runID, until, time.Now()) {
 		m.hasten()
 	}
 	m.table()

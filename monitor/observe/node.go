@@ -46,20 +46,20 @@ type guardsSight struct {
 // watch follows one node: a pure step machine over probes and failures.
 type watch struct {
 	monitor.Node
-	probed bool
-	kept   bool              // the data that it had on disk survived, even a restart
-	served bool              // it accepted writes when it was last readable
-	base   monitor.NodeState // according to the probe
-	denied error             // why the scan is refused; nil: it is not
-	told   time.Time         // last proof of its incarnation
-	fails  int               // failed scans in a row
-	tells  bool              // it reports its changes
-	proven time.Time         // all earlier changes have been read, or a full read ended then
-	tried  bool              // a scan has ended, successfully or for good
-	db     int               // number of the database with the locks
-	clock  clock.Clock
-	good   int64 // good replicas; -1: unknown
-	maxLag int64
+	probed     bool
+	kept       bool              // the data that it had on disk survived, even a restart
+	served     bool              // it accepted writes when it was last readable
+	base       monitor.NodeState // according to the probe
+	denied     error             // why the scan is refused; nil: it is not
+	lastAnswer time.Time         // last proof of its incarnation
+	fails      int               // failed scans in a row
+	tells      bool              // it reports its changes
+	proven     time.Time         // all earlier changes have been read, or a full read ended then
+	tried      bool              // a scan has ended, successfully or for good
+	db         int               // number of the database with the locks
+	clock      clock.Clock
+	good       int64 // good replicas; -1: unknown
+	maxLag     int64
 	// From INFO: whether min-replicas-to-write is in force, whether the server reads its
 	// data, what it is if not a master.
 	inForce bool
@@ -103,9 +103,9 @@ func (w *watch) answered(s sight) (restarted bool) {
 		was := w.RunID
 		restarted = w.readInfo(s.info)
 		if w.RunID != was {
-			w.StartedAfter = startedAfter(w.told, s.sent, s.info)
+			w.StartedAfter = startedAfter(w.lastAnswer, s.sent, s.info)
 		}
-		w.told = s.sent
+		w.lastAnswer = s.sent
 	}
 	if s.config != nil {
 		w.readConfig(s.config)
@@ -155,10 +155,10 @@ func (w *watch) incarnation(at time.Time) table.Incarnation {
 // noteStarts remembers an unfenced start that a guard reports, until a guard reports a
 // fenced one.
 func (w *watch) noteStarts() {
-	told := func(boot announce.Boot) bool {
+	reported := func(boot announce.Boot) bool {
 		return slices.ContainsFunc(w.Guards, func(g announce.Guard) bool { return g.Boot == boot })
 	}
-	w.StartedUnfenced = told(announce.BootUnfenced) || w.StartedUnfenced && !told(announce.BootFenced)
+	w.StartedUnfenced = reported(announce.BootUnfenced) || w.StartedUnfenced && !reported(announce.BootFenced)
 }
 
 // booted records how the node will start, as far as its files and command line show.
@@ -208,9 +208,9 @@ func (w *watch) measured(now time.Time, rtt time.Duration, answered bool) {
 
 // What to do about limits.
 const (
-	adviceFeed    = "Reach the server itself, Redis 6 or later: an older one, or a proxy in between, does not tell of changes."
+	adviceFeed    = "Reach the server itself, Redis 6 or later: an older one, or a proxy in between, does not report changes."
 	adviceSilence = "Find what holds up that connection: a proxy or a firewall that drops what is idle, or a server that stops now and then. It is tried again after a minute, later less often."
-	adviceFlood   = "Narrow lock_patterns, or let the names of locks begin with something of their own: the node tells of every change below that."
+	adviceFlood   = "Narrow lock_patterns, or let the names of locks begin with something of their own: the node reports every change below that."
 	adviceNames   = "Find out who writes such names: no lock has one."
 	adviceScan    = "Find out why its keys cannot be read: look at its log and SLOWLOG, and for a proxy in between. Its locks are not known until then."
 )

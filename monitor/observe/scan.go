@@ -45,7 +45,7 @@ const (
 
 // errSuperseded ends a session when the server is in another incarnation or cannot be
 // read.
-var errSuperseded = errors.New("the node restarted or is out of sight")
+var errSuperseded = errors.New("the node restarted or is not seen")
 
 // errMute ends a session whose feed does not answer a ping.
 var errMute = errors.New("no answer on the connection that reports changes")
@@ -254,9 +254,9 @@ func (l *follower) run(ctx context.Context) (err error) {
 		if left := l.readAgain.Sub(now); left <= 0 {
 			keys, until := queue.Take(wire.BatchKeys, wire.BatchBytes)
 			l.comparison.explain(keys)
-			told := !until.IsZero() && !l.missing && (l.full == nil || l.full.pace == paceShare)
-			if told {
-				l.monitor.told(l.node, l.runID, until)
+			upToDate := !until.IsZero() && !l.missing && (l.full == nil || l.full.pace == paceShare)
+			if upToDate {
+				l.monitor.readUpTo(l.node, l.runID, until)
 				if err := l.confirm(ctx, until); err != nil {
 					return err
 				}
@@ -267,7 +267,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 				}
 				continue
 			}
-			if told {
+			if upToDate {
 				continue
 			}
 		} else if !queue.Empty() {

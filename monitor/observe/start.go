@@ -27,15 +27,15 @@ const youngServer = 2 * time.Second
 const uptimeBlur = 3 * time.Second
 
 // startedAfter returns a moment before which the server cannot have started. sent is when
-// its first answered command was sent, told when the previous incarnation last answered
+// its first answered command was sent, lastAnswer when the previous incarnation last answered
 // (zero: there was none). Zero: unknown.
-func startedAfter(told, sent time.Time, info map[string]string) time.Time {
+func startedAfter(lastAnswer, sent time.Time, info map[string]string) time.Time {
 	uptime := time.Duration(monitor.Integer(info, "uptime_in_seconds", -1)) * time.Second
 	if uptime < 0 {
-		return told
+		return lastAnswer
 	}
-	if by := sent.Add(-uptime - uptimeBlur); by.After(told) {
+	if by := sent.Add(-uptime - uptimeBlur); by.After(lastAnswer) {
 		return by
 	}
-	return told
+	return lastAnswer
 }

@@ -372,9 +372,9 @@ func (w *world) passed(i int, epoch uint32, part float64) {
 	}
 }
 
-// told records that all changes of node i up to until have been read. It reports whether
+// readUpTo records that all changes of node i up to until have been read. It reports whether
 // that completed the first view.
-func (w *world) told(i int, runID string, until, now time.Time) bool {
+func (w *world) readUpTo(i int, runID string, until, now time.Time) bool {
 	if !w.inSight(i, runID) {
 		return false
 	}

@@ -303,7 +303,7 @@ func TestAnExpiredLockGoesWithoutAScan(t *testing.T) {
 		m.answered(0, sight{sent: now, received: now, info: master(), config: fence("0")})
 		m.read(0, "one", now, now, []table.Row{{Key: "k", Type: "string", TTL: 1500 * time.Millisecond, Len: 1, Prefix: "a"}})
 		m.scanned(0, "one", 1, now, false, nil)
-		m.told(0, "one", now)
+		m.readUpTo(0, "one", now)
 		if err := m.Settled(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -86,8 +86,8 @@ func (c *Changes) Wiped() bool {
 	return wiped
 }
 
-// told records that all changes before until are queued or have been taken.
-func (c *Changes) told(until time.Time) {
+// queuedUpTo records that all changes before until are queued or have been taken.
+func (c *Changes) queuedUpTo(until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until, c.mark = until, c.taken+uint64(len(c.queue))
@@ -198,7 +198,7 @@ func (f *Feed) Listen(queue *Changes, keep func(key []byte) bool) error {
 		switch {
 		case p.pong:
 			if until := f.ponged(); !until.IsZero() {
-				queue.told(until)
+				queue.queuedUpTo(until)
 			}
 		case p.all:
 			queue.flush()

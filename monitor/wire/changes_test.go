@@ -13,7 +13,7 @@ func TestChangesAreReadOnceInTheirOrder(t *testing.T) {
 	now := time.Now()
 	c.Add("a", "b", "a")
 	c.Add("c", "b")
-	c.told(now)
+	c.queuedUpTo(now)
 	if keys, until := c.Take(2, 1<<20); !slices.Equal(keys, []string{"a", "b"}) || !until.IsZero() {
 		t.Error(keys, until)
 	}
@@ -39,7 +39,7 @@ func TestWhatWasReadIsVouchedForUnderConstantChange(t *testing.T) {
 	c := NewChanges()
 	now := time.Now()
 	c.Add("a", "b", "c")
-	c.told(now)
+	c.queuedUpTo(now)
 	vouched := -1
 	for round := range 10 {
 		keys, until := c.Take(2, 1<<20)
@@ -71,7 +71,7 @@ func TestTooManyChangesAreAFullRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := NewChanges()
 			fill(c)
-			c.told(time.Now())
+			c.queuedUpTo(time.Now())
 			if keys, until := c.Take(10, 1<<20); keys != nil || !until.IsZero() {
 				t.Error(keys, until)
 			}

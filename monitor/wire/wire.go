@@ -201,7 +201,7 @@ func (w *wire) page() (p Page, err error) {
 		case err != nil:
 			return p, err
 		case v.kind != '$':
-			return p, fmt.Errorf("%w: a key that is none", resp.ErrBad)
+			return p, fmt.Errorf("%w: a key that is not a string", resp.ErrBad)
 		case v.long():
 			p.Long++
 			continue

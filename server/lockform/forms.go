@@ -21,7 +21,7 @@ func (r *row) fits(typ string, s sight) bool {
 
 // Sentences that several rows share.
 const (
-	extendCreates = "its extend creates the copies that it misses anew"
+	extendCreates = "its extend recreates missing copies"
 	allTogether   = "if node-redlock made it: one lock may be several keys with this token, which are to be removed together"
 )
 
@@ -31,7 +31,7 @@ var forms = [...]row{
 	// This program.
 	{"string", 46, ownTombstone, Form{
 		Library: "redlockctl", SharedToken: true,
-		TakingAway: "it is revoked: nobody gets in until the TTL of its last holder is over, who may still be at work until then; a force-release lets the next in at once",
+		TakingAway: "it is revoked: no other client gets it until the TTL of its last holder ends, and that holder may work until then; a force-release frees it at once",
 	}},
 	{"string", 0, ownKey("fencing:"), Form{
 		Library: "redlockctl", Companion: true,
@@ -55,7 +55,7 @@ var forms = [...]row{
 	}},
 	{"string", 0, distributedLock, Form{
 		Library:    "DistributedLock (.NET)",
-		TakingAway: "its holder is told of the loss by a handle that is watched in the background, if its program listens",
+		TakingAway: "its holder learns of the loss from a handle that is watched in the background, if its program listens",
 	}},
 	{"string", 0, distributedLockWaiting, Form{
 		Library:    "DistributedLock (.NET)",
@@ -146,7 +146,7 @@ var forms = [...]row{
 	}},
 	{"string", 36, uuidUnderPath, Form{
 		Library:    "redlock-rb, aioredlock, @microfleet/ioredis-lock or Spring Integration",
-		TakingAway: "if redlock-rb made it: " + extendCreates + ", unless told extend_only_if_locked; if Spring made it: those who wait for its message on REGISTRY-channel:PATH are not told, and come when they next look",
+		TakingAway: "if redlock-rb made it: " + extendCreates + ", unless told extend_only_if_locked; if Spring made it: those who wait for its message on REGISTRY-channel:PATH are not notified, and try again later",
 	}},
 	{"string", 36, uuid, Form{
 		Library:    "redlock-rb, aioredlock or @microfleet/ioredis-lock",

@@ -292,7 +292,7 @@ func (m *Desk) WhyNoExtend() string {
 	case g.Kept != nil:
 		return "it is kept: it is extended until r releases it"
 	case !m.Now().Before(g.Until):
-		return "its validity has ended: release it, and acquire it anew"
+		return "the lock has expired: release it and acquire it again"
 	}
 	return ""
 }
@@ -313,13 +313,13 @@ func (m *Desk) AskExtend() tea.Cmd {
 		facts: func() []string {
 			return []string{
 				m.St.Fact("Held by", "this screen, "+m.St.Token(safetext.New(g.Token), 24)+", valid until "+view.Clock(g.Until)+" ("+view.Remaining(g.Until.Sub(m.Now()))+")"),
-				m.St.Fact("Effect", "its copies live for this long from now on; none is made anew, and none is shortened"),
+				m.St.Fact("Effect", "its copies live for this long from now on; missing ones are not created, and none is shortened"),
 			}
 		},
 		Fields: []*field{span},
 		check: func() string {
 			if !m.Now().Before(g.Until) {
-				return "its validity has ended: esc, release it, and acquire it anew"
+				return "the lock has expired: esc, release it and acquire it again"
 			}
 			_, why := parse()
 			return why

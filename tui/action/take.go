@@ -71,7 +71,7 @@ var releaseWords = map[redlock.Status]string{
 }
 
 var revokeWords = map[redlock.Status]string{
-	redlock.StatusOK:     "a tombstone in its place",
+	redlock.StatusOK:     "replaced by a tombstone",
 	redlock.StatusAbsent: "held no copy",
 	redlock.StatusHeld:   "another token's copy, left alone",
 }

@@ -81,7 +81,7 @@ func (l *lockPanel) lines(top, h int, at cursorState) []string {
 		case l.Shown.Unrecorded():
 			why = "locks were not recorded then: " + monitor.AdviceRecordLocks
 		case l.Shown.Cluster.Verdict == monitor.VerdictUnknown && l.Shown.Cluster.Serving < l.Shown.Cluster.N:
-			why = "waiting for the first look at the nodes" + l.St.Ellipsis
+			why = "waiting for the first read of the nodes" + l.St.Ellipsis
 		case !l.Shown.Complete:
 			why = "no locks among the keys that have been read"
 		}

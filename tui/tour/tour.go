@@ -121,7 +121,7 @@ func (t *Tour) Lines(s Scene, w int) (lines []string) {
 // hints are shown at the first start.
 var hints = [...]string{
 	"?      what works on this page, and why other keys are disabled",
-	"enter  a look at what the cursor is on; o opens it on a page of its own",
+	"enter  show details of the selected row; o opens its page",
 	":      commands, named as those of redlockctl; tab completes them",
 }
 
