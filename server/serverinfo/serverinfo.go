@@ -76,7 +76,7 @@ func clientFields(line string) iter.Seq2[string, string] {
 }
 
 // IsWord reports whether s is a short word of ASCII letters and digits, which can be printed
-// and compared as it is.
+// and compared unescaped.
 func IsWord(s string) bool {
 	for _, r := range s {
 		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
