@@ -20,6 +20,7 @@ import (
 	"redlockctl/base/sleep"
 	"redlockctl/internal/lab/embedded"
 	"redlockctl/redlock"
+	"redlockctl/server/minreplicas"
 	"redlockctl/server/serverinfo"
 )
 
@@ -50,8 +51,8 @@ func (d *daemon) write() error {
 		"# The boot fence: this server starts fenced and refuses writes, until a guard removes the fence with",
 		"# CONFIG SET min-replicas-to-write 0. It is a file of its own, included at the end,",
 		"# because the last setting wins and CONFIG REWRITE changes redis.conf only.",
-		"min-replicas-to-write 2147483647",
-		"min-replicas-max-lag 10",
+		minreplicas.FenceLines[0],
+		minreplicas.FenceLines[1],
 		"",
 	}, "\n")
 	conf := strings.Join([]string{
@@ -67,8 +68,8 @@ func (d *daemon) write() error {
 		"maxmemory-policy noeviction",
 		"# CONFIG REWRITE changes a line where it stands, and adds one at the end if there is",
 		"# none: these two are here so that it finds them before the include.",
-		"min-replicas-to-write 2147483647",
-		"min-replicas-max-lag 10",
+		minreplicas.FenceLines[0],
+		minreplicas.FenceLines[1],
 		"include " + confQuote(d.fence()),
 		"",
 	}, "\n")
@@ -204,7 +205,7 @@ func (d *daemon) checkFenced(ctx context.Context, c *redis.Client) error {
 	if err != nil {
 		return err
 	}
-	if set[embedded.ParamFence] != "2147483647" || set[embedded.ParamLag] != "10" {
+	if set[embedded.ParamFence] != strconv.Itoa(minreplicas.FenceUp) || set[embedded.ParamLag] != strconv.Itoa(minreplicas.FenceLag) {
 		return fmt.Errorf("it started unfenced: %s %q, %s %q", embedded.ParamFence, set[embedded.ParamFence], embedded.ParamLag, set[embedded.ParamLag])
 	}
 	return nil

@@ -61,7 +61,7 @@ var (
 )
 
 // BootFence are the arguments with which a server starts fenced.
-var BootFence = []string{"--min-replicas-to-write", strconv.Itoa(minreplicas.FenceUp), "--min-replicas-max-lag", "10"}
+var BootFence = minreplicas.FenceArgs
 
 // ErrPortTaken is returned when something else listens on the port of a server.
 var ErrPortTaken = errors.New("port is taken")

@@ -14,7 +14,7 @@ const (
 	FenceNone   = 0
 )
 
-// setLag is the server's own default of min-replicas-max-lag, in seconds.
+// FenceLag is the server's own default of min-replicas-max-lag, in seconds.
 const FenceLag = 10
 
 const (
@@ -28,7 +28,7 @@ type Params struct {
 	MaxLag      int64 // min-replicas-max-lag, seconds; 0 switches the check off
 }
 
-// fenced reports whether a server with these parameters refuses each write because of
+// Fenced reports whether a server with these parameters refuses each write because of
 // a fence. Any other number is the operator's own setting for real replicas,
 // and no fence: with a replica attached it lets writes through.
 func (p Params) Fenced() bool { return p.MinReplicas == FenceUp && p.MaxLag > 0 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"redlockctl/server/minreplicas"
 )
 
 // settings are the parameters that CONFIG of an embedded master supports.
@@ -13,14 +15,14 @@ type settings map[string]string
 
 // The parameters of the fence.
 const (
-	ParamFence = "min-replicas-to-write"
-	ParamLag   = "min-replicas-max-lag"
+	ParamFence = minreplicas.Param
+	ParamLag   = minreplicas.LagParam
 )
 
 // bootSettings are the settings of a new process: fenced, without persistence.
 func bootSettings(port int) settings {
 	return settings{
-		ParamFence: "2147483647", ParamLag: "10",
+		ParamFence: strconv.Itoa(minreplicas.FenceUp), ParamLag: strconv.Itoa(minreplicas.FenceLag),
 		"maxmemory": "0", "maxmemory-policy": "noeviction",
 		"appendonly": "no", "appendfsync": "everysec", "save": "", "dir": "/",
 		"port": strconv.Itoa(port), "bind": "127.0.0.1", "databases": "16", "cluster-enabled": "no",
