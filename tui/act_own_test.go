@@ -31,7 +31,7 @@ func owning(t *testing.T) *rig {
 func TestExtend(t *testing.T) {
 	r := owning(t)
 	r.press("e")
-	r.sees("Extend orders:43 ?", "valid until 12:03:20 (10s)", "none is made anew", "TTL > 20s")
+	r.sees("Extend orders:43 ?", "valid until 12:03:20 (10s)", "none is created", "TTL > 20s")
 	r.settle()
 	r.press("ctrl+u", "enter")
 	r.sees("! the TTL is a number with a unit")

@@ -313,7 +313,7 @@ func (m *Desk) AskExtend() tea.Cmd {
 		facts: func() []string {
 			return []string{
 				m.St.Fact("Held by", "this screen, "+m.St.Token(safetext.New(g.Token), 24)+", valid until "+view.Clock(g.Until)+" ("+view.Remaining(g.Until.Sub(m.Now()))+")"),
-				m.St.Fact("Effect", "its copies live for this long from now on; missing ones are not created, and none is shortened"),
+				m.St.Fact("Effect", "its copies live for this long from now on; none is created, and none is shortened"),
 			}
 		},
 		Fields: []*field{span},
