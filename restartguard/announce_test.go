@@ -57,8 +57,8 @@ func TestALongerDelayOutlivesACordon(t *testing.T) {
 	s.sees("b", cordoned).sees("c", cordoned).hears("c", cordoned, 40*time.Second).sees("c", fenced).until(70 * time.Second)
 }
 
-// The word of a node that serves counts for others when the greatest D is over since
-// its last loss, also where that is heard of late.
+// A serving node's copies count as evidence for others when the greatest D has passed since its
+// last loss, also if that D was announced later.
 func TestALongerDelayIsWaitedForBeforeANodesWordCounts(t *testing.T) {
 	s := newScript(t)
 	s.sees("a", servingParams).after(testDelay).hears("a", servingParams, 30*time.Second)

@@ -517,7 +517,7 @@ func TestExposed(t *testing.T) {
 	})
 }
 
-// That a node was open which must not be is never told as a matter of course.
+// The event of a node that served while it must not is always an alarm.
 func TestExposureIsAnAlarm(t *testing.T) {
 	alarm := func(s *script, kind, part string, want bool) {
 		t.Helper()

@@ -97,7 +97,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 }
 
 // TestMemoryNeverHurries kills the guard at any moment, and lets any time pass,
-// on a boot clock that goes on while the monotonic one stands still.
+// on a boot clock that goes on while the monotonic clock stops.
 func TestMemoryNeverHurries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		delay := time.Duration(rapid.IntRange(1, 1000).Draw(t, "delay"))

@@ -1,3 +1,4 @@
+// Package boottime reads the clock of the machine's boot, which nobody sets.
 package boottime
 
 import (
@@ -8,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BootTime is the time since the machine was booted, on a clock that nobody
-// sets and that goes on while the machine sleeps. It lasts longer than this
-// process; see [BootID].
+// Now returns the time since the machine was booted, on a clock that nobody sets and that goes on
+// while the machine is suspended. It outlasts this process, see [ID].
 func Now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -19,9 +19,8 @@ func Now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// BootID names the boot in which BootTime means something, with the time
-// namespace and by how much that shifts it, since the number of a namespace that has
-// ended is given to another; empty if that cannot be told.
+// ID identifies the boot in which Now means something, with the time namespace and its offset,
+// because the number of a namespace is used again after its end. It is empty if that is not known.
 func ID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

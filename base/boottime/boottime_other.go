@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is a time on a clock that nobody sets; what it says to another
-// process means nothing here.
+// Now returns the time on a clock that nobody sets. It means nothing to another process.
 func Now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -18,5 +17,5 @@ func Now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// ID is empty: Now is not to be relied on by another process.
+// ID returns "": Now means nothing to another process.
 func ID() string { return "" }

@@ -18,32 +18,30 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// BootCheck is what can be told of how a server starts, without restarting it.
+// Check is what can be found out about how a server starts, without restarting it.
 type Check struct {
 	Verdict
-	// File is the server's configuration and Program its executable, as it tells
-	// them; empty if it has none or does not say.
+	// File is the server's configuration file and Program its executable, by its INFO; empty if it
+	// has none or does not tell.
 	File, Program string
-	// Process is how it is started, where it runs on this host; Local says that it
-	// does.
+	// Process is how it is started, if it runs on this host. Local: it does.
 	Process Process
 	Local   bool
 	// StartedUnfenced: a guard saw its present process start unfenced.
 	StartedUnfenced bool
-	// Rewrites is how often its present process was told to rewrite what its fence
-	// rests on: CONFIG REWRITE, and for [MethodACL] also ACL SAVE; −1 if it does not tell.
+	// Rewrites is how often the present process was told to rewrite the files of its fence: by
+	// CONFIG REWRITE, and with [restartguard.MethodACL] also by ACL SAVE; −1 if it does not tell.
 	Rewrites int64
-	// Data is what becomes of its data after its next start.
+	// Data is what the server does with its data after its next start.
 	Data NextData
 }
 
-// CheckBoot says whether a server would start fenced by its method. CONFIG GET
-// cannot say that: it shows what is set at present. The evidence, best first: the
-// command line and the files, if the server runs on this host and they can be
-// read; and that the present process started fenced, which was seen by a guard
-// (remembered), or which the server shows by being fenced with nothing set since its
-// start. A file that says nothing is no proof that the server starts unfenced,
-// where the command line cannot be seen.
+// CheckNode finds out whether a server would start fenced by its method. CONFIG GET cannot tell,
+// because it shows the present values. The evidence, best first: the command line and the files, if
+// the server runs on this host and they can be read; and that the present process started fenced,
+// because a guard saw that (remembered), or because the server is fenced and nothing was set since
+// its start. A file without a fence does not prove that the server starts unfenced, if its command
+// line cannot be seen.
 func CheckNode(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered *restartguard.Remembered) (Check, error) {
 	var c Check
 	if method.Kind == restartguard.MethodNone {
@@ -118,7 +116,7 @@ func CheckNode(ctx context.Context, node *redlock.Node, method restartguard.Meth
 }
 
 // contradicts reports whether the present process is known to have started fenced, and nothing has
-// changed since: then what is read here is not all that starts it.
+// changed since: then something else starts the server as well.
 func (c *Check) contradicts(o restartguard.Observation, remembered *restartguard.Remembered, info string) bool {
 	fenced, _ := o.Fenced()
 	seen := remembered != nil && remembered.Known && remembered.Verified && remembered.RunID == o.RunID
@@ -133,7 +131,7 @@ func (c *Check) contradicts(o restartguard.Observation, remembered *restartguard
 	return ok && err == nil && time.Since(file.ModTime()) > time.Duration(up+1)*time.Second
 }
 
-// scriptsPass takes back what was told of a fence that scripts pass.
+// scriptsPass withdraws the verdict for a fence that scripts write through.
 func (c *Check) scriptsPass(method restartguard.Method, version string) {
 	if method.Kind != restartguard.MethodMinReplicas || minreplicas.StopsScripts(version) {
 		return
@@ -143,8 +141,8 @@ func (c *Check) scriptsPass(method restartguard.Method, version string) {
 	c.do("upgrade the server (6.0.17, 6.2.7 or 7.0), or start it late with fence = \"none\": ExecStartPre=redlockctl node wait NAME --before-start")
 }
 
-// byPresentProcess judges by how the present process started, where its files and
-// command line do not tell.
+// byPresentProcess decides by how the present process started, if the files and the command line do
+// not tell.
 func (c *Check) byPresentProcess(o restartguard.Observation, remembered, filesRead bool) {
 	const where = "run this command on the server's own host, or copy its file and use --file"
 	fenced, _ := o.Fenced()
@@ -163,7 +161,7 @@ func (c *Check) byPresentProcess(o restartguard.Observation, remembered, filesRe
 	}
 	switch {
 	case filesRead:
-		// Its files do not do it, so it was started by options.
+		// Its files have no fence, so its options do.
 		c.Boot, c.Form = Fenced, FormCommandLine
 		c.because("its files do not fence it, so its command line does")
 	case c.Rewrites > 0:
@@ -176,10 +174,10 @@ func (c *Check) byPresentProcess(o restartguard.Observation, remembered, filesRe
 	}
 }
 
-// CheckBootFile is what a file says of how a server starts: its configuration,
-// or the unit that starts it. The server is asked only for the commands that write,
-// for [MethodACL]. Of a node of this host includes are read where they stand; otherwise
-// the file is a copy, and they are copies beside it.
+// CheckFile finds out how a server starts by a file: its configuration, or its systemd unit. The
+// server is asked only for the names of its write commands, with [restartguard.MethodACL]. If the
+// node runs on this host, its includes are read at their paths. Otherwise the file is a copy, and
+// so are the includes beside it.
 func CheckFile(ctx context.Context, node *redlock.Node, method restartguard.Method, file string) (Check, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {

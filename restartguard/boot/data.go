@@ -6,24 +6,24 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// NextData is what a server does with its data after its next start, as its command line and
-// files say.
+// NextData is what a server does with its data after its next start, by its command line and files.
 type NextData struct {
 	// Known: they could be read.
 	Known bool
-	// Weak is why it then does not have every write on disk before it answers, or does not
-	// load what it has; empty: it does.
+	// Weak is why the server then answers before a write is on disk, or does not load what is on
+	// disk; empty: it does neither.
 	Weak string
 }
 
-// dataSettings are what must be said for every write to be on disk, with what holds where nothing is.
+// dataSettings are the settings with which every write is on disk before it is answered, and the
+// defaults.
 var dataSettings = []struct{ name, want, unset string }{
 	{"appendonly", "yes", "no"},
 	{"appendfsync", "always", "everysec"},
 	{"no-appendfsync-on-rewrite", "no", "no"},
 }
 
-// AssessData says what becomes of the data of a server that is started with these texts.
+// AssessData finds out what a server that is started with these texts does with its data.
 func AssessData(t Text) NextData {
 	lines, main, err := t.readAll()
 	if err != nil || main == "" && !t.ArgsKnown {

@@ -12,12 +12,12 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// BootHow is what starts a server fenced.
+// How is how to start a server fenced.
 type How struct {
 	Lines   []string `json:"lines,omitempty"`   // of its files, which stand before the include, too; nil: nothing starts it fenced
 	Include string   `json:"include,omitempty"` // the file with these lines
 	Args    []string `json:"args,omitempty"`    // of its command line
-	// Unit is the systemd unit that it runs in, and what its drop-in says; empty where they
+	// Unit is the systemd unit of the server, and DropIn and ExecStart its drop-in; empty if they
 	// cannot be seen, or not be shown without passwords.
 	Unit      string `json:"unit,omitempty"`
 	DropIn    string `json:"drop_in,omitempty"`
@@ -25,8 +25,7 @@ type How struct {
 	Text      string `json:"-"` // all of it for people, safe to print
 }
 
-// HowToStart says what starts a server fenced by its method, with its own paths where they were
-// found.
+// HowToStart returns how to start a server fenced by its method, with the paths that a check found.
 func HowToStart(m restartguard.Method, c Check) How {
 	switch m.Kind {
 	case restartguard.MethodACL:
@@ -37,7 +36,7 @@ func HowToStart(m restartguard.Method, c Check) How {
 	return howByParams(c)
 }
 
-// Paths that are shown where the server does not tell its own.
+// Paths that are shown if the server does not tell its own.
 const (
 	anyConfigFile = "/etc/redis/redis.conf"
 	fenceFile     = "redlockctl-fence.conf"
@@ -45,29 +44,29 @@ const (
 	fixedACLFile  = "/etc/redis-acl/users.acl"
 )
 
-// dropIn is where a drop-in of a unit belongs.
+// dropIn returns the path for a drop-in of a unit.
 func dropIn(unit string) string {
 	return filepath.Join("/etc/systemd/system", unit+".d", fenceFile)
 }
 
-// secretOption is an option of a server with its values.
+// secretOption matches an option of a server that has a secret, with its values.
 var secretOption = regexp.MustCompile(`(?i)(--(?:requirepass|masterauth|primaryauth|user|tls-key-file-pass|tls-client-key-file-pass)\s+)(.*?)(\s--|$)`)
 
-// canShow reports whether a command line can be shown without its passwords. One
-// in quotes may look as if it ended before it does.
+// canShow reports whether a command line can be shown without its passwords. Within quotes the end
+// of one is not certain.
 func canShow(line string) bool {
 	return line != "" && !(secretOption.MatchString(line) && strings.ContainsAny(line, `"'\\`))
 }
 
 const hiddenSecret = "(SECRET)"
 
-// withoutSecrets is a command line whose passwords are not told.
+// withoutSecrets returns a command line with its passwords hidden.
 func withoutSecrets(line string) string {
 	return secretOption.ReplaceAllString(line, "${1}"+hiddenSecret+"${3}")
 }
 
-// wordsWithoutSecrets is the same for a command line that is known word by word, each as a
-// shell takes it in.
+// wordsWithoutSecrets does the same for a command line whose words are known, and quotes each for a
+// shell.
 func wordsWithoutSecrets(words []string) string {
 	shown, option := make([]string, len(words)), ""
 	for i, word := range words {
@@ -106,8 +105,8 @@ func howByParams(c Check) How {
 	return how
 }
 
-// commandLine is the form that fences by the options of the server, as near to how it is started now
-// as can be seen.
+// commandLine returns the form that fences by options of the server, as close as possible to how
+// the server is started now.
 func (how How) commandLine(c Check, file, args string) string {
 	const unit = "For systemd,\nmake the file %s:\n\n    [Service]\n    ExecStart=\n    ExecStart=%s\n\n"
 	program, p := cmp.Or(c.Program, "/usr/bin/redis-server"), c.Process

@@ -22,7 +22,7 @@ func TestSecretsOfACommandLineAreNotShown(t *testing.T) {
 	}
 }
 
-// A method without words of its own would be told as one that fences nothing.
+// A method without its own words would look like one that fences nothing.
 func TestEachMethodSaysHowToStart(t *testing.T) {
 	said := map[string]bool{}
 	for kind := range restartguard.MethodWords() {

@@ -22,15 +22,15 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// BootProcess is how a server of this host is started.
+// Process is how a server of this host is started.
 type Process struct {
 	PID string
-	// Args are the words of its command line after the program, where ArgsKnown: a
-	// server hides them behind its title, unless it has set-proc-title no.
+	// Args are the words of its command line after the program, if ArgsKnown: a server replaces
+	// them by a title, unless it has set-proc-title no.
 	Args      []string
 	ArgsKnown bool
-	// Unit is the systemd unit that it runs in, and ExecStart what that unit starts
-	// the next time, as it is written there; empty where they cannot be seen.
+	// Unit is its systemd unit, and ExecStart what that unit starts the next time, as written
+	// there; empty if they cannot be seen.
 	Unit, ExecStart string
 	dir             string
 }
@@ -40,9 +40,9 @@ func (p Process) Fences() bool {
 	return slices.ContainsFunc(splitArgs(p.Args), func(words []string) bool { return strings.EqualFold(words[0], minreplicas.Param) })
 }
 
-// findProcess finds the process of a server by what its INFO says. If why is not
-// empty, the server's files are not known to be those of this host: its address
-// must be one of ours, and the process must run here, under its name.
+// findProcess finds the process of a server by its INFO. If why is not empty, the server may not
+// run on this host: its address must be one of this host's, and the process must exist here under
+// its name.
 func findProcess(ctx context.Context, addr, info string) (p Process, why string) {
 	p.PID = serverinfo.Field(info, "process_id")
 	if n, err := strconv.Atoi(p.PID); err != nil || n <= 0 {
@@ -75,8 +75,7 @@ func findProcess(ctx context.Context, addr, info string) (p Process, why string)
 	return p, ""
 }
 
-// isServer reports whether a command line is that of the server that INFO tells
-// of.
+// isServer reports whether a command line is that of the server with this INFO.
 func isServer(cmdline, info string) bool {
 	words := strings.ReplaceAll(cmdline, "\x00", " ")
 	port := serverinfo.Field(info, "tcp_port")
@@ -108,8 +107,8 @@ func startedThen(pid, info string) bool {
 	return err == nil && diff > -2 && diff < 3
 }
 
-// argsOf are the words after the program of a command line as /proc has it;
-// false if the process has put a title in its place.
+// argsOf returns the words after the program of a command line in /proc; false if the process has
+// replaced it by a title.
 func argsOf(cmdline string) ([]string, bool) {
 	words := strings.Split(strings.TrimSuffix(cmdline, "\x00"), "\x00")
 	for len(words) > 1 && words[len(words)-1] == "" && words[len(words)-2] == "" {
@@ -125,8 +124,8 @@ func argsOf(cmdline string) ([]string, bool) {
 	return words[1:], true
 }
 
-// behindLoader are the words of a program that was started by naming the dynamic loader: ld.so
-// [OPTION]… PROGRAM [ARGUMENT]….
+// behindLoader returns the command line of a program that was started through the dynamic loader:
+// ld.so [OPTION]… PROGRAM [ARGUMENT]….
 func behindLoader(words []string) []string {
 	name := filepath.Base(words[0])
 	if !strings.HasPrefix(name, "ld-linux") && !strings.HasPrefix(name, "ld-musl") && !strings.HasPrefix(name, "ld.so") && !strings.HasPrefix(name, "ld64.so") {
@@ -147,8 +146,8 @@ func behindLoader(words []string) []string {
 	return rest
 }
 
-// unitOf is the systemd unit of a process by its /proc/PID/cgroup; empty where it
-// has none of the system's.
+// unitOf returns the systemd unit of a process by its /proc/PID/cgroup; empty if it has no system
+// unit.
 func unitOf(cgroup string) string {
 	for line := range strings.Lines(cgroup) {
 		_, path, ok := strings.Cut(strings.TrimSpace(line), ":/")
@@ -172,11 +171,10 @@ func isUnitName(name string) bool {
 	})
 }
 
-// mostUnit bounds what is read of a unit and its drop-ins.
+// mostUnit bounds how much of a unit and its drop-ins is read.
 const mostUnit = 1 << 20
 
-// catUnit is the text of a unit with its drop-ins; empty if systemd does not
-// tell.
+// catUnit returns the text of a unit with its drop-ins; empty if systemd does not tell.
 func catUnit(ctx context.Context, unit string) string {
 	ctx, cancel := context.WithTimeout(ctx, wire.HandTimeout)
 	defer cancel()
@@ -193,8 +191,8 @@ func catUnit(ctx context.Context, unit string) string {
 	return string(text)
 }
 
-// execStartOf is the command that a unit with its drop-ins starts, on one line;
-// empty if it names none or several.
+// execStartOf returns the command of a unit with its drop-ins, on one line; empty if there is none,
+// or more than one.
 func execStartOf(unit string) string {
 	var commands []string
 	section, pending, going := "", "", false
@@ -230,9 +228,8 @@ func execStartOf(unit string) string {
 	return commands[0]
 }
 
-// serverArgs are the words after the server's program of an ExecStart; nil if it
-// starts no server that can be told, or if what it starts depends on variables
-// behind the last option that can be told.
+// serverArgs returns the words after the server's program in an ExecStart; nil if that starts no
+// known server, or if a variable follows the fence.
 func serverArgs(execStart string) []string {
 	words, ok := splitWords(strings.TrimLeft(execStart, "@-:+!|"))
 	if !ok {
@@ -255,8 +252,8 @@ func serverArgs(execStart string) []string {
 	return args
 }
 
-// isOwnAddr reports whether an address is one of this host: a socket, one of its
-// names, or a name or number of one of its interfaces.
+// isOwnAddr reports whether an address is one of this host: a socket, one of its names, or an
+// address of its interfaces.
 func isOwnAddr(ctx context.Context, addr string) bool {
 	if strings.HasPrefix(addr, "/") {
 		return true
@@ -291,10 +288,10 @@ func isOwnIP(ip netip.Addr) bool {
 	})
 }
 
-// mostFileBytes bounds one file of a server's configuration.
+// mostFileBytes bounds the size of one configuration file.
 const mostFileBytes = 16 << 20
 
-// readBootFiles reads the files of a path or pattern of this host.
+// readFiles reads the files of a path or a pattern on this host.
 func readFiles(pattern string) ([]File, error) {
 	paths := []string{pattern}
 	if strings.ContainsAny(pattern, "*?[") {
@@ -315,7 +312,7 @@ func readFiles(pattern string) ([]File, error) {
 }
 
 func readFile(path string) (File, error) {
-	// Not blocking: a named pipe would wait for its writer.
+	// O_NONBLOCK, because a named pipe would wait for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return File{}, err
@@ -331,8 +328,8 @@ func readFile(path string) (File, error) {
 	return File{path, string(text)}, err
 }
 
-// readCopies reads the files of a configuration that was copied from another
-// host: each include under its own name beside the main file.
+// readCopies reads the files of a configuration that was copied from another host: each include by
+// its name, beside the main file.
 func readCopies(main string) func(string) ([]File, error) {
 	return func(pattern string) ([]File, error) {
 		if pattern == main {
@@ -350,8 +347,8 @@ func readCopies(main string) func(string) ([]File, error) {
 	}
 }
 
-// writesACLFile says whether a process can replace an ACL file, which takes the
-// right to write into its directory.
+// writesACLFile returns whether a process can replace an ACL file, which needs write access to its
+// directory.
 func writesACLFile(pid string) func(string) Writable {
 	return func(path string) Writable {
 		status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))

@@ -10,7 +10,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// setting is one of the two parameters of the fence as a line sets it.
+// setting is a line that sets one of the two parameters of the fence.
 type setting struct {
 	lag   bool // min-replicas-max-lag
 	value int64
@@ -24,7 +24,7 @@ func (s setting) index() int {
 	return 0
 }
 
-// settingsOf are the lines that set the parameters of the fence.
+// settingsOf returns the lines that set the parameters of the fence.
 func settingsOf(lines []directive) (settings []setting, err error) {
 	for i := range lines {
 		d := &lines[i]
@@ -47,7 +47,7 @@ func settingsOf(lines []directive) (settings []setting, err error) {
 	return settings, nil
 }
 
-// lastSettings are the settings that hold; nil where none is set.
+// lastSettings returns the settings that are effective; nil: the parameter is not set.
 func lastSettings(settings []setting) (value, lag *setting) {
 	for i := range settings {
 		if settings[i].lag {
@@ -65,10 +65,9 @@ func setsFence(settings []setting) bool {
 	return value != nil && (value.value == minreplicas.FenceUp || value.value == minreplicas.FenceCordon) && (lag == nil || lag.value > 0)
 }
 
-// rewritten are the settings after CONFIG REWRITE while value holds. The server
-// knows only the main file: there it puts each parameter where its first line
-// stands, and drops its other lines; where it has none it adds one at the end, behind
-// all includes, unless the value is the default.
+// rewritten returns the settings after CONFIG REWRITE while value is set. The server rewrites only
+// the main file: it puts each parameter at its first line there and drops its other lines. If there
+// is none, it adds a line at the end, after all includes, unless the value is the default.
 func rewritten(settings []setting, value int64) []setting {
 	_, lag := lastSettings(settings)
 	now := [2]setting{{false, value, &directive{}}, {true, minreplicas.FenceLag, &directive{}}}
@@ -106,10 +105,9 @@ func rewritten(settings []setting, value int64) []setting {
 	return out
 }
 
-// outlives reports whether the server starts fenced after any CONFIG REWRITE,
-// while fenced or serving, in any order. After one of them the main file has at most
-// one line for each parameter, and its place stays: three in a row show all that
-// can become of it.
+// outlives reports whether the server starts fenced after any number of CONFIG REWRITE, while
+// fenced or serving, in any order. After the first one the main file has at most one line for each
+// parameter, at a fixed place, so three in a row show every outcome.
 func outlives(settings []setting, rewrites int) bool {
 	if !setsFence(settings) {
 		return false
@@ -120,10 +118,10 @@ func outlives(settings []setting, rewrites int) bool {
 	return outlives(rewritten(settings, minreplicas.FenceUp), rewrites-1) && outlives(rewritten(settings, minreplicas.FenceNone), rewrites-1)
 }
 
-// assessParams goes by the two parameters.
+// assessParams decides by the two parameters.
 func (v *Verdict) assessParams(t Text) {
 	if t.argsDecide() {
-		// It overrules every file, so that none has to be read.
+		// The command line overrides every file, so no file is read.
 		t.Read = func(string) ([]File, error) { return nil, nil }
 	}
 	lines, main, err := t.readAll()

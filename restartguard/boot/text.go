@@ -1,3 +1,5 @@
+// Package boot finds out how a server starts, fenced or not, by its configuration files, its
+// command line and its systemd unit, and says how to start it fenced.
 package boot
 
 import (
@@ -10,7 +12,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// source is where a line of a server's configuration stands.
+// source is where a line of a server's configuration comes from.
 type source uint8
 
 const (
@@ -27,7 +29,7 @@ type directive struct {
 	source source
 }
 
-// place is where the line stands, fit to be shown.
+// place returns where the line is, safe to print.
 func (d directive) place() string {
 	if d.file == "" {
 		return "the command line"
@@ -35,15 +37,14 @@ func (d directive) place() string {
 	return fmt.Sprintf("%s:%d", safetext.Escape(d.file), d.line)
 }
 
-// What is read of a server's configuration is bounded.
+// Bounds of what is read of a server's configuration.
 const (
 	mostDirectives = 100_000
 	mostFiles      = 1000
 	mostIncludes   = 16 // in each other
 )
 
-// bootReader collects the lines of a configuration in the order in which they
-// count.
+// reader collects the lines of a configuration in the order in which they take effect.
 type reader struct {
 	text  Text
 	dir   string
@@ -52,7 +53,7 @@ type reader struct {
 	lines []directive
 }
 
-// add takes in one line.
+// add adds one line.
 func (r *reader) add(d directive, depth int) error {
 	d.words[0] = strings.ToLower(d.words[0])
 	switch {
@@ -73,7 +74,7 @@ func (r *reader) add(d directive, depth int) error {
 	return nil
 }
 
-// include takes in the files of a pattern.
+// include adds the files of a pattern.
 func (r *reader) include(pattern string, depth int, from source) error {
 	if depth > mostIncludes {
 		return fmt.Errorf("%s: too many includes in each other", safetext.Escape(pattern))
@@ -118,8 +119,8 @@ func absolute(p, dir string) string {
 	return filepath.Join(dir, p)
 }
 
-// readAll returns the lines of a configuration in the order in which they count,
-// and the main file; of equal settings the last one holds.
+// readAll returns the lines of a configuration in the order in which they take effect, and the main
+// file. Of two lines for one setting the later one is effective.
 func (t Text) readAll() (lines []directive, main string, err error) {
 	r := &reader{text: t, dir: t.Dir}
 	args := t.Args
@@ -143,7 +144,7 @@ func (t Text) readAll() (lines []directive, main string, err error) {
 	return r.lines, main, nil
 }
 
-// splitArgs makes lines of the options of a command line, as the server does.
+// splitArgs turns the options of a command line into lines, as the server does.
 func splitArgs(args []string) [][]string {
 	var lines [][]string
 	bare := false // the last word is a name whose value must follow
@@ -166,8 +167,7 @@ func splitArgs(args []string) [][]string {
 	return lines
 }
 
-// splitWords splits a line as the server does, and reports whether its quotes
-// are balanced.
+// splitWords splits a line as the server does, and reports whether its quotes are balanced.
 func splitWords(line string) (words []string, ok bool) {
 	for i := 0; ; {
 		for i < len(line) && isSpace(line[i]) {
@@ -216,7 +216,7 @@ func splitWords(line string) (words []string, ok bool) {
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// unescape reads what follows on a backslash at i between double quotes.
+// unescape reads the character after a backslash at i within double quotes.
 func unescape(line string, i int, word []byte) (int, []byte) {
 	if line[i] == 'x' && i+2 < len(line) {
 		if b, err := strconv.ParseUint(line[i+1:i+3], 16, 8); err == nil {
@@ -230,7 +230,7 @@ func unescape(line string, i int, word []byte) (int, []byte) {
 	return i + 1, append(word, c)
 }
 
-// Boot says how a server starts.
+// State is how a server starts.
 type State uint8
 
 const (
@@ -242,7 +242,7 @@ const (
 
 func (b State) String() string { return [...]string{"unknown", "fenced", "fragile", "unfenced"}[b] }
 
-// BootForm is how the fence of a server's start is written down.
+// Form is how the fence of a server's start is configured.
 type Form uint8
 
 const (
@@ -257,13 +257,13 @@ const (
 	FormUserLine                // a user line in the configuration
 )
 
-// String is the form as JSON and people read it.
+// String returns the form as in JSON and for people.
 func (f Form) String() string {
 	return [...]string{"unknown", "none", "command line", "anchors", "include without anchors", "main file",
 		"read-only ACL file", "writable ACL file", "user line"}[f]
 }
 
-// Writable says whether a server can write one of its files.
+// Writable is whether a server can write one of its files.
 type Writable uint8
 
 const (
@@ -272,33 +272,33 @@ const (
 	WritableNo
 )
 
-// BootText is all that a server is started with, as text.
+// Text is everything that a server is started with.
 type Text struct {
 	// Args are the words of its command line after the program, where ArgsKnown.
 	Args      []string
 	ArgsKnown bool
-	// Main is the path of its configuration file; empty: that of Args, or none.
+	// Main is the path of its configuration file; empty: the one in Args, if any.
 	Main string
-	// Dir is the directory to which its relative paths belong.
+	// Dir is the directory of its relative paths.
 	Dir string
 	// Read returns the files of a path, or of a pattern of paths, in the order in
 	// which the server reads them.
 	Read func(pattern string) ([]File, error)
-	// Write are the names of the server's commands that write; of [MethodACL].
+	// Write are the names of the server's write commands, with [restartguard.MethodACL].
 	Write []string
-	// Writes says whether the server can write the ACL file at a path; nil: unknown.
+	// Writes returns whether the server can write the ACL file at a path; nil: not known.
 	Writes func(path string) Writable
 }
 
 // BootFile is one file of a server's configuration.
 type File struct{ Path, Text string }
 
-// BootVerdict is what a [BootText] amounts to.
+// Verdict is the result of assessing a [Text].
 type Verdict struct {
 	Boot State
 	Form Form
-	// Because are the reasons, and Do what is to be done, each a sentence that is
-	// fit to be shown. Secrets are in neither.
+	// Because are the reasons, and Do what has to be done: sentences that are safe to print and
+	// contain no secrets.
 	Because, Do []string
 }
 
@@ -310,7 +310,7 @@ func (v *Verdict) do(format string, args ...any) {
 	v.Do = append(v.Do, fmt.Sprintf(format, args...))
 }
 
-// nameOf is a file's name, fit to be shown.
+// nameOf returns a file's name, safe to print.
 func nameOf(main string) string {
 	if main == "" {
 		return "no file"
@@ -318,9 +318,8 @@ func nameOf(main string) string {
 	return safetext.Escape(main)
 }
 
-// AssessBoot says whether a server that is started with these texts starts
-// fenced, and whether that outlives whatever CONFIG REWRITE and ACL SAVE write
-// into its files.
+// Assess finds out whether a server that is started with these texts starts fenced, and whether
+// that outlives everything that CONFIG REWRITE and ACL SAVE write into its files.
 func Assess(t Text, method restartguard.Method) Verdict {
 	var v Verdict
 	switch method.Kind {

@@ -10,7 +10,7 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// assessUser goes by the rules of the lock clients' user.
+// assessUser decides by the rules of the lock clients' user.
 func (v *Verdict) assessUser(t Text, user string) {
 	lines, main, err := t.readAll()
 	if err != nil {
@@ -92,8 +92,8 @@ func (v *Verdict) assessUser(t Text, user string) {
 	v.assessRewrites(t, d, aclFile, main)
 }
 
-// assessRewrites says what becomes of a user that starts without commands that write
-// when the server writes its files.
+// assessRewrites decides what happens to a user that starts without write commands when the server
+// rewrites its files.
 func (v *Verdict) assessRewrites(t Text, d directive, aclFile, main string) {
 	switch v.Form {
 	case FormCommandLine:

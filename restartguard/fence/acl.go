@@ -13,11 +13,11 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// cordonSelector is a selector that gives no command, and so nothing at all. It marks
-// a user that an operator has cordoned.
+// cordonSelector is a selector that gives no command. It marks a user that an operator has
+// cordoned.
 const cordonSelector = "redlockctl:hold"
 
-// userFence is the method [MethodACL].
+// userFence is the method [restartguard.MethodACL].
 type userFence struct {
 	user  string
 	allow []string
@@ -41,7 +41,7 @@ func (f userFence) Set(ctx context.Context, p redis.Pipeliner, value int64, _, _
 	return []redis.Cmder{p.Do(ctx, f.setUser(value)...)}
 }
 
-// canary asks for the server's word on what the user might do: a status, or a sentence.
+// Canary asks the server what the user might do. It answers with a status or a sentence.
 func (f userFence) Canary(ctx context.Context, p redis.Pipeliner, key string) func() (restartguard.Canary, error) {
 	c := p.Do(ctx, "ACL", "DRYRUN", f.user, "SET", key, "1", "NX", "PX", "1")
 	return func() (restartguard.Canary, error) {
@@ -52,15 +52,15 @@ func (f userFence) Canary(ctx context.Context, p redis.Pipeliner, key string) fu
 		case strings.Contains(text, "permissions to run"):
 			return restartguard.CanaryFenced, nil
 		default:
-			// OK, or a key that is not the user's: the command it may use.
+			// OK, or a key that the user may not use: it may use the command.
 			return restartguard.CanaryAccepted, nil
 		}
 	}
 }
 
-// setUser is the command that puts the user's fence to value. Rules are
-// carried out from left to right, all or none; other rights stay as they are.
-// The first command takes effect on connections that are logged in already.
+// setUser returns the command that sets the user's fence to value. Rules take effect from left to
+// right, all or none; other rights stay. The command also applies to connections that are already
+// logged in.
 func (f userFence) setUser(value int64) []any {
 	args := []any{"ACL", "SETUSER", f.user}
 	switch value {
@@ -76,8 +76,8 @@ func (f userFence) setUser(value int64) []any {
 	for _, rule := range allow {
 		args = append(args, rule)
 	}
-	// Selectors can only be cleared all at once; a user with others is never seen
-	// as one that this method can let rejoin, see userRules.
+	// Selectors can only be cleared together. A user with other selectors never reads as one that
+	// this method may let rejoin, see userRules.
 	return append(args, "clearselectors")
 }
 
@@ -86,7 +86,7 @@ func (f userFence) Ask(ctx context.Context, p redis.Pipeliner) func() (minreplic
 	return func() (minreplicas.Params, error) { return f.params(rules, write) }
 }
 
-// askWrites asks for the commands that write.
+// AskWrites asks for the names of the write commands.
 func AskWrites(ctx context.Context, p redis.Pipeliner) *redis.Cmd {
 	return p.Do(ctx, "ACL", "CAT", "write")
 }
@@ -110,15 +110,14 @@ func (f userFence) params(rules, write *redis.Cmd) (minreplicas.Params, error) {
 	return u.params(names)
 }
 
-// userRules are what a user may do, of which its passwords are no part.
+// userRules is what a user may do, without its passwords.
 type userRules struct {
 	commands  string
 	selectors []userRules
 	keys      string
 }
 
-// userRulesOf reads the answer to ACL GETUSER, a map or a list of names and
-// values.
+// userRulesOf parses the reply to ACL GETUSER, a map or a list of names and values.
 func userRulesOf(raw any) (userRules, error) {
 	var u userRules
 	seen := false
@@ -171,8 +170,7 @@ func eachField(raw any, f func(string, any) error) error {
 	return nil
 }
 
-// params is what the rules make of the fence; write are the names of all
-// commands that write.
+// params returns what the rules mean for the fence; write are the names of all write commands.
 func (u userRules) params(write []string) (minreplicas.Params, error) {
 	held := false
 	for _, s := range u.selectors {
@@ -190,9 +188,8 @@ func (u userRules) params(write []string) (minreplicas.Params, error) {
 	return minreplicas.Params{MinReplicas: minreplicas.FenceUp, MaxLag: 1}, nil
 }
 
-// grantsWrite reports whether rules, read from left to right, give any command that
-// writes. Where that cannot be told it says so: the node then counts as open,
-// and is closed.
+// GrantsWrite reports whether rules, read from left to right, allow any write command. If that is
+// not certain it returns true, so that the node counts as unfenced and is fenced.
 func GrantsWrite(rules string, write []string) bool {
 	grants := false
 	for rule := range strings.FieldsSeq(strings.ToLower(rules)) {

@@ -1,3 +1,4 @@
+// Package fence sets, reads and tries the fence of a node: each method is a file.
 package fence
 
 import (
@@ -9,32 +10,32 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// codec is what a method knows. It has a file of its own, and in method.go a constant and a row of methods.
+// Codec sets, reads and tries a fence by one method.
 type Codec interface {
-	// ask reads the fence. Whatever the method, the answer says what min-replicas-to-write
-	// would: 0, FenceUp, FenceCordon, or another number that is no fence.
+	// Ask reads the fence. With any method the answer is in terms of min-replicas-to-write: 0,
+	// FenceUp, FenceCordon, or another number, which is no fence.
 	Ask(context.Context, redis.Pipeliner) func() (minreplicas.Params, error)
-	// set puts the fence to a value. lag: the server has min-replicas-max-lag 0; replica: it is one, so
-	// it is made read-only where the fence does not stop it.
+	// Set sets the fence to a value. lag: the server has min-replicas-max-lag 0. replica: the
+	// server is one, and is made read-only if the fence does not stop its writes.
 	Set(ctx context.Context, p redis.Pipeliner, value int64, lag, replica bool) []redis.Cmder
-	// canary tries a write of a key that nobody else has, and that leaves nothing.
+	// Canary tries to write a key that nobody else uses, and leaves nothing behind.
 	Canary(ctx context.Context, p redis.Pipeliner, key string) func() (restartguard.Canary, error)
-	// words are params for people; "" where the numbers are those of the server.
+	// Words returns the fence in words; "" if the numbers are the server's own.
 	Words(minreplicas.Params) string
 	Traits() traits
 }
 
-// traits of a method, as names of commands.
+// Traits are the commands and errors of a method.
 type traits struct {
 	Command string // by which the fence is set
 	Refusal string // the error by which a server refuses a write behind the fence
-	// sets are the counters of commandstats that show that the fence was changed at run
-	// time, and rewrites those of commands that change the files on which it rests.
+	// Sets are the commands in commandstats that change the fence at run time, and Rewrites
+	// those that change the files that start the server fenced.
 	Sets, Rewrites []string
 }
 
-// codecOf returns what knows a method. Of MethodNone it sees a fence by min-replicas-to-write
-// that somebody else put up.
+// Of returns the codec of a method. With MethodNone it reads a fence by min-replicas-to-write that
+// somebody else has set.
 func Of(m restartguard.Method) Codec {
 	if m.Kind == restartguard.MethodACL {
 		return userFence{m.User, m.Allow}

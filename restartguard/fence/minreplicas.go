@@ -14,7 +14,7 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// paramFence is the method [MethodMinReplicas].
+// paramFence is the method [restartguard.MethodMinReplicas].
 type paramFence struct{}
 
 func (paramFence) Words(minreplicas.Params) string { return "" }
@@ -23,7 +23,7 @@ func (paramFence) Traits() traits {
 	return traits{Command: "CONFIG", Refusal: "NOREPLICAS", Sets: []string{"config|set"}, Rewrites: []string{"config|rewrite"}}
 }
 
-// ask asks for each parameter by itself, since a server before 7.0 takes a single name.
+// Ask reads each parameter by itself, because servers before 7.0 take a single name.
 func (paramFence) Ask(ctx context.Context, p redis.Pipeliner) func() (minreplicas.Params, error) {
 	minReplicas, maxLag := p.ConfigGet(ctx, minreplicas.Param), p.ConfigGet(ctx, minreplicas.LagParam)
 	return func() (minreplicas.Params, error) { return paramsOf(minReplicas, maxLag) }
@@ -45,7 +45,7 @@ func (paramFence) Set(ctx context.Context, p redis.Pipeliner, value int64, lag, 
 		sets = append(sets, p.ConfigSet(ctx, "replica-read-only", "yes"))
 	}
 	if lag {
-		// First: the fence must not be up in name only.
+		// First, so that the fence is never set without effect.
 		sets = append(sets, p.ConfigSet(ctx, minreplicas.LagParam, strconv.Itoa(minreplicas.FenceLag)))
 	}
 	return append(sets, p.ConfigSet(ctx, minreplicas.Param, strconv.FormatInt(value, 10)))
@@ -67,16 +67,15 @@ func paramValue(c *redis.MapStringStringCmd, name string) (int64, error) {
 	return n, nil
 }
 
-// The canaries: a plain command, a script as all servers take it, and one with the flags of a
-// function, on which servers since 7.0 decide once for all that it does. Each writes a key that
-// lives for 1 ms.
+// The canaries: a plain command, a script, and a script with the flags of a function, for which
+// servers since 7.0 decide once before it runs. Each writes a key that lives for 1 ms.
 const (
 	canaryScript   = "return redis.call('set', KEYS[1], '1', 'NX', 'PX', '1')"
 	canaryFunction = "#!lua\n" + canaryScript
 )
 
-// canary tries each way in which a client can write. One that gets through is enough; all that the
-// server has must be refused with NOREPLICAS.
+// Canary tries each way in which a client can write. If one is accepted, there is no fence; all
+// that the server supports must be refused with NOREPLICAS.
 func (paramFence) Canary(ctx context.Context, p redis.Pipeliner, key string) func() (restartguard.Canary, error) {
 	plain := p.SetArgs(ctx, key, "1", redis.SetArgs{Mode: "NX", TTL: time.Millisecond})
 	script := p.Eval(ctx, canaryScript, []string{key})
@@ -102,16 +101,17 @@ func (paramFence) Canary(ctx context.Context, p redis.Pipeliner, key string) fun
 	}
 }
 
-// scriptsPass is why a fence does not hold that only plain commands meet.
+// scriptsPass is why a fence does not hold that stops only plain commands.
 const scriptsPass = "scripts write through it, as before Redis 6.0.17 and 6.2.7: upgrade the server"
 
-// isNoReplicas reports whether a write was refused for a fence; before 7.0 a script says so in the
-// middle of a sentence.
+// isNoReplicas reports whether a write was refused because of a fence. Before 7.0 a script says so
+// in the middle of its error.
 func isNoReplicas(err error) bool {
 	return redis.IsNoReplicasError(err) || strings.Contains(err.Error(), ": -NOREPLICAS ")
 }
 
-// isUnknownScript reports whether a server knows no scripts with flags: it has no functions.
+// isUnknownScript reports whether a server does not support scripts with flags, and so no
+// functions.
 func isUnknownScript(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "Error compiling script") && strings.Contains(text, "'#'")

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// delaysFile has the D of other guards, in a file of its own: the one with the nodes is
-	// removed where it cannot be written, and then this is what is left.
+	// delaysFile has the D of other guards. It is separate, because the file with the nodes is
+	// removed if it cannot be written.
 	delaysFile = "delays"
-	// forgetFile has the ids of guards that a person wants forgotten, one a line.
+	// forgetFile has the ids of guards that an operator wants forgotten, one a line.
 	forgetFile = "forget"
 )
 
-// KnownDelay is the D of another guard, as a guard has it in its state directory.
+// KnownDelay is the D of another guard, in a guard's state directory.
 type KnownDelay struct {
 	ID    string        `json:"id"`
 	Delay time.Duration `json:"delay_ns"`
@@ -35,12 +35,13 @@ type KnownDelay struct {
 	Seen  time.Time     `json:"seen"` // for people: by the clock of the wall, when it was heard first with this D
 }
 
-// Name is the guard for people.
+// Name returns the guard for people.
 func (k KnownDelay) Name() string {
 	return announce.Guard{ID: k.ID, Host: safetext.New(k.Host)}.Name()
 }
 
-// ReadDelays reads the D of other guards from a state directory, the greatest first. A directory without them has none.
+// ReadDelays reads the D of other guards from a state directory, the greatest first. A directory
+// without the file has none.
 func ReadDelays(dir string) ([]KnownDelay, error) {
 	path := filepath.Join(dir, delaysFile)
 	raw, err := readOwn(path)
@@ -62,13 +63,15 @@ func ReadDelays(dir string) ([]KnownDelay, error) {
 	return all, nil
 }
 
-// Is reports whether a person means this guard by a name: its id, the beginning of that, or its host.
+// Is reports whether a name that an operator gives means this guard: its id, the beginning of its
+// id, or its host.
 func (k KnownDelay) Is(name string) bool {
 	return name != "" && (k.Host == name || len(name) >= 4 && strings.HasPrefix(k.ID, name))
 }
 
-// ForgetDelay has the guard of a state directory forget the D of others by a name ([KnownDelay.Is]): the one that
-// runs within a second, or else the next. It returns whom; nobody if none is known by that name.
+// ForgetDelay has the guard of a state directory forget the D of other guards by a name
+// ([KnownDelay.Is]): the running guard within a second, or else the next one. It returns the
+// guards; none if the name matches none.
 func ForgetDelay(dir, name string) ([]KnownDelay, error) {
 	all, err := ReadDelays(dir)
 	if err != nil {
@@ -88,7 +91,7 @@ func ForgetDelay(dir, name string) ([]KnownDelay, error) {
 	return gone, private.Replace(filepath.Join(dir, forgetFile), wanted)
 }
 
-// takeForgotten are the ids of guards that a person wants forgotten.
+// TakeForgotten returns the ids of guards that an operator wants forgotten.
 func (m *Store) TakeForgotten() []string {
 	path := filepath.Join(m.dir, forgetFile)
 	raw, err := readOwn(path)
@@ -98,7 +101,7 @@ func (m *Store) TakeForgotten() []string {
 	return strings.Fields(string(raw))
 }
 
-// putDelays writes the D of other guards down.
+// PutDelays writes the D of other guards.
 func (m *Store) PutDelays(p *restartguard.Peers, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +131,7 @@ func (m *Store) PutDelays(p *restartguard.Peers, now time.Time) error {
 	return nil
 }
 
-// recallPeers are the guards whose D was written down.
+// RecallPeers returns the guards whose D was written.
 func (m *Store) RecallPeers() restartguard.Peers {
 	var all []announce.Guard
 	for _, k := range m.delays {

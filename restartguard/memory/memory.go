@@ -1,3 +1,4 @@
+// Package memory keeps what a guard knows in its state directory.
 package memory
 
 import (
@@ -23,33 +24,30 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// ErrInUse is returned by OpenMemory when another guard uses the directory.
+// ErrInUse is returned by Open when another guard uses the directory.
 var ErrInUse = errors.New("another guard uses this state directory")
 
-// ErrDamaged is returned by ReadMemory, and reported by [Memory.Damaged], when
-// the file is not what a guard wrote.
+// ErrDamaged is returned by Read, and reported by [Store.Damaged], when the file is not what a
+// guard wrote.
 var ErrDamaged = errors.New("the guard's memory is damaged")
 
 const (
 	memoryFile = "guard.json"
 	lockFile   = "lock"
 	idFile     = "id"
-	// memoryHead begins the file; behind it stands the SHA-256 of what follows the
-	// first line.
+	// memoryHead begins the file, followed by the SHA-256 of everything after the first line.
 	memoryHead = "redlockctl-guard-1 "
-	// memoryMost bounds what is read.
+	// memoryMost bounds the size of a file.
 	memoryMost = 16 << 20
-	// A directory counts as in use when its lock was not to be had so often, with
-	// this pause between.
+	// A directory is in use if its lock cannot be taken in lockTries attempts, lockAgain apart.
 	lockTries = 10
 	lockAgain = 20 * time.Millisecond
 )
 
-// Memory is what a guard knows of its nodes, on disk, so that it survives the
-// guard's own end. One guard at a time has it. Nothing in it makes a node
-// open sooner than a guard without memory would, counted from the moment at which
-// the loss was first seen: a moment is kept on the clock of the machine's boot
-// ([BootTime]), and is worth nothing in another boot.
+// Store is what a guard knows about its nodes, on disk, so that it survives the guard's end. One
+// guard at a time has it. It never makes a node rejoin earlier than a guard without memory would,
+// counted from when the loss was first seen: its times are on the boot clock of the machine
+// ([boottime.Now]), and mean nothing in another boot.
 type Store struct {
 	dir     string
 	id      string
@@ -59,7 +57,7 @@ type Store struct {
 	mu    sync.Mutex
 	lock  *os.File // nil as long as there is no room for it
 	noted bool     // id is on disk
-	lost  bool     // the directory was removed, and is not written anew
+	lost  bool     // the directory was removed and is not written yet
 	boot  string   // of what was read
 	saved time.Duration
 	nodes map[string]restartguard.Record
@@ -68,7 +66,7 @@ type Store struct {
 	delays []KnownDelay // as they are on disk
 }
 
-// document is the file.
+// document is the content of the file.
 type document struct {
 	Boot  string                         `json:"boot_id"`
 	Saved time.Duration                  `json:"saved_ns"` // in Boot
@@ -76,12 +74,11 @@ type document struct {
 	Nodes map[string]restartguard.Record `json:"nodes"`
 }
 
-// OpenMemory takes a state directory for one guard: it is made with mode 0700 if
-// it is not there, and locked until Close. It fails with [ErrInUse] if another
-// process has it, and where another user may write to it, since whoever can do that
-// can have a node rejoin too early. A file that is damaged, or that others may write,
-// is no error: it is as good as none, see [Memory.Damaged]. Neither is a disk that is
-// full: see [Memory.Full].
+// Open takes a state directory for one guard: it is created with mode 0700 and locked until Close.
+// Open fails with [ErrInUse] if another process has it. It also fails if other users may write to
+// it, because they could make a node rejoin too early. A file that is damaged, or that others may
+// write, is not an error but counts as missing, see [Store.Damaged]. Nor is a full disk, see
+// [Store.Full].
 func Open(dir string) (*Store, error) {
 	m := &Store{dir: dir, nodes: map[string]restartguard.Record{}}
 	err := m.claim()
@@ -116,7 +113,7 @@ func Open(dir string) (*Store, error) {
 	return m, nil
 }
 
-// claim makes the directory and takes its lock.
+// claim creates the directory and takes its lock.
 func (m *Store) claim() error {
 	if err := private.Dir(m.dir, private.Nobody); err != nil {
 		return fmt.Errorf("state directory: %w", err)
@@ -144,19 +141,18 @@ func (m *Store) claim() error {
 	return fmt.Errorf("state directory %s: flock: %w", m.dir, err)
 }
 
-// isFull reports whether err is for want of room, which an operator can make while
-// the guard runs.
+// isFull reports whether err is for lack of disk space, which an operator can free while the guard
+// runs.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// Full tells what found no room when the memory was opened, nil if all did. The guard
-// works, and writes as soon as there is room. Before that its own end makes it forget:
-// what has happened so far is not known to the next guard, for which a fenced node
-// waits for all of D; and a second guard can be started in the same directory, which
-// is as safe as two guards with directories of their own.
+// Full returns what found no disk space when the memory was opened, or nil. The guard works, and
+// writes as soon as there is space. If it ends before that, the next guard does not know what
+// happened, and a fenced node waits for all of D. A second guard can then be started in the same
+// directory; that is as safe as two guards with directories of their own.
 func (m *Store) Full() error { return m.full }
 
-// Damaged tells what is wrong with the file that was found, nil if nothing is.
-// The guard then begins as one without memory.
+// Damaged returns what is wrong with the file that was found, or nil. The guard then starts without
+// memory.
 func (m *Store) Damaged() error { return m.damaged }
 
 // Dir returns the path of the state directory.
@@ -165,12 +161,12 @@ func (m *Store) Dir() string { return m.dir }
 // Used reports whether the cluster was in use, as far as the memory goes back.
 func (m *Store) Used() bool { return m.used }
 
-// ID tells the guards of this state directory, one after the other, from all
-// others. It is no part of what can be damaged or forgotten with the nodes.
+// ID distinguishes the guards of this state directory, one after the other, from all others. It has
+// a file of its own, so it survives damage to the other files.
 func (m *Store) ID() string { return m.id }
 
-// guardID reads the id of a directory, and makes one where there is none; noted
-// reports whether it is there for the next guard.
+// guardID reads the id of a directory, or makes one; noted reports whether it is on disk for the
+// next guard.
 func guardID(dir string) (id string, noted bool, err error) {
 	path := filepath.Join(dir, idFile)
 	raw, err := readOwn(path)
@@ -205,9 +201,8 @@ func readOwn(path string) ([]byte, error) {
 	return raw, err
 }
 
-// Running reports whether a guard has a state directory: without one nothing that is
-// remembered there will be done. A directory that is not there has none. It fails
-// where the lock cannot be looked at.
+// Running reports whether a guard runs with a state directory. Without one, nothing that is
+// remembered there will be done. It fails if the lock cannot be tried.
 func Running(dir string) (bool, error) {
 	lock, err := os.Open(filepath.Join(dir, lockFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -216,8 +211,7 @@ func Running(dir string) (bool, error) {
 		return false, fmt.Errorf("state directory: %w", err)
 	}
 	defer lock.Close()
-	// Shared, so that two who look do not take each other for a guard; it is given
-	// back at once by the closing.
+	// Shared, so that two such checks do not take each other for a guard; closing releases it.
 	switch err := private.TryLock(lock, true); {
 	case err == nil:
 		return false, nil
@@ -228,7 +222,7 @@ func Running(dir string) (bool, error) {
 	}
 }
 
-// Close gives the directory free. What was remembered stays.
+// Close releases the directory. What was written stays.
 func (m *Store) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -266,15 +260,15 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// removed reports whether the directory, or the lock in it, was removed or replaced after
-// it was taken.
+// Removed reports whether the directory, or the lock in it, was removed or replaced after it was
+// taken.
 func (m *Store) Removed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lock != nil && !m.locked()
 }
 
-// locked reports whether the lock that stands in the directory is the one that we have.
+// locked reports whether the lock in the directory is the one that we hold.
 func (m *Store) locked() bool {
 	there, err := os.Lstat(filepath.Join(m.dir, lockFile))
 	if err != nil {
@@ -284,10 +278,9 @@ func (m *Store) locked() bool {
 	return err != nil || os.SameFile(there, ours)
 }
 
-// put remembers a node and writes the file. When that fails nothing may be left
-// that says less than is known now, so the file is removed: without it a guard
-// counts from now. A directory that was removed is made and taken again; remade
-// reports that.
+// Put remembers a node and writes the file. If that fails, the file is removed, because an old one
+// knows less than happened: without a file, the next guard counts from its start. A directory that
+// was removed is created and taken again; remade reports that.
 func (m *Store) Put(n Node, now time.Time, boot time.Duration) (remade bool, err error) {
 	r := n.State.Record(n.Addr, n.Fence, now, boot)
 	m.mu.Lock()
@@ -304,7 +297,7 @@ func (m *Store) Put(n Node, now time.Time, boot time.Duration) (remade bool, err
 		}
 	}
 	if err = m.write(document{Boot: boottime.ID(), Saved: boot, Used: m.used, Nodes: m.nodes}); err == nil {
-		// Without it the next guard only has another name.
+		// Without the id the next guard only has another name.
 		m.noted = m.noted || noteID(m.dir, m.id) == nil
 		remade, m.lost = m.lost, false
 		return remade, nil
@@ -315,7 +308,7 @@ func (m *Store) Put(n Node, now time.Time, boot time.Duration) (remade bool, err
 	return false, fmt.Errorf("the guard's memory cannot be written: %w", err)
 }
 
-// expect forgets all nodes but these, and notes those that were not met yet.
+// Expect forgets all other nodes, and notes these, also those that the guard has not met yet.
 func (m *Store) Expect(nodes []Node) {
 	now, boot := time.Now(), boottime.Now()
 	m.mu.Lock()
@@ -335,12 +328,11 @@ func (m *Store) write(doc document) error {
 	return private.Replace(filepath.Join(m.dir, memoryFile), append([]byte(memoryHead+sumOf(body)+"\n"), body...))
 }
 
-// past are the nodes as they were remembered.
+// Past returns the nodes as they were remembered.
 func (m *Store) Past(delay time.Duration) *Past {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// The moment on the boot clock first: what comes in between makes a deadline
-	// later, never sooner.
+	// The boot clock is read first: a delay in between makes a deadline later, never earlier.
 	boot := boottime.Now()
 	now := time.Now()
 	id := boottime.ID()
@@ -351,9 +343,8 @@ func (m *Store) Past(delay time.Duration) *Past {
 	return NewPast(nodes)
 }
 
-// ReadMemory reads what a guard remembers, without disturbing it: by the name
-// of the node. A directory without a memory is fs.ErrNotExist; a file that is
-// damaged is [ErrDamaged].
+// Read reads what a guard remembers, by the name of the node, without disturbing the guard. Without
+// a file it fails with fs.ErrNotExist; if the file is damaged, with [ErrDamaged].
 func Read(dir string) (map[string]restartguard.Remembered, error) {
 	doc, err := readDocument(dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"redlockctl/restartguard"
 )
 
-// past is what was known of the nodes before the present configuration.
+// Past is what was known about the nodes before the present configuration.
 type Past struct {
 	mu    sync.Mutex
 	nodes []Node
@@ -25,7 +25,7 @@ func NewPast(nodes []Node) *Past {
 	return p
 }
 
-// take takes the state of a node out of the past.
+// Take removes a node from the past and returns its state.
 func (p *Past) Take(is func(Node) bool, fence string) (restartguard.State, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (p *Past) Take(is func(Node) bool, fence string) (restartguard.State, bool)
 	return n.State, true
 }
 
-// at is the state of the node that was at an address.
+// At returns the state of the node that was at an address.
 func (p *Past) At(name, addr, fence string) (restartguard.State, bool) {
 	if s, ok := p.Take(func(n Node) bool { return n.Name == name && n.Addr == addr }, fence); ok {
 		return s, true

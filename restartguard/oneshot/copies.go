@@ -1,3 +1,5 @@
+// Package oneshot does one thing to one node for a command, without a guard: inspect, cordon,
+// uncordon, let rejoin, wait.
 package oneshot
 
 import (
@@ -9,8 +11,8 @@ import (
 	"redlockctl/restartguard/wire"
 )
 
-// CopiesOn reads the unexpired copies that a node has under the patterns. It fails also if they cannot
-// be told completely.
+// CopiesOn reads the unexpired copies of a node under the patterns. It also fails if it could not
+// read all of them.
 func CopiesOn(ctx context.Context, node *redlock.Node, patterns []string) ([]restartguard.Copy, error) {
 	l := wire.Dial(node, restartguard.Method{}, wire.HandTimeout)
 	defer l.Close()

@@ -19,20 +19,20 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Cordon closes a node by an operator's hand: no guard lifts it. It returns after
-// the fence was read back and a canary write was refused. What another setting
-// of min-replicas-to-write was there before is overwritten. The hold lives in the
-// server's memory: a restart forgets it, and a guard that saw it puts it up again.
+// Cordon fences a node for an operator: no guard lets it rejoin. It returns after the fence was
+// read back and a canary write was refused. It overwrites any other value of min-replicas-to-write.
+// The cordon is in the server's memory: a restart forgets it, and a guard that saw it sets it
+// again.
 //
-// By [MethodACL] it is a mark on the user that says so. It does nothing by [MethodNone] but to
-// fail with ErrDenied.
+// With [restartguard.MethodACL] it is a mark on the user. With [restartguard.MethodNone] it only
+// fails with ErrDenied.
 func Cordon(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
 	if method.Kind == restartguard.MethodNone {
 		return adviceError(node)
 	}
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()
-	before, err := l.Params(ctx) // what cannot be read back is not set
+	before, err := l.Params(ctx) // a fence that cannot be read back is not set
 	if err != nil {
 		return wire.NodeError(node, err, ErrNotFenced)
 	}
@@ -57,15 +57,16 @@ func Cordon(ctx context.Context, node *redlock.Node, method restartguard.Method)
 	case err != nil:
 		return wire.NodeError(node, err, ErrNotFenced)
 	case !p.Cordoned():
-		// A guard's lift crossed it, and that guard is about to put it back, or
-		// another hand opened it.
+		// A guard removed the fence at the same time and is about to restore the cordon, or
+		// another operator removed it.
 		return fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotFenced, readBack(method, p))
 	}
 	return nil
 }
 
-// Uncordon ends an operator's cordon, and nothing else: the node is handed back to the guards, fenced,
-// and rejoins when it may vote ([MayVoteFrom]). It fails with [ErrNotCordoned] where there is none.
+// Uncordon ends an operator's cordon, and nothing else: the node stays fenced, is handed back to
+// the guards, and rejoins when it may vote ([restartguard.MayVoteFrom]). Without a cordon it fails
+// with [ErrNotCordoned].
 func Uncordon(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
 	if method.Kind == restartguard.MethodNone {
 		return adviceError(node)
@@ -91,9 +92,9 @@ func Uncordon(ctx context.Context, node *redlock.Node, method restartguard.Metho
 	return nil
 }
 
-// AwaitKept waits until a guard announces on the node that it keeps it cordoned, over any crash; a node that
-// restarts before that is cordoned again. It reports whether one does: none is there, or none that has seen
-// the cordon within the context's time.
+// AwaitKept waits until a guard announces on the node that it keeps the cordon over any crash. If
+// the node restarts before that, it is cordoned again. It returns false if there is no guard, or
+// none that has seen the cordon within the context's time.
 func AwaitKept(ctx context.Context, node *redlock.Node, method restartguard.Method) (kept bool, err error) {
 	for alone := time.Now(); ; {
 		p, all, err := keepers(ctx, node, method)
@@ -116,13 +117,13 @@ func AwaitKept(ctx context.Context, node *redlock.Node, method restartguard.Meth
 }
 
 const (
-	keptPoll = 20 * time.Millisecond // between two looks for a guard that keeps a cordon
-	// keptAlone is for how long no guard is seen until there is none: longer than one takes to come
-	// back after a start of the server.
+	keptPoll = 20 * time.Millisecond // between two reads of the announcements
+	// keptAlone is how long no guard must have been seen before there is none: longer than a guard
+	// takes to announce itself again after a start of the server.
 	keptAlone = 300 * time.Millisecond
 )
 
-// keepers reads the fence of a node, and the guards there.
+// keepers reads the fence of a node and the guards that announce themselves there.
 func keepers(ctx context.Context, node *redlock.Node, method restartguard.Method) (minreplicas.Params, []announce.Guard, error) {
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()
@@ -139,11 +140,10 @@ func keepers(ctx context.Context, node *redlock.Node, method restartguard.Method
 	return p, announce.DecodeAll(guards.Val()), err
 }
 
-// RejoinNow opens a node by an operator's hand, whoever closed it and before any
-// deadline. It returns after the fence was read back and a canary write got
-// through; where the server does not let us write the canary, the reading has to
-// do. A guard accepts it, unless it never saw the node closed since its last
-// loss.
+// RejoinNow removes the fence of a node for an operator, whoever set it and before any deadline. It
+// returns after the fence was read back and a canary write was accepted; if the server denies the
+// canary write, the fence that was read back must do. A guard accepts that, unless it never saw the
+// node fenced since its last loss.
 func RejoinNow(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
 	if method.Kind == restartguard.MethodNone {
 		return adviceError(node)
@@ -181,7 +181,7 @@ func RejoinNow(ctx context.Context, node *redlock.Node, method restartguard.Meth
 	return wire.NodeError(node, why, ErrNotServing)
 }
 
-// readBack is what the fence reads, in words.
+// readBack returns the fence that was read back, in words.
 func readBack(m restartguard.Method, p minreplicas.Params) string {
 	if w := fence.Of(m).Words(p); w != "" {
 		return "read back: " + w
@@ -193,7 +193,7 @@ func adviceError(node *redlock.Node) error {
 	return fmt.Errorf("node %q: %w: its fence is \"none\"", node.Name(), restartguard.ErrDenied)
 }
 
-// because is why, behind a sentence; "" where there is no reason.
+// because returns the reason as the end of a sentence; "" if there is none.
 func because(err error) string {
 	if err == nil {
 		return ""

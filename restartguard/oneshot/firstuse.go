@@ -9,8 +9,8 @@ import (
 	"redlockctl/restartguard/wire"
 )
 
-// AskFirstUse looks at a node and asks the guards on it, by what they announce; nothing
-// is changed. It fails if it cannot be read or if its guards cannot be seen.
+// AskFirstUse reads a node and the announcements of the guards on it; it changes nothing. It fails
+// if either cannot be read.
 func AskFirstUse(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered restartguard.Remembered, patterns []string) (f restartguard.FirstUse, err error) {
 	f = restartguard.FirstUse{Node: node.Name(), Remembered: remembered}
 	l := wire.Dial(node, method, wire.HandTimeout)

@@ -14,13 +14,13 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Inspect looks at a node once, on a connection of its own, and changes
-// nothing. It fails with [ErrUnreachable] or [ErrDenied]. Where the fence cannot
-// be read, Blind is set and Err says why.
+// Inspect reads a node once, on its own connection, and changes nothing. It fails with
+// [restartguard.ErrUnreachable] or [restartguard.ErrDenied]. If the fence cannot be read, Blind is
+// set and Err says why.
 func Inspect(ctx context.Context, node *redlock.Node, method restartguard.Method) (restartguard.Observation, error) {
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()
-	l.Introduced = true // who only looks needs no name
+	l.Introduced = true // a reader needs no name
 	o, err := l.Look(ctx)
 	if err != nil {
 		return o, wire.NodeError(node, err, restartguard.ErrUnreachable)
@@ -42,8 +42,8 @@ func Unused(ctx context.Context, node *redlock.Node) error {
 	return fmt.Errorf("node %q: it cannot be told that nothing listens at %s: %w: %s", node.Name(), node.Addr(), restartguard.ErrUnreachable, safetext.Error(err))
 }
 
-// CountKeys is how many keys, of those that match any of the patterns, the node
-// holds in its database; it stops at the first few.
+// CountKeys returns how many keys that match any of the patterns the node has in its database. It
+// stops at the first few.
 func CountKeys(ctx context.Context, node *redlock.Node, patterns []string) (found int, err error) {
 	l := wire.Dial(node, restartguard.Method{}, wire.HandTimeout)
 	defer l.Close()

@@ -15,9 +15,8 @@ import (
 // ErrWait is returned by [WaitServing] when the node does not serve in time.
 var ErrWait = errors.New("the node does not serve yet")
 
-// WaitServing returns as soon as the node answers as a master that accepts votes. It
-// fails with [ErrWait] when ctx ends before, and says how the node is. Nothing is
-// changed.
+// WaitServing returns as soon as the node answers as a master that accepts votes. If ctx ends
+// before, it fails with [ErrWait] and says in which state the node is. It changes nothing.
 func WaitServing(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
 	why := ""
 	for {
@@ -25,7 +24,7 @@ func WaitServing(ctx context.Context, node *redlock.Node, method restartguard.Me
 		if err == nil && o.Serves() {
 			return nil
 		}
-		// An I/O deadline may be told before the context says that it is over.
+		// An I/O deadline may pass before the context reports its end.
 		end, bounded := ctx.Deadline()
 		over := ctx.Err() != nil || bounded && !time.Now().Before(end)
 		if why = whyWaiting(why, o, err, over); !over {
@@ -38,9 +37,8 @@ func WaitServing(ctx context.Context, node *redlock.Node, method restartguard.Me
 	}
 }
 
-// whyWaiting is why a node does not serve, by a look at it; before is what was
-// known. A look that failed when the wait was over was cut short by that, and says
-// less than one before.
+// whyWaiting returns why a node does not serve; before is what was known before this observation.
+// One that was cut short by the end of the wait says less than the one before.
 func whyWaiting(before string, o restartguard.Observation, err error, over bool) string {
 	_, cordoned := o.Fenced()
 	switch {

@@ -22,25 +22,25 @@ import (
 )
 
 const (
-	announcePing  = 2 * time.Second        // between two signs of life on the connection
+	announcePing  = 2 * time.Second        // between two PINGs
 	announceAgain = 100 * time.Millisecond // before the next connection is tried
-	announceLater = 2 * time.Second        // where the node does not let us
-	announceMost  = 30 * time.Second       // where what it answers is invalid again and again
+	announceLater = 2 * time.Second        // if the node refuses
+	announceMost  = 30 * time.Second       // if its answers stay invalid
 )
 
-// announcer keeps a guard seen on one node.
+// announcer keeps a guard announced on one node.
 type announcer struct {
 	node     *redlock.Node
 	timeout  time.Duration
-	channels func() []string // the channels: what it says of itself, then of locks
-	changed  <-chan struct{} // these may be others by now
-	// elsewhere reports whether the node's name does not lead to an address any more.
+	channels func() []string // the guard's own announcement, then those of locks
+	changed  <-chan struct{} // the channels may have changed
+	// nameMoved reports whether the node's host name no longer resolves to an address.
 	nameMoved func(netip.AddrPort) bool
-	// seen is told why the guard is not seen on a node that answers; nil: it is seen.
+	// report is called with why the announcement failed on a node that answers; nil: it did not.
 	report func(error)
 }
 
-// run goes from one connection to the next until ctx ends.
+// run keeps one connection at a time, until ctx ends.
 func (a announcer) run(ctx context.Context) {
 	invalid := announceLater // the pause after an invalid answer
 	for ctx.Err() == nil {
@@ -63,7 +63,7 @@ func (a announcer) run(ctx context.Context) {
 		case wire.Answered(err), errors.Is(err, resp.ErrFull):
 			pause = announceLater
 		}
-		// What keeps the guard from opening a connection the watch itself has told.
+		// Failures to connect are reported by the watcher.
 		if opened && pause != announceAgain {
 			a.report(err)
 		}
@@ -71,13 +71,14 @@ func (a announcer) run(ctx context.Context) {
 	}
 }
 
-// announced is one connection: subscribed until it breaks. seen: the server has confirmed the announcement.
+// announced subscribes on one connection until that ends. seen: the server has confirmed the
+// announcement.
 func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err error) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	s := subscription{conn, bufio.NewReader(conn), a.timeout}
-	// What it says may be of an earlier incarnation of the node for a moment, until
-	// the watch has met this one.
+	// Until the watcher has seen this incarnation of the node, the announcement may be about an
+	// earlier one.
 	said := a.channels()
 	if err := s.send(resp.AppendCommand(nil, append([]string{"SUBSCRIBE"}, said...)...)); err != nil {
 		return false, err
@@ -91,7 +92,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 	ended := make(chan error, 1)
 	crash.Go(func() {
 		for {
-			// Messages, which anybody may send there, say nothing.
+			// Messages, which anybody may publish there, mean nothing.
 			if _, err := s.next(); err != nil {
 				ended <- err
 				return
@@ -114,7 +115,7 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 			out = resp.AppendCommand(nil, "PING")
 		case <-a.changed:
 			next := a.channels()
-			// The new ones before the old ones: at no moment is there none.
+			// Subscribe before unsubscribing, so that the guard is always announced.
 			if fresh := without(next, said); len(fresh) > 0 {
 				out = resp.AppendCommand(out, append([]string{"SUBSCRIBE"}, fresh...)...)
 			}
@@ -131,13 +132,13 @@ func (a announcer) announced(ctx context.Context, conn net.Conn) (seen bool, err
 	}
 }
 
-// without are the channels of some that others have not.
+// without returns the channels in some that are not in others.
 func without(some, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(some), func(c string) bool { return slices.Contains(others, c) })
 }
 
-// subscription is a connection that has sent SUBSCRIBE. go-redis' own reader panics on an answer of another form than
-// it expects, so answers and messages are read here.
+// subscription is a connection that has sent SUBSCRIBE. It reads the answers itself, because
+// go-redis' reader panics on an answer of an unexpected form.
 type subscription struct {
 	conn    net.Conn
 	in      *bufio.Reader
@@ -152,8 +153,8 @@ func (s subscription) send(b []byte) error {
 	return err
 }
 
-// next waits for the next thing that the server says, and returns what it is: "subscribe", "message" or the like.
-// It fails with a [resp.ErrBad] if a server with channels does not speak like that.
+// next waits for the next reply or message, and returns its kind: "subscribe", "message" or
+// similar. It fails with [resp.ErrBad] if the reply is not one of a subscription.
 func (s subscription) next() (what string, err error) {
 	defer resp.Contain(&err, "a subscription")
 	if err := s.conn.SetReadDeadline(time.Now().Add(announcePing + s.timeout)); err != nil {
@@ -188,7 +189,7 @@ func (s subscription) next() (what string, err error) {
 	return name.Text, nil
 }
 
-// announcements are what the guard says of itself on this node, and of locks.
+// announcements returns what the guard announces on this node about itself and about locks.
 func (w *watcher) announcements() []string {
 	w.mu.Lock()
 	s := &w.state
@@ -211,8 +212,8 @@ func (w *watcher) announcements() []string {
 	return append([]string{a.Channel()}, w.lockAnnouncements...)
 }
 
-// Vouch has the guard announce on a node what it knows of locks: channels, as package announce makes
-// them.
+// Vouch has the guard announce on a node what it knows about locks, as channels made by package
+// announce.
 func (g *Guard) Vouch(node string, channels []string) {
 	for _, m := range g.members {
 		if m.node.Name() != node {
@@ -228,7 +229,7 @@ func (g *Guard) Vouch(node string, channels []string) {
 	}
 }
 
-// keepAnnounced keeps a connection on which the guard is seen, until ctx ends.
+// keepAnnounced keeps the guard announced on the node until ctx ends.
 func (w *watcher) keepAnnounced(ctx context.Context) {
 	last := ""
 	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, channels: w.announcements, changed: w.changed, nameMoved: w.nameMoved, report: func(err error) {

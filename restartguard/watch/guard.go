@@ -1,3 +1,5 @@
+// Package watch is the restart guard: a watcher for each node observes it, has
+// [restartguard.Step] decide, and applies that.
 package watch
 
 import (

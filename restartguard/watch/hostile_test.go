@@ -65,7 +65,7 @@ func TestServersThatMisbehave(t *testing.T) {
 }
 
 // A server with so many clients that their list is more than a guard reads is
-// guarded all the same, and it is told what could not be seen.
+// guarded all the same, and what could not be seen is reported.
 func TestListOfClientsThatIsTooLong(t *testing.T) {
 	s := labtest.Servers(t, 1, lab.BootFence...)[0]
 	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")

@@ -178,7 +178,7 @@ func TestAnEarlierGuardsConnectionsAreEnded(t *testing.T) {
 	g.stop()
 }
 
-// TestWhereConnectionsCannotBeEnded: a guard that may not is told of, and waits.
+// TestWhereConnectionsCannotBeEnded: a guard that may not close connections reports it, and waits.
 func TestWhereConnectionsCannotBeEnded(t *testing.T) {
 	for name, rights := range map[string][]string{
 		"neither id nor kill": {"-client"},

@@ -107,7 +107,7 @@ func setsNX(t *testing.T, s *lab.Server) bool {
 	return err == nil
 }
 
-// TestLeakIsAnnounced: who looks at a node without a guard of its own hears of a fence that does not hold.
+// TestLeakIsAnnounced: a monitor without its own guard learns that a fence does not hold.
 func TestLeakIsAnnounced(t *testing.T) {
 	for _, of := range labtest.Generations(t) {
 		if of.Name != "6.0" {

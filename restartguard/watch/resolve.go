@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// resolveEvery is how often the name of a node is resolved: so late it is seen that
-	// it leads to another server while the former one goes on.
+	// resolveEvery is how often the host name of a node is resolved, and so how late it is seen
+	// that it leads to another server.
 	resolveEvery = time.Second
 	// resolveTimeout bounds one resolution.
 	resolveTimeout = 2 * time.Second
 )
 
-// hostOf is the name in an address; "": it has none that can lead elsewhere.
+// hostOf returns the host name in an address; "": it has none that can change.
 func hostOf(addr string) string {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil || host == "" {
@@ -33,7 +33,7 @@ func hostOf(addr string) string {
 	return host
 }
 
-// resolve keeps the addresses of the node's name up to date until ctx ends.
+// resolve keeps the addresses of the node's host name up to date until ctx ends.
 func (w *watcher) resolve(ctx context.Context) {
 	host, failing := hostOf(w.node.Addr()), false
 	for sleep.For(ctx, resolveEvery) == nil {
@@ -46,17 +46,18 @@ func (w *watcher) resolve(ctx context.Context) {
 		if err == nil && len(found) == 0 {
 			err = errors.New("it has no address")
 		}
-		if err != nil && !failing { // its text is another one each time
+		if err != nil && !failing { // its text differs each time
 			w.guard.emit(w.node.Name(), []restartguard.Event{{At: time.Now(), Kind: "moved", Text: unresolved + ": " + safetext.Error(err), Alarm: true}})
 		}
 		failing = err != nil
 		w.mu.Lock()
-		w.addrs = found // none: nothing is known
+		w.addrs = found // empty if not known
 		w.mu.Unlock()
 	}
 }
 
-// led tells that the node's name leads elsewhere, while the server that it led to answers.
+// reportMoved reports that the node's host name leads to another address, while the former server
+// still answers.
 func (w *watcher) reportMoved(peer netip.AddrPort) {
 	w.guard.emit(w.node.Name(), []restartguard.Event{{At: time.Now(), Kind: "moved", Alarm: true, Text: fmt.Sprintf(
 		"its name does not lead to %s any more, where a server still answers: clients that are connected there go on taking its vote. End that server", peer)}})

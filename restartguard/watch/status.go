@@ -12,8 +12,8 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Healthy fails, and names the node, if the watch of a node has not come round
-// for longer than any answer may take.
+// Healthy fails, and names the node, if a watcher has not begun an observation for longer than any
+// answer may take.
 func (g *Guard) Healthy() error {
 	limit := g.cfg.Poll + 2*restartguard.MaxActions*g.cfg.Timeout + 2*time.Second
 	for _, w := range g.members {
@@ -30,10 +30,10 @@ func (g *Guard) Healthy() error {
 // ErrBlind is returned by [Guard.Sees] while nodes refuse the guard.
 var ErrBlind = errors.New("the guard is blind")
 
-// Sees is an [ErrBlind] that names the nodes whose servers answer and refuse the
-// guard, by a wrong password or for want of rights: it protects none of them, and
-// cannot know if they serve. nil: there is none. A guard that is blind is healthy:
-// to start it again helps only where its password was changed.
+// Sees returns an [ErrBlind] that names the nodes whose servers answer and refuse the guard,
+// because of a wrong password or missing rights: it protects none of them, and cannot know whether
+// they serve. nil: there is no such node. A blind guard is healthy: restarting it helps only if its
+// password was changed.
 func (g *Guard) Sees() error {
 	var names []string
 	why := ""
@@ -49,17 +49,17 @@ func (g *Guard) Sees() error {
 	return fmt.Errorf("%w: refused by %s: %s", ErrBlind, strings.Join(names, ", "), why)
 }
 
-// Met reports whether every node was met, or tried, at least once.
+// Met reports whether every node was observed, or tried, at least once.
 func (g *Guard) Met() bool {
 	return !slices.ContainsFunc(g.Status(), func(s restartguard.NodeStatus) bool { return s.Phase == restartguard.PhaseUnknown })
 }
 
-// Outlook is what the fences mean for the cluster.
+// Outlook returns what the fences mean for the cluster.
 func (g *Guard) Outlook() restartguard.Outlook {
 	return restartguard.OutlookOf(g.Status(), g.cfg.N, redlock.Quorum(g.cfg.N))
 }
 
-// lookOut tells when a quorum is lost, and when it is back.
+// reportQuorum reports when the quorum is lost, and when it is back.
 func (g *Guard) reportQuorum() {
 	if !g.Met() {
 		return
@@ -68,7 +68,7 @@ func (g *Guard) reportQuorum() {
 	defer g.quorumMu.Unlock()
 	o := g.Outlook()
 	if o.Possible() != g.noQuorum || o.Unknown() {
-		return // what is not known is told of each node
+		return // each node has its own event then
 	}
 	g.noQuorum = !o.Possible()
 	kind, now := "quorum", time.Now()
@@ -78,8 +78,8 @@ func (g *Guard) reportQuorum() {
 	g.emit("", []restartguard.Event{{At: now, Kind: kind, Text: o.Text(now)}})
 }
 
-// Status is the state of each node, in the order of nodes. Its times carry the
-// monotonic clock.
+// Status returns the status of each node, in the order of nodes. Its times carry the monotonic
+// clock.
 func (g *Guard) Status() []restartguard.NodeStatus {
 	now := time.Now()
 	all := make([]restartguard.NodeStatus, len(g.members))
@@ -137,8 +137,8 @@ func (w *member) status(now time.Time, delay time.Duration) restartguard.NodeSta
 	return st
 }
 
-// sameAs is the name of a node before this one at whose address the same incarnation
-// answers; "": there is none.
+// sameAs returns the name of an earlier node at whose address the same incarnation answers; "":
+// there is none.
 func (g *Guard) sameAs(w *member, runID string) string {
 	for _, o := range g.members {
 		if o == w {

@@ -1,3 +1,5 @@
+// Package wire is a guard's connection to one incarnation of a node: it observes the node and
+// carries out actions.
 package wire
 
 import (

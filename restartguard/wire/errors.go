@@ -39,8 +39,8 @@ func NodeError(node *redlock.Node, err, otherwise error) error {
 	return fmt.Errorf("node %q: %w: %s", node.Name(), kind, safetext.Error(err))
 }
 
-// isDenied reports whether the server does not let us: no right, wrong password, its
-// protected mode, or a command that is renamed away.
+// IsDenied reports whether the server refuses: no right, wrong password, its protected mode, or a
+// renamed command.
 func IsDenied(err error) bool {
 	for _, p := range []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "unknown command", "invalid password"} {
 		if redis.HasErrorPrefix(err, p) {
@@ -50,5 +50,5 @@ func IsDenied(err error) bool {
 	return redis.IsPermissionError(err) || redis.IsAuthError(err)
 }
 
-// isRefused reports whether nobody listens at the address.
+// IsRefused reports whether nothing listens at the address.
 func IsRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -4,10 +4,9 @@ import (
 	"redlockctl/server/serverinfo"
 )
 
-// callsOf is how often commands were carried out in this incarnation, by INFO
-// commandstats. DEBUG counts as a wipe, since its RELOAD is not counted apart. Before
-// 7.0 the counter of CONFIG does not tell SET from GET, so there it is taken to
-// be a GET.
+// CallsOf returns how often commands were executed in this incarnation, by INFO commandstats. DEBUG
+// counts as a wipe, because its RELOAD has no counter of its own. Before 7.0 the counter of CONFIG
+// does not distinguish SET from GET, and is taken for GET.
 func CallsOf(info string, commands ...string) (calls int64, err error) {
 	for _, command := range commands {
 		n, err := serverinfo.Calls(info, command)

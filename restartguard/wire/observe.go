@@ -65,7 +65,7 @@ func (l *Conn) Look(ctx context.Context) (o restartguard.Observation, err error)
 		l.Guards, l.GuardsErr = announce.DecodeAll(guards.Val()), guards.Err()
 	}
 	if id != nil {
-		l.id, l.Introduced = id.Val(), true // 0 where it is denied
+		l.id, l.Introduced = id.Val(), true // 0 if it is denied
 	}
 	o.Conn, o.Peer = l.id, l.At()
 	for _, c := range []*redis.StringCmd{server, replication, stats, commands} {
@@ -128,7 +128,7 @@ func readInfo(o *restartguard.Observation, server, replication, stats, commands 
 		o.Former = f
 	}
 	o.Commands, _ = serverinfo.Number(stats, "total_commands_processed")
-	// A server that does not count evictions has none to tell of.
+	// A server that does not count evictions reports none.
 	o.Evicted, _ = serverinfo.Number(stats, "evicted_keys")
 	var err error
 	if o.Wipes, err = CallsOf(commands, "flushall", "flushdb", "swapdb", "debug"); err != nil {
@@ -139,11 +139,11 @@ func readInfo(o *restartguard.Observation, server, replication, stats, commands 
 	return err
 }
 
-// lacksReplicas tells from INFO replication if a node refuses writes because it
-// wants more replicas than it has. How many it wants is known if its parameters are;
-// else only that it has none is certain to be too few.
+// lacksReplicas reports, by INFO replication, whether a node refuses writes because it wants more
+// replicas than it has. If its parameters are not known, only a node without any replica certainly
+// has too few.
 func lacksReplicas(info string, p minreplicas.Params, known bool) bool {
-	// The field is there only while both parameters are above 0.
+	// The field exists only while both parameters are above 0.
 	good, ok := serverinfo.Number(info, "min_slaves_good_slaves")
 	switch {
 	case !ok || known && (p.Fenced() || p.Cordoned()):

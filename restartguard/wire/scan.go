@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// fencingPrefix is that of the counters of package redlock.
+	// fencingPrefix begins the counters of package redlock.
 	fencingPrefix = "redlockctl:fencing:"
 
-	scanCount  = 250      // keys that one step of a scan looks at
+	scanCount  = 250      // keys in one step of a scan
 	scanBatch  = 64       // keys that are read in one transaction
-	scanMost   = 1 << 20  // keys that are kept of one node
-	scanBytes  = 64 << 20 // of their names
-	tokenMost  = 256      // bytes; what is longer is no token
-	ScanShares = 4        // a scan takes one part in so many of a node's time
+	scanMost   = 1 << 20  // keys of one node
+	scanBytes  = 64 << 20 // of the names of keys
+	tokenMost  = 256      // bytes; a longer value is not a token
+	ScanShares = 4        // a scan takes 1/ScanShares of a node's time
 )
 
-// scan reads the copies that one incarnation of a node has, step by step.
+// Scan reads the copies of one incarnation of a node, step by step.
 type Scan struct {
 	restartguard.Answer
 	question restartguard.Question
@@ -45,7 +45,7 @@ func (s *Scan) Begin(q restartguard.Question, runID string) {
 	s.Answer = restartguard.Answer{Round: q.Round, RunID: runID, Began: time.Now()}
 }
 
-// step goes on for a little. It fails with errBroken.
+// Step reads a few keys. It fails with ErrBroken.
 func (s *Scan) Step(ctx context.Context, l *Conn, patterns []string) error {
 	keys, err := s.some(ctx, l, patterns)
 	for len(keys) > 0 && err == nil {
@@ -67,7 +67,7 @@ func (s *Scan) Step(ctx context.Context, l *Conn, patterns []string) error {
 	return nil
 }
 
-// some are the next keys.
+// some returns the next keys.
 func (s *Scan) some(ctx context.Context, l *Conn, patterns []string) (_ []string, err error) {
 	defer resp.Contain(&err, "SCAN")
 	if q := s.question.Keys; q != nil {
@@ -103,14 +103,14 @@ func (s *Scan) some(ctx context.Context, l *Conn, patterns []string) (_ []string
 	return fresh, nil
 }
 
-// isOurKey reports whether a key is one that this program keeps beside locks. Any other is a
-// lock, also one that bears the program's name.
+// isOurKey reports whether this program keeps a key beside the locks. Any other key is a lock, also
+// one with the program's name.
 func isOurKey(key string) bool {
 	return key == restartguard.CounterKey || strings.HasPrefix(key, canaryPrefix) || strings.HasPrefix(key, fencingPrefix)
 }
 
-// take reads keys in one transaction, so that token and TTL belong together.
-// Values are never fetched whole.
+// take reads keys in one transaction, so that token and TTL belong together. It never reads whole
+// values.
 func (s *Scan) take(ctx context.Context, l *Conn, keys []string) (err error) {
 	defer resp.Contain(&err, "a read of keys")
 	kinds := make([]*redis.StatusCmd, len(keys))
@@ -146,19 +146,19 @@ func (s *Scan) take(ctx context.Context, l *Conn, keys []string) (err error) {
 			return err
 		}
 		if c.Left == ttlGone {
-			continue // it ended between the two
+			continue // it expired between the two
 		}
 		s.Copies = append(s.Copies, c)
 	}
 	return nil
 }
 
-// ttlGone is what PTTL says of a key that is not there; the client library does not
-// make milliseconds of it.
+// ttlGone is the reply of PTTL for a missing key, which the client library does not convert to
+// milliseconds.
 const ttlGone = time.Duration(-2)
 
-// noToken is why a value names no attempt for sure, so that two copies with it may
-// be those of two clients; "" if it does.
+// noToken returns why a value may not be the token of one attempt, so that two copies with it may
+// belong to two clients; "": it is a token.
 func noToken(key, value string) string {
 	if len(value) > tokenMost {
 		return "too long for a token"

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// Values of min-replicas-to-write with a meaning. A node is only closed while
-// min-replicas-max-lag is above 0 as well: 0 switches the check off.
+// Values of min-replicas-to-write that are a fence, while min-replicas-max-lag is above 0: 0
+// switches the check off.
 const (
-	FenceUp     = math.MaxInt32     // 2147483647: closed by the boot fence or a guard
-	FenceCordon = math.MaxInt32 - 1 // 2147483646: cordoned by an operator, never lifted by a guard
+	FenceUp     = math.MaxInt32     // 2147483647: fenced by the boot fence or a guard
+	FenceCordon = math.MaxInt32 - 1 // 2147483646: cordoned by an operator; no guard removes it
 	FenceNone   = 0
 )
 
@@ -28,14 +28,14 @@ type Params struct {
 	MaxLag      int64 // min-replicas-max-lag, seconds; 0 switches the check off
 }
 
-// Fenced reports whether a server with these parameters refuses each write because of
-// a fence. Any other number is the operator's own setting for real replicas,
-// and no fence: with a replica attached it lets writes through.
+// Fenced reports whether a server with these parameters refuses all writes because of a guard's
+// fence. Any other number is the operator's own setting for replicas, and no fence: with a replica
+// it lets writes through.
 func (p Params) Fenced() bool { return p.MinReplicas == FenceUp && p.MaxLag > 0 }
 
 func (p Params) Cordoned() bool { return p.MinReplicas == FenceCordon && p.MaxLag > 0 }
 
-// String is how they read back.
+// String returns the parameters as they were read back.
 func (p Params) String() string {
 	return fmt.Sprintf("read back %s %d, %s %d", Param, p.MinReplicas, LagParam, p.MaxLag)
 }
@@ -47,8 +47,8 @@ func (p Params) Are(value int64) bool {
 	return p.MinReplicas == value
 }
 
-// FenceLines are the two lines of a configuration file that start a server
-// fenced, and FenceArgs the same as words of its command line.
+// FenceLines are the two lines of a configuration file that start a server fenced, and FenceArgs
+// the same as words of its command line.
 var (
 	FenceLines = []string{fmt.Sprintf("%s %d", Param, FenceUp), fmt.Sprintf("%s %d", LagParam, FenceLag)}
 	FenceArgs  = []string{"--" + Param, strconv.Itoa(FenceUp), "--" + LagParam, strconv.Itoa(FenceLag)}
