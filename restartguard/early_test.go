@@ -148,8 +148,7 @@ func (b *bench) proves(locks int) {
 	}
 }
 
-// all answers the question that there is, for each other node with the copies that
-// it has now.
+// all answers the present question for each other node, with the copies that it has now.
 func (b *bench) all(copies func(node int) []Copy) {
 	b.t.Helper()
 	for i, o := range b.others {

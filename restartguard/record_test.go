@@ -77,7 +77,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newScript(t).wall(tick, 0, time.Millisecond).state.Record("addr", Method{}.ID(), epoch, bootNow)
 			s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.State(epoch, r.ClockAt+c.away, testDelay, true)}
-			s.wall(tick+c.away, c.step, time.Millisecond) // the first look tells
+			s.wall(tick+c.away, c.step, time.Millisecond) // the first observation shows it
 			if s.has("clock", "forward") != c.loss {
 				t.Fatalf("%+v", s.events)
 			}

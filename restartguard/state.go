@@ -219,7 +219,7 @@ type CounterWatch struct {
 
 // InFlightCommand is a command that was sent and has no answer. It may still arrive: what was
 // written to a connection is delivered even after the sender has given up, and a late removal
-// of the fence would undo a later fencing. The zero value means that there is no such command.
+// of the fence would undo a later fencing. The zero value stands for no command.
 type InFlightCommand struct {
 	Sent    bool
 	Removal bool  // it removes the fence; a late command that fences does no harm

@@ -123,7 +123,7 @@ func NodeOf(cfg *config.Config, name string) (*redlock.Node, restartguard.Method
 	return nodes[i], cfg.Nodes[i].Fence, nil
 }
 
-// OpenOperator opens what an act needs: the audit log, if anything may be changed,
+// OpenOperator opens what an action needs: the audit log, if anything may be changed,
 // and clients of the nodes.
 func OpenOperator(s Spec, opt operator.Options) (*operator.Operator, error) {
 	opt.Cluster, opt.ReadOnly, opt.MaxTTL, opt.Methods = s.Monitor.ClusterName, s.ReadOnly, s.Monitor.MaxTTL, s.Guard.Methods

@@ -14,7 +14,7 @@ import (
 // mostAudit bounds how many lines of the audit log are shown.
 const mostAudit = 2000
 
-// auditReader reads an audit log for the screen, and only where it has changed.
+// auditReader reads an audit log for the screen, only when it has changed.
 type auditReader struct {
 	path string
 

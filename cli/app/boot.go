@@ -59,14 +59,14 @@ func lookAtBoots(ctx context.Context, memory map[string]restartguard.Remembered,
 	all.Wait()
 }
 
-// bootSights are what can be told of how the nodes start: by the files of those of this host, by what
-// [SeenFile] of the configuration's folder has of others, and by what a guard on this host remembers.
+// bootSights returns how the nodes start: by the files of those on this host, by [SeenFile] in the
+// folder of the configuration for others, and by what a guard on this host remembers.
 func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
 	looks := make([]BootLook, len(s.Nodes))
 	for i, n := range s.Nodes {
 		looks[i] = BootLook{Node: n, Method: s.Guard.Methods[n.Name()]}
 		if looks[i].Method.Kind == restartguard.MethodNone {
-			looks[i].Method = restartguard.Method{} // only its data are looked at
+			looks[i].Method = restartguard.Method{} // only its data matter
 		}
 	}
 	memory, err := remembered(s.Memory)
@@ -85,7 +85,7 @@ func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
 	return sights
 }
 
-// form is how the node starts: firm is only what the files or the command line show.
+// form sets how the node starts: firm only if the files or the command line show it.
 func (l *BootLook) form(s *finding.BootSight, folder string, method restartguard.Method) {
 	v := l.Check.Verdict
 	if seen, ok := ReadSeen(folder, l.Node.Name(), method); ok && (l.Err != nil || v.Boot == boot.Unknown || v.Form == boot.FormUnknown) {

@@ -72,10 +72,10 @@ func (c *Clusters) Close() {
 	}
 }
 
-// Of many clusters each is asked less often than one that is looked at alone.
+// With many clusters, each is read less often than one alone.
 const (
 	fleetProbe = time.Second
-	fleetScan  = 30 * time.Second // where the node tells of its changes
+	fleetScan  = 30 * time.Second // if the node reports its changes
 )
 
 // Fleet looks at all clusters of a configuration at the same time. What is wrong
@@ -126,8 +126,8 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// Decided waits until all clusters are known as [observe.Monitor.Decided] means it,
-// for so long at most; 0: as long as it takes. Only the end of ctx is an error.
+// Decided waits until all clusters are known, see [observe.Monitor.Decided], for at most that long;
+// 0: without a limit. Only the end of ctx is an error.
 func (f *Fleet) Decided(ctx context.Context, most time.Duration) error {
 	bounded, cancel := bound(ctx, most)
 	defer cancel()

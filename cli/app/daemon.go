@@ -27,12 +27,12 @@ import (
 // Daemon is the restart guard without a screen: of one cluster, or of all that are
 // configured, each with its own nodes, state directory and failures.
 type Daemon struct {
-	// Clusters are the names of the clusters, at the start and at each SIGHUP; one that
-	// is empty is the cluster that Load chooses by itself.
+	// Clusters returns the names of the clusters, at the start and at each SIGHUP. An empty name is
+	// the cluster that Load chooses.
 	Clusters   func() ([]string, error)
 	Load       func(cluster string) (*config.Config, error)
 	Log        *slog.Logger
-	Listen     func() (*metrics.Metrics, error) // nil metrics: none are wanted
+	Listen     func() (*metrics.Metrics, error) // nil metrics: not wanted
 	WatchLocks bool                             // for the metrics and the record
 
 	wg      sync.WaitGroup
@@ -40,9 +40,9 @@ type Daemon struct {
 
 	loading sync.Mutex // Clusters and Load are not called at the same time
 
-	mu    sync.Mutex
-	beats map[string]beat // of the clusters that are guarded
-	ready bool
+	mu     sync.Mutex
+	health map[string]health // of the guards, by cluster
+	ready  bool
 }
 
 // Run guards until ctx ends. With one cluster it ends with the first error. Of several
@@ -64,14 +64,14 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.metrics = sync.OnceValues(func() (*metrics.Metrics, error) {
 		m, err := d.Listen()
 		if err == nil {
-			served = append(served, m.Start(serving, d.Log)) // to guard is what it is here for: it goes on without
+			served = append(served, m.Start(serving, d.Log)) // guarding goes on without metrics
 		}
 		return m, err
 	})
 	defer notify(daemon.SdNotifyStopping)
-	d.beats = map[string]beat{}
+	d.health = map[string]health{}
 	if len(names) == 1 {
-		return d.post(names[0], 1).run(ctx)
+		return d.clusterGuard(names[0], 1).run(ctx)
 	}
 	return d.several(ctx, names)
 }
@@ -79,7 +79,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) several(ctx context.Context, names []string) error {
 	var first error
 	for _, name := range names {
-		if _, err := d.post(name, len(names)).plan(); err != nil && first == nil {
+		if _, err := d.clusterGuard(name, len(names)).plan(); err != nil && first == nil {
 			first = fmt.Errorf("cluster %s: %w", safetext.Printable(name), err)
 		} else if err == nil {
 			first = nil
@@ -98,7 +98,7 @@ func (d *Daemon) several(ctx context.Context, names []string) error {
 	defer d.wg.Wait()
 	guarded := map[string]bool{}
 	for _, name := range names {
-		d.beats[name] = beat{status: "starting"}
+		d.health[name] = health{status: "starting"}
 	}
 	for {
 		for _, name := range names {
@@ -136,7 +136,7 @@ func (d *Daemon) keep(ctx context.Context, name string, of int) {
 	told, _ := d.metrics()
 	said := ""
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		p := d.post(name, of)
+		p := d.clusterGuard(name, of)
 		began := time.Now()
 		err := p.run(ctx)
 		if ctx.Err() != nil {
@@ -153,7 +153,7 @@ func (d *Daemon) keep(ctx context.Context, name string, of int) {
 			d.Log.Log(ctx, level, "this cluster is not guarded while this error lasts; the others are", "cluster", safetext.Escape(name), "error", safetext.Printable(text))
 			said = text
 		}
-		d.beaten(name, beat{sick: err, met: true, status: "not guarded"})
+		d.reportHealth(name, health{sick: err, met: true, status: "not guarded"})
 		told.Show(metrics.Cluster{Name: name, Down: err})
 		if sleep.For(ctx, pause) != nil {
 			return
@@ -173,25 +173,25 @@ func (d *Daemon) load(name string) (*config.Config, error) {
 	return d.Load(name)
 }
 
-func (d *Daemon) post(name string, of int) *post {
-	return &post{
+func (d *Daemon) clusterGuard(name string, of int) *clusterGuard {
+	return &clusterGuard{
 		load: func() (*config.Config, error) { return d.load(name) }, log: d.Log, listen: d.metrics,
-		beat: func(b beat) { d.beaten(name, b) }, watchLocks: d.WatchLocks, share: of,
+		report: func(h health) { d.reportHealth(name, h) }, watchLocks: d.WatchLocks, share: of,
 	}
 }
 
-// beaten takes in how the guard of a cluster does, and tells systemd: READY once each
-// has met its nodes, and WATCHDOG while one of them gets on.
-func (d *Daemon) beaten(name string, b beat) {
+// reportHealth notes the health of a cluster's guard and tells systemd: READY once each guard has
+// met its nodes, and WATCHDOG while one of them is well.
+func (d *Daemon) reportHealth(name string, h health) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.beats[name] = b
+	d.health[name] = h
 	ready, well := true, false
 	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(d.beats)) {
-		one := d.beats[name]
+	for _, name := range slices.Sorted(maps.Keys(d.health)) {
+		one := d.health[name]
 		ready, well = ready && one.met, well || one.sick == nil
-		if line := one.status; len(d.beats) > 1 {
+		if line := one.status; len(d.health) > 1 {
 			lines = append(lines, name+": "+line)
 		} else {
 			lines = append(lines, line)

@@ -18,7 +18,7 @@ func TestTheConfigurationIsReadByOneAtATime(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() { _, _ = d.clusters() })
-		wg.Go(func() { _, _ = d.post("a", 2).load() })
+		wg.Go(func() { _, _ = d.clusterGuard("a", 2).load() })
 	}
 	wg.Wait()
 	if reads != 100 {

@@ -71,8 +71,8 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 	look := observe.Options{ClusterName: "demo", MaxTTL: o.MaxTTL, Meant: []string{"same-host"}}
 	guard := watch.Config{Delay: restartguard.DefaultDelay(o.MaxTTL), StartedFenced: true}
 	if o.RedisServer == "" {
-		// Embedded masters do not tell of changes, and cost this process what they do: what
-		// looks at them does so as often as a person sees a difference.
+		// Embedded masters do not report changes, and every read costs this process time: so
+		// they are read only as often as a person sees a difference.
 		look.Meant = append(look.Meant, "limited-sight")
 		look.ScanEvery, look.ProbeEvery = time.Second, time.Second
 		guard.Poll = time.Second

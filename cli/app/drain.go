@@ -21,20 +21,20 @@ var ErrNotDrained = errors.New("not drained")
 
 const (
 	drainPoll = 500 * time.Millisecond
-	// drainSeen is how long it takes until a guard has counted the copies of a node itself, at most.
+	// drainSeen is how long a guard takes to count the copies of a node itself, at most.
 	drainSeen = 10 * time.Second
 )
 
-// Drained is what a wait for a cordoned node has come to.
+// Drained is the result of waiting for a cordoned node.
 type Drained struct {
-	// Guards: a guard takes the node for drained, so that a restart needs no D.
+	// Guards: a guard takes the node for drained, so a restart needs no D.
 	Guards bool
-	// Unseen is why none does.
+	// Unseen is why no guard does.
 	Unseen string
 }
 
-// Drain waits until a cordoned node has no unexpired copy, and a guard has seen that. says is told how
-// far it is, each time that changes.
+// Drain waits until a cordoned node has no unexpired copy, and a guard has seen that. It calls says
+// with the progress each time that changes.
 func Drain(ctx context.Context, cfg *config.Config, name string, says func(string)) (d Drained, err error) {
 	node, _, err := NodeOf(cfg, name)
 	if err != nil {
@@ -66,7 +66,7 @@ func Drain(ctx context.Context, cfg *config.Config, name string, says func(strin
 	}
 }
 
-// drainedSeen reports whether a guard takes a node for drained, or why none is known to.
+// drainedSeen reports whether a guard takes a node for drained, or why no known guard does.
 func drainedSeen(ctx context.Context, cfg *config.Config, name string) (bool, string) {
 	s, err := Look(ctx, cfg, Aim{Nodes: true})
 	if err != nil {
@@ -80,7 +80,7 @@ func drainedSeen(ctx context.Context, cfg *config.Config, name string) (bool, st
 	return false, "no guard has seen that it is empty"
 }
 
-// drainLook says what is in the way, and how many copies that are.
+// drainLook returns what is still in the way, and how many copies that are.
 func drainLook(ctx context.Context, cfg *config.Config, node *redlock.Node) (text string, left int, err error) {
 	copies, err := oneshot.CopiesOn(ctx, node, cfg.Cluster.LockPatterns)
 	if err != nil || len(copies) == 0 {

@@ -12,16 +12,15 @@ import (
 	"redlockctl/restartguard/watch"
 )
 
-// guardEvents are what a guard of this process tells of, and where it goes: to the
-// log of the daemon or the events of the session, and into the audit log. It outlives
-// a change of the configuration.
+// guardEvents takes the events of a guard of this process: to the log of the daemon or the events
+// of the session, and to the audit log. It outlives a change of the configuration.
 type guardEvents struct {
 	tell   func(e restartguard.Event)
 	record *operator.GuardRecorder
 }
 
-// newGuardEvents begins to write to the audit log at path; it is to be closed. That
-// the log cannot be written is told, and is no reason to stop.
+// newGuardEvents begins to write to the audit log at path; it must be closed. If the log cannot be
+// written, that is an event, and the guard continues.
 func newGuardEvents(path string, tell func(restartguard.Event)) *guardEvents {
 	trouble := func(err error) {
 		e := restartguard.Event{At: time.Now(), Kind: "audit log", Text: "the audit log can be written again"}
@@ -33,7 +32,7 @@ func newGuardEvents(path string, tell func(restartguard.Event)) *guardEvents {
 	return &guardEvents{tell, operator.RecordGuard(path, trouble)}
 }
 
-// newGuard makes the guard of a session or of the daemon; with a former guard it is its
+// newGuard makes the guard of a session or of the daemon; if there was a former guard, its
 // successor.
 func (k *guardEvents) newGuard(s Spec, former *watch.Guard) (*watch.Guard, error) {
 	cfg, cluster := s.Guard, s.Monitor.ClusterName
@@ -57,10 +56,10 @@ func (k *guardEvents) take(cluster string, e restartguard.Event) {
 	k.record.Take(cluster, e)
 }
 
-// vouch has a guard announce what a monitor beside it knows of locks, so that who looks for the
-// first time says the same, until ctx ends.
+// vouch has a guard announce what a monitor beside it knows about locks, until ctx ends, so that a
+// monitor that starts later says the same.
 func vouch(ctx context.Context, mon *observe.Monitor, g *watch.Guard) {
-	const pause = 50 * time.Millisecond // what a look says is this old, and as old as its last probe
+	const pause = 50 * time.Millisecond // what others read is at most this much older than the last probe
 	for version := uint64(0); ; {
 		select {
 		case <-ctx.Done():
@@ -78,11 +77,11 @@ func vouch(ctx context.Context, mon *observe.Monitor, g *watch.Guard) {
 	}
 }
 
-func sightOf(g *watch.Guard) monitor.GuardView {
+func guardView(g *watch.Guard) monitor.GuardView {
 	sight := monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}, Delay: g.Delay()}
 	for _, s := range g.Status() {
 		if s.Method.Kind == restartguard.MethodNone {
-			continue // it fences nothing
+			continue // such a guard fences nothing
 		}
 		sight.Nodes[s.Node] = monitor.GuardedNode{
 			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, AtStart: s.AtStart && !s.Verified, Since: s.Since,

@@ -9,10 +9,10 @@ import (
 	"redlockctl/restartguard"
 )
 
-// What somebody should look at stands in the log of the daemon as a warning.
+// An event that somebody should look at is a warning in the log of the daemon.
 func TestGuardLogLevels(t *testing.T) {
 	var w strings.Builder
-	d := &post{log: slog.New(slog.NewTextHandler(&w, nil))}
+	d := &clusterGuard{log: slog.New(slog.NewTextHandler(&w, nil))}
 	k := newGuardEvents(filepath.Join(t.TempDir(), "audit.jsonl"), d.tell)
 	defer k.record.Close()
 	for want, e := range map[string]restartguard.Event{

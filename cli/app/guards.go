@@ -21,9 +21,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Remembered is what the guard's daemon on this machine remembers of each node,
-// nothing if it never ran. A memory that cannot be read is an error: it may say what
-// must be known.
+// Remembered returns what the guard's daemon on this machine remembers of each node; nothing if it
+// never ran. A memory that cannot be read is an error, because it may matter.
 func Remembered(cfg *config.Config) (map[string]restartguard.Remembered, error) {
 	return remembered(cfg.Guard.StateDir)
 }
@@ -47,21 +46,20 @@ func GuardRuns(cfg *config.Config) (bool, error) {
 	return memory.Running(cfg.Guard.StateDir)
 }
 
-// Guards is what can be told from here of the guards that run: those that announce
-// themselves on the nodes, wherever they run, and the one on this machine's state
-// directory, by what it has written down.
+// Guards is what is known here about running guards: those that announce themselves on the nodes,
+// wherever they run, and the one with this machine's state directory, by its memory.
 type Guards struct {
 	All   []announce.Guard // the one with the greatest D first
-	Known bool             // nobody else is there
+	Known bool             // there are no others
 
 	cfg    *config.Config
 	s      *monitor.Snapshot
 	memory map[string]restartguard.Remembered
 	err    error // the memory cannot be read
-	here   *bool // whether a guard runs on it; nil: none ever wrote to the directory, or it cannot be told
+	here   *bool // whether a guard runs on the state directory; nil: none ever did, or that is not known
 }
 
-// GuardsOf is what a snapshot and the state directory tell of the guards.
+// GuardsOf returns what a snapshot and the state directory show about the guards.
 func GuardsOf(cfg *config.Config, s *monitor.Snapshot) Guards {
 	g := Guards{cfg: cfg, s: s}
 	g.All, g.Known = s.Guards()
@@ -82,8 +80,8 @@ func (g Guards) Running() *bool {
 	return &runs
 }
 
-// Missing says that no guard runs, or that it is not known if one does, and what
-// that means for these nodes; empty where one runs.
+// Missing says that no guard runs, or that it is not known whether one does, and what that means
+// for these nodes; empty if one runs.
 func (g Guards) Missing(nodes ...string) string {
 	effect := "fenced nodes do not rejoin"
 	if len(nodes) > 0 {
@@ -100,8 +98,8 @@ func (g Guards) Missing(nodes ...string) string {
 	return "it is not known if a guard runs, since guards cannot be seen on the nodes: if none does, " + effect
 }
 
-// Forsaken says which fenced nodes nobody is known to let rejoin; empty where there are
-// none, or where a guard runs.
+// Forsaken says which fenced nodes no known guard will let rejoin; empty if there are none, or if a
+// guard runs.
 func (g Guards) Forsaken() string {
 	var fenced []string
 	for _, n := range g.s.Nodes {
@@ -115,7 +113,7 @@ func (g Guards) Forsaken() string {
 	return g.Missing(fenced...)
 }
 
-// On are the nodes on which a guard announces itself.
+// On returns the nodes on which a guard announces itself.
 func (g Guards) On(one announce.Guard) (nodes []string) {
 	for _, n := range g.s.Nodes {
 		if slices.ContainsFunc(n.Guards, one.Same) {
@@ -125,7 +123,7 @@ func (g Guards) On(one announce.Guard) (nodes []string) {
 	return nodes
 }
 
-// Lines are the guards that are seen, one a line, and how many more there are.
+// Lines returns the guards that are seen, one a line, and how many more there are.
 func (g Guards) Lines() (lines []string) {
 	const most = 4
 	for i, one := range g.All {
@@ -145,28 +143,28 @@ func (g Guards) Lines() (lines []string) {
 	return lines
 }
 
-// Remembered are the guards that are not seen now, and whose D counts for the guard on this machine all
-// the same, by what it has written down.
+// Remembered returns the guards that are not seen now, but whose D still counts for the guard on
+// this machine.
 func (g Guards) Remembered() []memory.KnownDelay {
 	if g.cfg.Guard.StateDir == "" {
 		return nil
 	}
 	all, err := memory.ReadDelays(g.cfg.Guard.StateDir)
 	if err != nil {
-		return nil // the guard says so itself, and does not start with it
+		return nil // the guard reports that itself
 	}
 	return slices.DeleteFunc(all, func(k memory.KnownDelay) bool {
 		return slices.ContainsFunc(g.All, func(one announce.Guard) bool { return one.ID == k.ID })
 	})
 }
 
-// wait is for how long a fenced node still waits, and why, where that is known.
+// wait is how long a fenced node still waits, and why.
 type wait struct {
 	left  time.Duration
 	cause string
 }
 
-// waits is for how long fenced nodes still wait for the guard on this machine.
+// waits returns how long fenced nodes still wait for the guard on this machine.
 func (g Guards) waits() map[string]wait {
 	if g.here == nil || !*g.here {
 		return nil
@@ -174,8 +172,8 @@ func (g Guards) waits() map[string]wait {
 	return waitsIn(g.memory, g.s)
 }
 
-// waitsIn is for how long fenced nodes still wait for the guard with this memory. What it
-// remembers of another incarnation or another server says nothing.
+// waitsIn returns how long fenced nodes still wait for the guard with this memory. It ignores what
+// that remembers of another incarnation or another server.
 func waitsIn(memory map[string]restartguard.Remembered, s *monitor.Snapshot) map[string]wait {
 	waits := map[string]wait{}
 	for _, n := range s.Nodes {
@@ -186,21 +184,20 @@ func waitsIn(memory map[string]restartguard.Remembered, s *monitor.Snapshot) map
 	return waits
 }
 
-// Outlook is what the fences mean, as far as the guard on this machine tells; false where
-// it tells of none that ends. Since when nothing can be locked is not known to one who has
-// just come.
+// Outlook returns what the fences mean, as far as the guard on this machine knows; false if it
+// knows of no wait that ends. A command that has just started does not know since when no lock can
+// be acquired.
 func (g Guards) Outlook() (restartguard.Outlook, bool) { return g.outlook(g.waits()) }
 
-// outlook is what the fences mean, where it is known how long some nodes wait.
+// outlook returns what the fences mean if some waits are known.
 func (g Guards) outlook(waits map[string]wait) (restartguard.Outlook, bool) {
 	n := len(g.s.Nodes)
-	return restartguard.OutlookOf(statusBy(g.s, waits), n, redlock.Quorum(n)), len(waits) > 0
+	return restartguard.OutlookOf(statusFrom(g.s, waits), n, redlock.Quorum(n)), len(waits) > 0
 }
 
-// statusBy is what can be told of the fences by one who runs no guard, where it is known
-// how long some nodes wait. A node that is fenced and of which that is not known comes
-// back nobody knows when.
-func statusBy(s *monitor.Snapshot, waits map[string]wait) []restartguard.NodeStatus {
+// statusFrom returns the status of the nodes without a guard of this process, by a snapshot and the
+// waits that are known. It is not known when other fenced nodes rejoin.
+func statusFrom(s *monitor.Snapshot, waits map[string]wait) []restartguard.NodeStatus {
 	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
 		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
@@ -220,9 +217,9 @@ func statusBy(s *monitor.Snapshot, waits map[string]wait) []restartguard.NodeSta
 	return status
 }
 
-// toldBy is what the guard on this state directory has written down of nodes that are
-// fenced, and what that means for the others that do not serve; nil: nothing.
-func toldBy(dir string, s *monitor.Snapshot) []restartguard.NodeStatus {
+// rememberedStatus returns what the guard with this state directory remembers of the nodes that do
+// not serve; nil: nothing.
+func rememberedStatus(dir string, s *monitor.Snapshot) []restartguard.NodeStatus {
 	fenced := func(n monitor.Node) bool { return n.State == monitor.NodeFenced }
 	if dir == "" || !slices.ContainsFunc(s.Nodes, fenced) {
 		return nil
@@ -238,13 +235,13 @@ func toldBy(dir string, s *monitor.Snapshot) []restartguard.NodeStatus {
 	if len(waits) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(statusBy(s, waits), func(st restartguard.NodeStatus) bool {
+	return slices.DeleteFunc(statusFrom(s, waits), func(st restartguard.NodeStatus) bool {
 		n := s.Node(st.Node)
 		return n.State == monitor.NodeServing || n.State == monitor.NodeUnknown
 	})
 }
 
-// GuardAt reports whether a guard runs that watches a node; nil: it is not known.
+// GuardAt reports whether a running guard watches a node; nil: that is not known.
 func GuardAt(ctx context.Context, cfg *config.Config, name string) *bool {
 	runs, _ := GuardRuns(cfg)
 	if runs {
@@ -261,8 +258,8 @@ func GuardAt(ctx context.Context, cfg *config.Config, name string) *bool {
 	return new(len(n.Guards) > 0)
 }
 
-// Doc is what is known of the guards: of the one on this machine by what it has written
-// down, and of the one that was asked, if told is not nil.
+// Doc returns what is known about the guards: by the memory of the one on this machine, and by the
+// /status of one that was asked, if told is not nil.
 func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 	doc := view.GuardsDoc{
 		DelayMs: g.cfg.Guard.Delay.Milliseconds(), StateDir: safetext.New(g.cfg.Guard.StateDir), Memory: "none", GuardsSeenDoc: g.docOfSeen(),
@@ -289,7 +286,7 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 	methods := Methods(g.cfg)
 	for _, n := range g.s.Nodes {
 		one := view.GuardDoc{Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: (&view.Guard{}).BootFence(&n)}
-		// Of a node that does not answer it is not known whose incarnation comes next.
+		// If a node does not answer, its next incarnation is not known.
 		if m, ok := g.memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
 			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known && m.Known {

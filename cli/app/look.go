@@ -64,9 +64,9 @@ func Look(ctx context.Context, cfg *config.Config, of Aim) (s *monitor.Snapshot,
 	return s, err
 }
 
-// Decided waits for the first snapshot in which all that is asked for has been
-// read, and what needs time to be told has been told. What is missing when the
-// bound is over is in the snapshot; only the end of ctx is an error.
+// Decided waits for the first snapshot in which everything that was asked for has been read, and
+// what takes time to decide is decided. If the time limit ends before, the snapshot says what is
+// missing; only the end of ctx is an error.
 func Decided(ctx context.Context, mon *observe.Monitor, of Aim) (*monitor.Snapshot, error) {
 	if of.Reading != nil {
 		defer of.Reading(mon)()

@@ -11,10 +11,10 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// WhenServes is when a node that was handed back to the guards serves, or what it waits for; empty: that
-// cannot be told.
+// WhenServes returns when a node that was handed back to the guards serves, or what it waits for;
+// empty: that is not known.
 func WhenServes(ctx context.Context, cfg *config.Config, name string) string {
-	_ = sleep.For(ctx, 2*cfg.Guard.Poll+100*time.Millisecond) // a guard has seen it by then, and says so
+	_ = sleep.For(ctx, 2*cfg.Guard.Poll+100*time.Millisecond) // a guard has seen it by then, and announces it
 	s, err := Look(ctx, cfg, Aim{Nodes: true})
 	if err != nil {
 		return ""

@@ -13,13 +13,13 @@ import (
 	"redlockctl/redlock"
 )
 
-// guardMemory is what the guard's process may take beside what watching the locks
-// may: far more than it needs, and enough for what comes between two looks.
+// guardMemory is how much memory the guard's process may use beside watching the locks: far more
+// than it needs, and enough for what accumulates between two checks.
 const guardMemory = 192 << 20
 
-// garbage is how much garbage, in percent of what is in use, may gather before it is
-// collected, where the variable GOGC does not say it. With a million locks nearly all that
-// is in use is the table: at Go's default of 100 its size would be taken twice.
+// garbage is how much garbage, in percent of the memory in use, may accumulate before it is
+// collected, unless GOGC is set. With a million locks nearly all memory is the table: at Go's
+// default of 100 the process would use twice its size.
 const garbage = 50
 
 // newMonitor makes a monitor in a process that collects its garbage early.

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Watching is given up when the process takes too much memory, and has ended when
-// that is told; within the bound it goes on until its context ends.
+// Watching stops when the process takes too much memory, and has ended when that is reported;
+// within the bound it goes on until its context ends.
 func TestWatchingIsGivenUpForWantOfMemory(t *testing.T) {
 	var used atomic.Int64
 	ended := false

@@ -120,7 +120,7 @@ func (p *Player) Changed(version uint64) <-chan struct{} {
 	return p.changed
 }
 
-// ChangedSince implements [source.Source]: every moment is another one.
+// ChangedSince implements [source.Source]: every moment differs.
 func (p *Player) ChangedSince(uint64) ([]string, bool) { return nil, false }
 
 // EventsSince implements [source.Source].

@@ -20,15 +20,15 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// noted is a source of what is recorded that takes events in.
+// noted is a source of what is recorded that accepts events.
 type noted interface {
 	record.Source
 	Note(monitor.Event)
 }
 
-// recorded runs a recorder until ctx ends, and puts among the events how it fares. That
-// another process records already is no trouble. who is what records; fences tells what its
-// guard knows, and may be nil.
+// recorded runs a recorder until ctx ends, and reports its problems as events. It is no problem if
+// another process already records. who is what records; fences returns what its guard knows, and
+// may be nil.
 func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from noted, who string, fences func() []restartguard.NodeStatus) {
 	if opt.Path == "" {
 		return
@@ -48,13 +48,13 @@ func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from 
 	wg.Go(crash.Safe(func() { record.New(opt).Run(ctx, from) }))
 }
 
-// actsLate is for how long what was done waits for somebody to tell that it was seen.
-const actsLate = 3 * time.Second
+// removalLate is how long a removal waits for an event that shows that it was seen.
+const removalLate = 3 * time.Second
 
-// acted puts among the events of a cluster, until ctx ends, those locks that were taken from
-// their holders by the audit log at path and of which nobody saw it: they were acquired and
-// gone between two looks, or nobody watches locks here.
-func acted(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from noted) {
+// recordRemovals adds to a cluster's events, until ctx ends, the locks that were force-released or
+// revoked by the audit log at path and that nobody saw: they were acquired and gone between two
+// observations, or nobody watches locks here.
+func recordRemovals(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from noted) {
 	if path == "" {
 		return
 	}
@@ -63,7 +63,7 @@ func acted(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from n
 		defer log.Close()
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
-		a := acts{cluster: cluster}
+		a := removals{cluster: cluster}
 		for {
 			select {
 			case <-ctx.Done():
@@ -77,23 +77,23 @@ func acted(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from n
 	}))
 }
 
-// acts are locks that were taken from their holders, until it is known that it was seen.
-type acts struct {
+// removals are locks that were force-released or revoked, until it is known whether that was seen.
+type removals struct {
 	cluster string
 	seq     uint64
 	waiting []audit.Record
 	seen    []monitor.Event
 }
 
-// step takes in what was done and returns what nobody saw.
-func (a *acts) step(now time.Time, done []audit.Record, from record.Source) (untold []monitor.Event) {
+// step takes new lines of the audit log and returns the removals that nobody saw.
+func (a *removals) step(now time.Time, done []audit.Record, from record.Source) (unseen []monitor.Event) {
 	events, _ := from.EventsSince(a.seq)
 	for _, e := range events {
 		if a.seq = e.Seq; slices.Contains([]string{"force-released", "revoked", monitor.LockLostMajority.String()}, e.Kind) {
 			a.seen = append(a.seen, e)
 		}
 	}
-	a.seen = slices.DeleteFunc(a.seen, func(e monitor.Event) bool { return now.Sub(e.At) > 4*actsLate })
+	a.seen = slices.DeleteFunc(a.seen, func(e monitor.Event) bool { return now.Sub(e.At) > 4*removalLate })
 	for _, r := range done {
 		if r.Cluster == a.cluster {
 			a.waiting = append(a.waiting, r)
@@ -103,7 +103,7 @@ func (a *acts) step(now time.Time, done []audit.Record, from record.Source) (unt
 		told := slices.ContainsFunc(a.seen, func(e monitor.Event) bool {
 			return (e.Key.Raw() == r.Target || safetext.Escape(e.Key.Raw()) == r.Target) && e.At.After(r.Time.Add(-time.Second))
 		})
-		if told || now.Sub(r.Time) < actsLate {
+		if told || now.Sub(r.Time) < removalLate {
 			return told
 		}
 		text := r.Act + " by " + r.Actor
@@ -113,10 +113,10 @@ func (a *acts) step(now time.Time, done []audit.Record, from record.Source) (unt
 		if sha := r.TokenSHA; len(sha) >= 16 {
 			text += " (" + record.TokenName(sha[:16]) + ")"
 		}
-		untold = append(untold, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text + "; its holder was not seen here")})
+		unseen = append(unseen, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text + "; its holder was not seen here")})
 		return true
 	})
-	return untold
+	return unseen
 }
 
 // exported sends the events of a cluster to an OTLP receiver until ctx ends; nil where the
@@ -162,10 +162,10 @@ func (g *guardSource) EventsSince(seq uint64) (events []monitor.Event, missed ui
 	return slices.Clone(g.events[len(g.events)-int(n):]), g.seq - seq - n
 }
 
-// ChangedSince implements [record.Source]: there are no locks.
+// ChangedSince implements [record.Source]: it has no locks.
 func (g *guardSource) ChangedSince(uint64) ([]string, bool) { return nil, true }
 
-// Snapshot implements [record.Source]; it has nodes alone.
+// Snapshot implements [record.Source]; it has only nodes.
 func (g *guardSource) Snapshot() *monitor.Snapshot {
 	s := &monitor.Snapshot{At: time.Now(), Cluster: g.about}
 	for _, st := range g.guard.Status() {

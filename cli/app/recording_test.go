@@ -9,12 +9,12 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// A lock that was force-released before anybody saw its holder is told by the act alone,
-// once, and one that was seen is not told again.
+// A lock that was force-released before anybody saw its holder is reported once, by the audit log
+// alone; one that was seen is not reported again.
 func TestActsThatNobodySaw(t *testing.T) {
 	now := time.Now()
 	from := &guardSource{}
-	a := acts{cluster: "prod"}
+	a := removals{cluster: "prod"}
 	act := func(id, act, target, cluster string) audit.Record {
 		return audit.Record{ID: id, Time: now, Act: act, Target: target, Cluster: cluster, Actor: "ops@host", Reason: "its host is gone", TokenSHA: audit.TokenSHA("t")}
 	}

@@ -15,17 +15,16 @@ import (
 type reliance uint8
 
 const (
-	undecided  reliance = iota // not all announcements were read
+	undecided  reliance = iota // not all announcements have been read
 	runsOwn                    // nobody else watches
 	reliesOn                   // a guard is seen
 	cannotTell                 // guards cannot be seen: one may be there
 )
 
-// relianceOf decides once the announcements on every node that answers were read. A
-// guard that is seen on one node is enough: two with different configurations are
-// worse than one that misses a node, which is a finding. Where none can be seen there
-// may be one with a greater D, so that running none is what cannot be wrong: a node
-// that waits, waits longer.
+// relianceOf decides once the announcements on every node that answers have been read. A guard that
+// is seen on one node is enough: two guards with different configurations are worse than one that
+// misses a node, which is a finding. If guards cannot be seen, one may run with a greater D, so the
+// session runs none: the worst that follows is that a node waits longer.
 func relianceOf(s *monitor.Snapshot) (reliance, []announce.Guard) {
 	read, denied := s.GuardsRead()
 	all, _ := s.Guards()
@@ -40,8 +39,8 @@ func relianceOf(s *monitor.Snapshot) (reliance, []announce.Guard) {
 	return runsOwn, nil
 }
 
-// runOrRely runs the guard until ctx ends, if no other one watches. Else it says which
-// one this session relies on, and when that is gone; it does not take over by itself.
+// runOrRely runs the guard until ctx ends, if no other guard watches. Otherwise it says which guard
+// the session relies on, and when that is gone; it does not take over by itself.
 func (s *Session) runOrRely(ctx context.Context, g *watch.Guard) {
 	snap := s.Monitor.Snapshot()
 	does, others := relianceOf(snap)
@@ -56,7 +55,7 @@ func (s *Session) runOrRely(ctx context.Context, g *watch.Guard) {
 	switch does {
 	case runsOwn:
 		s.noteGuard(false, fmt.Sprintf("no other guard is seen: this console runs one, D = %s", g.Delay()))
-		s.sit(ctx, g)
+		s.useGuard(ctx, g)
 		s.show()
 		_ = g.Run(ctx)
 	case cannotTell:
@@ -67,12 +66,11 @@ func (s *Session) runOrRely(ctx context.Context, g *watch.Guard) {
 	}
 }
 
-// goneAfter is for how long no guard is seen before that is told: longer than one
-// takes to begin anew with another configuration.
+// goneAfter is how long no guard must have been seen before that is reported: longer than a guard
+// takes to start again with a new configuration.
 const goneAfter = 5 * time.Second
 
-// rely says when the guards that the session relies on are gone, and when there is one
-// again.
+// rely reports when the guards that the session relies on are gone, and when there is one again.
 func (s *Session) rely(ctx context.Context, others []announce.Guard) {
 	s.noteGuard(false, fmt.Sprintf("%s watches this cluster, D = %s: this console runs none", monitor.GuardName(others[0]), others[0].Delay))
 	tick := time.NewTicker(time.Second)
@@ -85,8 +83,8 @@ func (s *Session) rely(ctx context.Context, others []announce.Guard) {
 		case <-tick.C:
 		}
 		snap := s.Monitor.Snapshot()
-		told := toldBy(s.memory, snap)
-		s.guard.told.Store(&told)
+		told := rememberedStatus(s.memory, snap)
+		s.guard.remembered.Store(&told)
 		does, all := relianceOf(snap)
 		switch {
 		case does == reliesOn && gone:
@@ -95,7 +93,7 @@ func (s *Session) rely(ctx context.Context, others []announce.Guard) {
 		case does == reliesOn:
 			others, seen, gone = all, time.Now(), false
 		case does != runsOwn:
-			seen = time.Now() // nothing can be told
+			seen = time.Now() // not known
 		case !gone && time.Since(seen) > goneAfter:
 			gone = true
 			s.noteGuard(true, monitor.GuardName(others[0])+" is gone; this console relied on it, and no other guard is seen: "+

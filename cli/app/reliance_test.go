@@ -8,8 +8,8 @@ import (
 	"redlockctl/server/announce"
 )
 
-// A session decides about a guard once the announcements on every node that answers
-// were read, and never runs one where it cannot know.
+// A session decides about a guard once the announcements on every node that answers have been
+// read, and runs none if guards cannot be seen.
 func TestRelianceOnOtherGuards(t *testing.T) {
 	guard := announce.Guard{ID: "A", Delay: time.Minute}
 	unknown := monitor.Node{State: monitor.NodeUnknown}

@@ -87,8 +87,8 @@ func (s uiStore) failed(what string, err error) error {
 	return fmt.Errorf("ui.json %s: %w (%s)", what, cause, s.path)
 }
 
-// Change reads the file and replaces it as a whole, while no other console does so: who reads it never
-// sees a half, and no console takes back what another one kept. A file that is damaged is made anew.
+// Change reads the file and replaces it as a whole, while no other console does so: no reader sees
+// half a file, and no console undoes another's change. A damaged file is replaced.
 func (s uiStore) Change(change func(*prefs.Preferences)) error {
 	if err := s.change(change); err != nil {
 		return s.failed("cannot be written", err)

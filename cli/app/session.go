@@ -22,20 +22,19 @@ import (
 type GuardMode uint8
 
 const (
-	GuardUnlessSeen GuardMode = iota // where no other guard watches
+	GuardUnlessSeen GuardMode = iota // if no other guard watches
 	GuardAlways
 	GuardNever
 )
 
-// Session is a cluster that is watched, guarded and acted on: what stands behind
-// the console and the demo.
+// Session is a cluster that is watched, guarded and acted on, behind the console and the demo.
 type Session struct {
 	Monitor  *observe.Monitor
 	Operator *operator.Operator
 	Delay    time.Duration // D
 
-	guard  seat
-	events *guardEvents // nil: no guard was wanted
+	guard  currentGuard
+	events *guardEvents // nil: no guard is wanted
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 	// cluster is its name; metrics are nil if there are none.
@@ -81,14 +80,14 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metr
 	ses.wg.Go(crash.Safe(func() { mon.Run(run) }))
 	ses.wg.Go(crash.Safe(func() { mon.Booted(bootSights(run, s)); followBoots(run, s, mon) }))
 	recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus)
-	acted(run, &ses.wg, s.Audit, ses.cluster, mon)
+	recordRemovals(run, &ses.wg, s.Audit, ses.cluster, mon)
 	ses.export = exported(run, &ses.wg, ses.cluster, mon)
 	switch {
 	case guard == nil:
 	case mode == GuardUnlessSeen:
 		ses.wg.Go(crash.Safe(func() { ses.runOrRely(run, guard) }))
 	default:
-		ses.sit(run, guard)
+		ses.useGuard(run, guard)
 		ses.wg.Go(crash.Safe(func() { _ = guard.Run(run) }))
 	}
 	ses.show()
@@ -97,7 +96,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metr
 
 func (s *Session) tell(e restartguard.Event) { s.Monitor.Note(eventOf(e)) }
 
-// Close ends all parts and waits for them. No node rejoins on the way out.
+// Close ends all parts and waits for them. Fenced nodes stay fenced.
 func (s *Session) Close() {
 	s.stop()
 	s.wg.Wait()
@@ -108,46 +107,47 @@ func (s *Session) Close() {
 	_ = s.Operator.Close()
 }
 
-// GuardStatus is the status of the guard, or what another one on this machine has written down; nil:
-// there is none.
+// GuardStatus returns the status of the guard, or what another one on this machine remembers; nil:
+// there is neither.
 func (s *Session) GuardStatus() []restartguard.NodeStatus { return s.guard.Status() }
 
-// Screen is the session as a screen takes it.
+// Screen returns the session for a screen.
 func (s *Session) Screen() tui.Cluster {
 	return tui.Cluster{Source: s.Monitor, Guard: &s.guard, Actions: s.Operator, Delay: s.Delay, Record: s.record, Audit: s.audit}
 }
 
-// seat is the place of a session's guard: empty until it runs.
-type seat struct {
+// currentGuard is the session's guard: none until it runs.
+type currentGuard struct {
 	at atomic.Pointer[watch.Guard]
-	// told is what the guard on which the session relies has written down, if it runs on this machine.
-	told atomic.Pointer[[]restartguard.NodeStatus]
+	// remembered is what the guard that the session relies on has written to its memory, if it
+	// runs on this machine.
+	remembered atomic.Pointer[[]restartguard.NodeStatus]
 }
 
-// ID is that of the guard's announcements; empty: none runs.
-func (s *seat) ID() string {
+// ID returns the id of the guard's announcements; empty: none runs.
+func (s *currentGuard) ID() string {
 	if g := s.at.Load(); g != nil {
 		return g.ID()
 	}
 	return ""
 }
 
-// Status is the guard's, or what is told of another one; nil: there is none.
-func (s *seat) Status() []restartguard.NodeStatus {
+// Status returns the guard's status, or what another guard remembers; nil: there is neither.
+func (s *currentGuard) Status() []restartguard.NodeStatus {
 	if g := s.at.Load(); g != nil {
 		return g.Status()
 	}
-	if told := s.told.Load(); told != nil {
+	if told := s.remembered.Load(); told != nil {
 		return *told
 	}
 	return nil
 }
 
-// sit lets all see the guard that runs from now on.
-func (s *Session) sit(ctx context.Context, g *watch.Guard) {
+// useGuard makes the guard visible to the screen and the monitor from now on.
+func (s *Session) useGuard(ctx context.Context, g *watch.Guard) {
 	s.guard.at.Store(g)
 	s.wg.Go(crash.Safe(func() { vouch(ctx, s.Monitor, g) }))
-	s.Monitor.Guarded(func() monitor.GuardView { return sightOf(g) })
+	s.Monitor.Guarded(func() monitor.GuardView { return guardView(g) })
 }
 
 func (s *Session) show() {

@@ -56,8 +56,8 @@ func switchOf(t *testing.T, cfg string) *Clusters {
 	return all
 }
 
-// A cluster that is read-only refuses each act of the screen where commands are
-// sent; another one in the same program does not.
+// A read-only cluster refuses each action of the screen where commands are sent; another cluster
+// in the same program does not.
 func TestReadOnlyIsAClustersOwn(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	for _, s := range servers {
@@ -115,7 +115,7 @@ func TestReadOnlyIsAClustersOwn(t *testing.T) {
 	}
 }
 
-// What [guard] says of a guard holds for the one in the console as for the daemon.
+// The settings in [guard] apply to the guard in the console as to the daemon.
 func TestConsoleGuardsAsConfigured(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	all := switchOf(t, fmt.Sprintf("[cluster]\nname = \"shop\"\nmax_ttl = \"1s\"\n[guard]\ncounter = true\n[[nodes]]\nname = \"n1\"\naddr = %q\n", s.Addr()))

@@ -13,9 +13,9 @@ import (
 	"redlockctl/restartguard/watch"
 )
 
-// A holder has a lock on n1, n2 and n3; n1 is killed and comes back fenced, then all three. Who
-// looks for the first time then says of the lock what the guard says that watched all along,
-// also when no copy is left anywhere.
+// A holder has a lock on n1, n2 and n3; n1 is killed and comes back fenced, then all three. A
+// monitor that starts then reports the lock as the guard that watched all along, also when no copy
+// is left anywhere.
 func TestAFirstLookSaysWhatTheGuardKnows(t *testing.T) {
 	servers := labtest.Servers(t, 5)
 	nodes := labtest.Nodes(servers)

@@ -20,22 +20,22 @@ import (
 // Waiter waits for nodes to serve.
 type Waiter struct {
 	cfg  *config.Config
-	seen *Guards // nil: nothing could be seen
+	seen *Guards // nil: not known
 }
 
-// NewWaiter looks at the guards. unguarded says which of the nodes stay fenced, since
-// no guard runs; empty if that is not so.
+// NewWaiter reads which guards run. unguarded says which of the nodes stay fenced, because no guard
+// runs; empty: none do.
 func NewWaiter(ctx context.Context, cfg *config.Config, names []string) (w *Waiter, unguarded string) {
 	w = &Waiter{cfg: cfg}
 	s, err := Look(ctx, cfg, Aim{Nodes: true})
 	if err != nil {
-		return w, "" // the wait itself says why
+		return w, "" // the wait itself reports why
 	}
 	seen, methods := GuardsOf(cfg, s), Methods(cfg)
 	w.seen = &seen
 	var waiting []string
 	for _, n := range s.Nodes {
-		// One that is down may start fenced; no guard lets a cordoned one rejoin.
+		// A node that is down may start fenced; no guard lets a cordoned node rejoin.
 		fenced := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != restartguard.MethodNone
 		if fenced && slices.Contains(names, n.Name) {
 			waiting = append(waiting, n.Name)
@@ -47,7 +47,7 @@ func NewWaiter(ctx context.Context, cfg *config.Config, names []string) (w *Wait
 	return w, seen.Missing(waiting...)
 }
 
-// Serves waits until a node serves, or ctx ends; the error says who lets it rejoin.
+// Serves waits until a node serves or ctx ends; the error says who lets it rejoin.
 func (w *Waiter) Serves(ctx context.Context, name string) error {
 	node, method, err := NodeOf(w.cfg, name)
 	if err != nil {
@@ -84,9 +84,8 @@ func (w *Waiter) Serves(ctx context.Context, name string) error {
 	return fmt.Errorf("%w; %s", err, safetext.Printable(why))
 }
 
-// WaitBeforeStart waits for D from a moment at which the former process of a node has
-// ended: nothing may answer at its address. waits is called when it begins, and what it
-// returns when it ends.
+// WaitBeforeStart waits for D from when the former process of a node had ended: nothing may answer
+// at its address. It calls waits when it begins, and what that returns when it ends.
 func WaitBeforeStart(ctx context.Context, cfg *config.Config, name string, waits func(time.Duration) (done func())) error {
 	node, _, err := NodeOf(cfg, name)
 	if err != nil {

@@ -234,9 +234,8 @@ func TestCopiesOfAConfiguration(t *testing.T) {
 	}
 }
 
-// FuzzAssessBoot: no text of files, units and command lines ends the program,
-// takes long, or is told as it stands; and what a server starts fenced with, it
-// starts fenced with after a rewrite.
+// FuzzAssessBoot: no text of files, units and command lines ends the program, takes long, or is
+// printed unescaped; and a server that starts fenced with a text does so after a rewrite, too.
 func FuzzAssessBoot(f *testing.F) {
 	f.Add(fenceText+"include /f\n", fenceText, "--min-replicas-to-write\x002147483647", false)
 	f.Add("include /f\nmin-slaves-to-write 0\n", fenceText, "", false)

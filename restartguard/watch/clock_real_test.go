@@ -126,8 +126,8 @@ func commandCalls(t *testing.T, s *lab.Server, name string) (n int) {
 	return n
 }
 
-// A guard that is killed and comes back compares each node's clock with what it was
-// before, however short the TTLs are: a step behind its back is a loss.
+// A guard that is killed and started again compares each node's clock with the last reading, with
+// any TTL: a step that happened meanwhile is a loss.
 func TestClockStepBehindTheBackOfAGuard(t *testing.T) {
 	s := labtest.ClockServers(t, 1)[0]
 	dir := t.TempDir()

@@ -17,10 +17,9 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// TestBootFormsOnRealServers: each form in which a fence can be written down, on
-// a real server that rewrites its files while it is fenced and while it serves,
-// is killed and started again. The recommended forms start fenced whatever
-// happened; the others are told as what they are, and fall to the same commands.
+// TestBootFormsOnRealServers: each form of a boot fence, on a real server that rewrites its files
+// while it is fenced and while it serves, is killed, and is started again. The recommended forms
+// always start fenced; the others are reported as fragile, and the same commands break them.
 func TestBootFormsOnRealServers(t *testing.T) {
 	const (
 		fence = "min-replicas-to-write 2147483647\nmin-replicas-max-lag 10\n"

@@ -15,9 +15,9 @@ import (
 	"redlockctl/restartguard/watch"
 )
 
-// A server that sends more than was asked for, or what is no reply, costs the guard
-// a connection and no memory, and the other nodes nothing: from the first byte of
-// the greeting on, and to each thing that a guard or an operator's hand asks.
+// A server that sends more than was asked for, or an invalid reply, costs the guard a connection and
+// no memory, and the other nodes nothing: from the first byte of the greeting, and to every command
+// of a guard or an operator.
 func TestServersThatMisbehave(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	by := map[string][]*redlock.Node{}

@@ -21,8 +21,7 @@ import (
 	"redlockctl/restartguard/watch"
 )
 
-// liar is a server that says what it is told to say. Its fence is one in name
-// only: writes get through.
+// liar is a server with prepared answers. Its fence has no effect: writes are accepted.
 type liar struct {
 	mu     sync.Mutex
 	run    string
@@ -159,7 +158,7 @@ const (
 func TestRemovalNeverReachesTheNextIncarnation(t *testing.T) {
 	s := fenced(t)
 	var born atomic.Pointer[time.Time]
-	// D is over, the lift is on its way, and the server dies and comes back.
+	// D has passed, the removal is in flight, and the server dies and is started again.
 	node := meddled(t, s, removeText, func() {
 		b := restart(t, s)
 		born.Store(&b)

@@ -28,12 +28,12 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// post is the guard of one cluster in a [Daemon].
-type post struct {
+// clusterGuard is the guard of one cluster in a [Daemon].
+type clusterGuard struct {
 	load       func() (*config.Config, error) // at the start, and at each SIGHUP
 	log        *slog.Logger
-	listen     func() (*metrics.Metrics, error) // nil metrics: none are wanted
-	beat       func(beat)                       // called about once a second
+	listen     func() (*metrics.Metrics, error) // nil metrics: not wanted
+	report     func(health)                     // called about once a second
 	watchLocks bool                             // for the metrics and the record
 	share      int                              // how many clusters share the memory of this process
 
@@ -44,22 +44,21 @@ type post struct {
 	first     guardPlan // its state directory and its audit log stay
 }
 
-// beat is how the guard of a cluster does.
-type beat struct {
-	met    bool   // all nodes
+// health is how the guard of a cluster is.
+type health struct {
+	met    bool   // every node
 	sick   error  // it hangs
-	status string // in a line
+	status string // one line
 }
 
-// guardPlan is what a configuration asks of a daemon.
+// guardPlan is what a configuration wants from a daemon.
 type guardPlan struct {
 	Spec
 	stateDir string
 }
 
-// plan loads the configuration and checks that a guard can run by it; nothing is
-// contacted.
-func (d *post) plan() (guardPlan, error) {
+// plan loads the configuration and checks that a guard can run with it. It contacts nothing.
+func (d *clusterGuard) plan() (guardPlan, error) {
 	cfg, err := d.load()
 	if err != nil {
 		return guardPlan{}, err
@@ -84,8 +83,8 @@ func (d *post) plan() (guardPlan, error) {
 	return guardPlan{Spec: s, stateDir: cfg.Guard.StateDir}, nil
 }
 
-// run runs guards until ctx ends: one after the other, as the configuration changes.
-func (d *post) run(ctx context.Context) error {
+// run runs guards until ctx ends, one after the other as the configuration changes.
+func (d *clusterGuard) run(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -124,7 +123,7 @@ func (d *post) run(ctx context.Context) error {
 			return err
 		}
 		plan = *next
-		// It was checked while the former guard still ran, so that it cannot fail now.
+		// The plan was checked while the former guard still ran, so it cannot fail now.
 		if guard, err = d.next(plan, guard); err != nil {
 			return err
 		}
@@ -132,12 +131,12 @@ func (d *post) run(ctx context.Context) error {
 	}
 }
 
-func (d *post) next(p guardPlan, former *watch.Guard) (*watch.Guard, error) {
+func (d *clusterGuard) next(p guardPlan, former *watch.Guard) (*watch.Guard, error) {
 	p.Guard.Memory = d.memory
 	return d.events.newGuard(p.Spec, former)
 }
 
-func (d *post) tell(e restartguard.Event) {
+func (d *clusterGuard) tell(e restartguard.Event) {
 	if into := d.recording.Load(); into != nil {
 		(*into).Note(eventOf(e))
 	}
@@ -152,14 +151,14 @@ func (d *post) tell(e restartguard.Event) {
 	d.log.Log(context.Background(), level, safetext.Printable(e.Text), args...)
 }
 
-func (d *post) started(what string, g *watch.Guard, p guardPlan) {
+func (d *clusterGuard) started(what string, g *watch.Guard, p guardPlan) {
 	d.log.Info(what, "n", len(p.Nodes), "quorum", redlock.Quorum(len(p.Nodes)),
 		"max_ttl", p.Monitor.MaxTTL, "delay", p.Guard.Delay, "state_dir", safetext.Escape(d.first.stateDir), "id", g.ID())
 }
 
-// guardUntil runs one guard until ctx ends, or until there is another configuration,
-// which it returns. Either way the guard has ended.
-func (d *post) guardUntil(ctx context.Context, guard *watch.Guard, plan guardPlan, hangup <-chan os.Signal) (*guardPlan, error) {
+// guardUntil runs one guard until ctx ends, or until there is a new configuration, which it
+// returns. In both cases the guard has ended.
+func (d *clusterGuard) guardUntil(ctx context.Context, guard *watch.Guard, plan guardPlan, hangup <-chan os.Signal) (*guardPlan, error) {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -167,7 +166,7 @@ func (d *post) guardUntil(ctx context.Context, guard *watch.Guard, plan guardPla
 	defer d.watch(run, guard, plan)()
 	defer stop()
 
-	tick := time.NewTicker(beatEvery())
+	tick := time.NewTicker(healthEvery())
 	defer tick.Stop()
 	sick, was := false, ""
 	for {
@@ -184,7 +183,7 @@ func (d *post) guardUntil(ctx context.Context, guard *watch.Guard, plan guardPla
 		case <-tick.C:
 			err := guard.Healthy()
 			status := guardStatus(guard)
-			d.beat(beat{guard.Met(), err, status})
+			d.report(health{guard.Met(), err, status})
 			if status != was {
 				d.log.Debug("status", "nodes", status)
 				was = status
@@ -212,10 +211,10 @@ func (d *post) guardUntil(ctx context.Context, guard *watch.Guard, plan guardPla
 	}
 }
 
-// watch tells the metrics and the record of a new guard, and watches the locks for them
-// where that is wanted, until ctx ends; wait returns when that is over. Guarding never
-// depends on it: when watching fails or takes too much memory it is given up.
-func (d *post) watch(ctx context.Context, guard *watch.Guard, plan guardPlan) (wait func()) {
+// watch gives a new guard to the metrics and the record, and watches the locks for them if that is
+// wanted, until ctx ends; wait returns when all of it has ended. Guarding never depends on this: if
+// watching fails or takes too much memory, it stops.
+func (d *clusterGuard) watch(ctx context.Context, guard *watch.Guard, plan guardPlan) (wait func()) {
 	about := metrics.Cluster{Name: plan.Monitor.ClusterName, Guard: guard}
 	d.metrics.Show(about)
 	var wg sync.WaitGroup
@@ -235,7 +234,7 @@ func (d *post) watch(ctx context.Context, guard *watch.Guard, plan guardPlan) (w
 		d.log.Error("the locks cannot be watched; the guard continues", "error", safetext.Printable(err.Error()))
 		return func() {}
 	}
-	mon.Guarded(func() monitor.GuardView { return sightOf(guard) })
+	mon.Guarded(func() monitor.GuardView { return guardView(guard) })
 	wg.Go(crash.Safe(func() { mon.Booted(bootSights(ctx, plan.Spec)); followBoots(ctx, plan.Spec, mon) }))
 	wg.Go(crash.Safe(func() { vouch(ctx, mon, guard) }))
 	about.Export = d.record(ctx, &wg, plan, mon, guard)
@@ -252,14 +251,14 @@ func (d *post) watch(ctx context.Context, guard *watch.Guard, plan guardPlan) (w
 	return wg.Wait
 }
 
-func (d *post) record(ctx context.Context, wg *sync.WaitGroup, plan guardPlan, from noted, guard *watch.Guard) metrics.Export {
+func (d *clusterGuard) record(ctx context.Context, wg *sync.WaitGroup, plan guardPlan, from noted, guard *watch.Guard) metrics.Export {
 	d.recording.Store(&from)
 	recorded(ctx, wg, plan.Record, from, "guard", guard.Status)
-	acted(ctx, wg, plan.Audit, plan.Monitor.ClusterName, from)
+	recordRemovals(ctx, wg, plan.Audit, plan.Monitor.ClusterName, from)
 	return exported(ctx, wg, plan.Monitor.ClusterName, from)
 }
 
-func (d *post) reload(old guardPlan) (guardPlan, error) {
+func (d *clusterGuard) reload(old guardPlan) (guardPlan, error) {
 	next, err := d.plan()
 	if err != nil {
 		return next, err
@@ -282,8 +281,8 @@ func (d *post) reload(old guardPlan) (guardPlan, error) {
 	return next, nil
 }
 
-// guardStatus is the guard in one line: how many nodes are in which phase, and
-// the outlook where there is no quorum.
+// guardStatus returns the guard in one line: how many nodes are in which phase, and the outlook if
+// there is no quorum.
 func guardStatus(g *watch.Guard) string {
 	var count [restartguard.PhaseUnreachable + 1]int
 	for _, s := range g.Status() {
@@ -302,7 +301,7 @@ func guardStatus(g *watch.Guard) string {
 	return line
 }
 
-func beatEvery() time.Duration {
+func healthEvery() time.Duration {
 	if watchdog, err := daemon.SdWatchdogEnabled(false); err == nil && watchdog > 0 {
 		return min(time.Second, watchdog/3)
 	}
