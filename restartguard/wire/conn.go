@@ -28,11 +28,11 @@ type Conn struct {
 	Name       string
 	id         int64
 	Introduced bool
-	// Counter: every Look reads the counter key.
+	// Counter: Look also reads the counter key.
 	Counter bool
 	// ManyClients: CLIENT LIST is longer than a guard reads.
 	ManyClients bool
-	// ReadGuards: the next Look reads the announcements of guards into Guards, or why it cannot
+	// ReadGuards: Look also reads the announcements of guards into Guards, or why it cannot
 	// into GuardsErr.
 	ReadGuards bool
 	Guards     []announce.Guard
