@@ -15,6 +15,7 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
+	"redlockctl/monitor/finding"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -43,6 +44,11 @@ type Spec struct {
 	Record   record.Options // where what is seen is kept; no path: nowhere
 }
 
+// fences are the methods as the findings distinguish them.
+var fences = [...]finding.Fence{
+	restartguard.MethodMinReplicas: finding.FenceByParams, restartguard.MethodACL: finding.FenceByUser, restartguard.MethodNone: finding.FenceByNobody,
+}
+
 // SpecOf is the spec of a configuration. Nothing is contacted.
 func SpecOf(cfg *config.Config) (Spec, error) {
 	nodes, err := cfg.Masters()
@@ -64,9 +70,9 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 	}
 	s.Guard.Cluster, s.Guard.N, s.Guard.Methods = cfg.Cluster.Name, len(nodes), Methods(cfg)
 	s.Monitor.ClusterName, s.Monitor.LockPatterns, s.Monitor.MaxTTL = cfg.Cluster.Name, cfg.Cluster.LockPatterns, cfg.Cluster.MaxTTL
-	s.Monitor.Redlock, s.Monitor.Fences = cfg.Redlock, map[string]string{}
+	s.Monitor.Redlock, s.Monitor.Fences = cfg.Redlock, map[string]finding.Fence{}
 	for name, m := range s.Guard.Methods {
-		s.Monitor.Fences[name] = m.Kind.String()
+		s.Monitor.Fences[name] = fences[m.Kind]
 	}
 	if s.Audit != "" {
 		log := audit.Follow(s.Audit)

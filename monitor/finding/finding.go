@@ -47,14 +47,21 @@ const (
 	lookEvery = 200 * time.Millisecond
 )
 
+// Fence is how a node is fenced.
+type Fence uint8
+
+const (
+	FenceByParams Fence = iota // by min-replicas-to-write
+	FenceByUser                // by the rights of the lock clients' user
+	FenceByNobody              // not at all
+)
+
 // Options are the settings that the checks need.
 type Options struct {
-	// Fences has the fence method by node name, if it is not min-replicas-to-write:
-	// "acl" or "none", as in the configuration.
-	Fences      map[string]string
-	Meant       []string // IDs of findings that are not reported
-	MaxMemory   int64    // bytes that locks may use in this process
-	DriftFactor float64  // of the lock algorithm
+	Fences      map[string]Fence // by node name
+	Meant       []string         // IDs of findings that are not reported
+	MaxMemory   int64            // bytes that locks may use in this process
+	DriftFactor float64          // of the lock algorithm
 	NodeTimeout time.Duration
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/finding"
 	"redlockctl/redlock"
 )
 
@@ -41,9 +42,8 @@ type Options struct {
 	// clients is measured again during the read. It is for long watches, not for a
 	// one-shot view.
 	Patient bool
-	// Fences are the fence methods by node name, as in the configuration, where it is not
-	// min-replicas-to-write: "acl" or "none".
-	Fences map[string]string
+	// Fences is how nodes are fenced, by name.
+	Fences map[string]finding.Fence
 	// Meant are IDs of findings that are intended here, as in a lab whose masters share a
 	// host. They are not reported. If limited-sight is among them, no note of a node says
 	// what only scanning shows.
