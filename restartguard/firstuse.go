@@ -16,7 +16,7 @@ type FirstUse struct {
 	Node       string
 	Seen       Observation
 	Keys       int              // under the lock patterns
-	Remembered Remembered       // by the guard of this machine
+	Remembered Fact             // by the guard of this machine
 	Guards     []announce.Guard // that announce themselves on it
 }
 

@@ -116,15 +116,25 @@ const recordMostly = 30 * time.Second
 // shows a smaller step.
 func RecordEvery(delay time.Duration) time.Duration { return min(recordMostly, delay/4) }
 
-// Remembered is what the memory of a guard has of a node.
-type Remembered struct {
-	Addr         string
-	RunID        string        // of the incarnation that was last seen
+// Source is where a [Fact] comes from.
+type Source uint8
+
+const (
+	FromMemory Source = iota // the memory of a guard on this machine
+	FromStatus               // the /status of another guard
+)
+
+// Fact is what a source other than a guard of this process knows about a node.
+type Fact struct {
+	Source       Source
+	Addr         string        // with FromMemory
+	RunID        string        // of the incarnation that was last seen, with FromMemory
 	Known        bool          // its start was seen, so Verified means something
 	Verified     bool          // that incarnation started fenced
 	Incarnations int           // how many were seen
 	Served       bool          // the node served once
 	Cordoned     bool          // an operator has cordoned it
-	Wait         time.Duration // how much longer it waits; 0: it does not
+	Waits        bool          // it is fenced for Wait
+	Wait         time.Duration // how much longer
 	Cause        string        // why it waits, or last waited, in a few words
 }

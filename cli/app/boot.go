@@ -37,7 +37,7 @@ func LookAtBoots(ctx context.Context, cfg *config.Config, looks []BootLook, file
 	lookAtBoots(ctx, memory, err, looks, file)
 }
 
-func lookAtBoots(ctx context.Context, memory map[string]restartguard.Remembered, memoryErr error, looks []BootLook, file string) {
+func lookAtBoots(ctx context.Context, memory map[string]restartguard.Fact, memoryErr error, looks []BootLook, file string) {
 	var all sync.WaitGroup
 	for i := range looks {
 		l := &looks[i]
@@ -46,7 +46,7 @@ func lookAtBoots(ctx context.Context, memory map[string]restartguard.Remembered,
 				l.Check, l.Err = boot.CheckFile(ctx, l.Node, l.Method, file)
 				return
 			}
-			var known *restartguard.Remembered
+			var known *restartguard.Fact
 			if m, ok := memory[l.Node.Name()]; ok && m.Addr == l.Node.Addr() {
 				known = &m
 			}

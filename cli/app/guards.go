@@ -1,14 +1,12 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
@@ -23,11 +21,11 @@ import (
 
 // Remembered returns what the guard's daemon on this machine remembers of each node; nothing if it
 // never ran. A memory that cannot be read is an error, because it may matter.
-func Remembered(cfg *config.Config) (map[string]restartguard.Remembered, error) {
+func Remembered(cfg *config.Config) (map[string]restartguard.Fact, error) {
 	return remembered(cfg.Guard.StateDir)
 }
 
-func remembered(dir string) (map[string]restartguard.Remembered, error) {
+func remembered(dir string) (map[string]restartguard.Fact, error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -54,7 +52,7 @@ type Guards struct {
 
 	cfg    *config.Config
 	s      *monitor.Snapshot
-	memory map[string]restartguard.Remembered
+	memory map[string]restartguard.Fact
 	err    error // the memory cannot be read
 	here   *bool // whether a guard runs on the state directory; nil: none ever did, or that is not known
 }
@@ -158,14 +156,8 @@ func (g Guards) Remembered() []memory.KnownDelay {
 	})
 }
 
-// wait is how long a fenced node still waits, and why.
-type wait struct {
-	left  time.Duration
-	cause string
-}
-
 // waits returns how long fenced nodes still wait for the guard on this machine.
-func (g Guards) waits() map[string]wait {
+func (g Guards) waits() map[string]restartguard.Fact {
 	if g.here == nil || !*g.here {
 		return nil
 	}
@@ -174,11 +166,11 @@ func (g Guards) waits() map[string]wait {
 
 // waitsIn returns how long fenced nodes still wait for the guard with this memory. It ignores what
 // that remembers of another incarnation or another server.
-func waitsIn(memory map[string]restartguard.Remembered, s *monitor.Snapshot) map[string]wait {
-	waits := map[string]wait{}
+func waitsIn(memory map[string]restartguard.Fact, s *monitor.Snapshot) map[string]restartguard.Fact {
+	waits := map[string]restartguard.Fact{}
 	for _, n := range s.Nodes {
-		if m := memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 && n.State == monitor.NodeFenced {
-			waits[n.Name] = wait{m.Wait, m.Cause}
+		if m := memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Waits && n.State == monitor.NodeFenced {
+			waits[n.Name] = m
 		}
 	}
 	return waits
@@ -190,14 +182,14 @@ func waitsIn(memory map[string]restartguard.Remembered, s *monitor.Snapshot) map
 func (g Guards) Outlook() (restartguard.Outlook, bool) { return g.outlook(g.waits()) }
 
 // outlook returns what the fences mean if some waits are known.
-func (g Guards) outlook(waits map[string]wait) (restartguard.Outlook, bool) {
+func (g Guards) outlook(waits map[string]restartguard.Fact) (restartguard.Outlook, bool) {
 	n := len(g.s.Nodes)
 	return restartguard.OutlookOf(statusFrom(g.s, waits), n, redlock.Quorum(n)), len(waits) > 0
 }
 
 // statusFrom returns the status of the nodes without a guard of this process, by a snapshot and the
 // waits that are known. It is not known when other fenced nodes rejoin.
-func statusFrom(s *monitor.Snapshot, waits map[string]wait) []restartguard.NodeStatus {
+func statusFrom(s *monitor.Snapshot, waits map[string]restartguard.Fact) []restartguard.NodeStatus {
 	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
 		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
@@ -209,7 +201,7 @@ func statusFrom(s *monitor.Snapshot, waits map[string]wait) []restartguard.NodeS
 		case monitor.NodeFenced:
 			st.Phase = restartguard.PhaseFenced
 			if w, ok := waits[n.Name]; ok {
-				st.Until, st.Reason = s.At.Add(w.left), w.cause
+				st.Until, st.Reason = s.At.Add(w.Wait), w.Cause
 			}
 		}
 		status = append(status, st)
@@ -273,13 +265,13 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 	for _, k := range g.Remembered() {
 		doc.Remembered = append(doc.Remembered, view.KnownDelayDoc{ID: k.ID, Host: safetext.New(k.Host), DelayMs: k.Delay.Milliseconds(), Since: k.Seen})
 	}
-	waits, boots := g.waits(), map[string]string{}
+	waits := g.waits()
+	var asked map[string]restartguard.Fact
 	if told != nil {
-		doc.Running, waits = new(true), map[string]wait{}
-		for _, n := range told.Nodes {
-			boots[n.Name] = n.Boot
-			if m := g.s.Node(n.Name); m != nil && n.Wait >= 0 && m.State == monitor.NodeFenced {
-				waits[n.Name] = wait{left: n.Wait}
+		doc.Running, asked, waits = new(true), told.Nodes, map[string]restartguard.Fact{}
+		for name, fact := range asked {
+			if n := g.s.Node(name); n != nil && fact.Waits && n.State == monitor.NodeFenced {
+				waits[name] = fact
 			}
 		}
 	}
@@ -290,23 +282,17 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 		if m, ok := g.memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
 			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known && m.Known {
-				one.BootFence = view.StartedUnfenced
-				if m.Verified {
-					one.BootFence = view.StartedFenced
-				}
+				one.BootFence = startOf(m)
 			}
 		}
-		if boot, ok := boots[n.Name]; ok {
-			one.Known = boot != announce.BootUnknown.String()
-			one.BootFence = cmp.Or(map[string]string{
-				announce.BootFenced.String(): view.StartedFenced, announce.BootUnfenced.String(): view.StartedUnfenced,
-			}[boot], view.StartUnseen)
+		if fact, ok := asked[n.Name]; ok {
+			one.Known, one.BootFence = fact.Known, startOf(fact)
 		}
 		if n.Leak != "" {
 			one.BootFence = "does not hold"
 		}
 		if w, ok := waits[n.Name]; ok {
-			one.RejoinMs, one.Cause = new(w.left.Milliseconds()), w.cause
+			one.RejoinMs, one.Cause = new(w.Wait.Milliseconds()), w.Cause
 		}
 		doc.Nodes = append(doc.Nodes, one)
 	}
@@ -315,6 +301,17 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 		doc.OutlookDoc = view.DocOfOutlook(o, g.s.At)
 	}
 	return doc
+}
+
+// startOf returns how a node started, in words.
+func startOf(f restartguard.Fact) string {
+	switch {
+	case f.Known && f.Verified:
+		return view.StartedFenced
+	case f.Known:
+		return view.StartedUnfenced
+	}
+	return view.StartUnseen
 }
 
 func (g Guards) docOfSeen() view.GuardsSeenDoc {

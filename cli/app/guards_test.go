@@ -18,7 +18,7 @@ func TestWhyANodeWaitsIsTold(t *testing.T) {
 			Nodes:   []monitor.Node{{Name: "n1", Addr: "h:1", RunID: "a", State: monitor.NodeFenced}, {Name: "n2", State: monitor.NodeServing}},
 			Cluster: monitor.Cluster{N: 2, Quorum: 1, Serving: 1, Verdict: monitor.VerdictDegraded},
 		}
-		waits := waitsIn(map[string]restartguard.Remembered{"n1": {Addr: "h:1", RunID: "a", Wait: 18 * time.Second, Cause: cause}}, s)
+		waits := waitsIn(map[string]restartguard.Fact{"n1": {Addr: "h:1", RunID: "a", Wait: 18 * time.Second, Cause: cause}}, s)
 		ctx := &view.Context{Glyphs: &view.Unicode, Snap: s, Now: s.At, Short: true, Guard: view.NewGuard("", statusFrom(s, waits))}
 		ctx.Guard.Delay = 18 * time.Second
 		if got, want := view.Headlines(ctx)[0].Parts[0], "n1 fenced, rejoins in 18s"; got.Text != want || got.Why != cause {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/restartguard"
 	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
@@ -42,15 +43,7 @@ type Told struct {
 	Delay   time.Duration
 	Cluster string
 	Sick    string
-	Nodes   []ToldNode
-}
-
-// ToldNode is one node of another guard.
-type ToldNode struct {
-	Name string
-	Boot string // fenced, unfenced or unknown
-	// Wait is how long it stays fenced; below 0: unknown.
-	Wait time.Duration
+	Nodes   map[string]restartguard.Fact // by name
 }
 
 // Access is what another guard's web configuration requires of its clients.
@@ -163,9 +156,11 @@ func decodeStatus(raw []byte) (t Told, err error) {
 	case len(doc.Nodes) > mostNodes:
 		return t, fmt.Errorf("the answer is not that of a guard: it has %d nodes", len(doc.Nodes))
 	}
-	t = Told{ID: doc.Guard.ID, Delay: time.Duration(doc.Guard.DelayMs) * time.Millisecond, Cluster: doc.Cluster, Sick: doc.Guard.Sick}
+	t = Told{ID: doc.Guard.ID, Delay: time.Duration(doc.Guard.DelayMs) * time.Millisecond, Cluster: doc.Cluster, Sick: doc.Guard.Sick, Nodes: map[string]restartguard.Fact{}}
 	for _, n := range doc.Nodes {
-		one := ToldNode{Name: n.Name, Boot: n.BootFence, Wait: -1}
+		one := restartguard.Fact{Source: restartguard.FromStatus}
+		one.Verified = n.BootFence == announce.BootFenced.String()
+		one.Known = one.Verified || n.BootFence == announce.BootUnfenced.String()
 		switch n.BootFence {
 		case announce.BootFenced.String(), announce.BootUnfenced.String(), announce.BootUnknown.String():
 		default:
@@ -175,9 +170,9 @@ func decodeStatus(raw []byte) (t Told, err error) {
 			if *ms < 0 || *ms > most {
 				return t, fmt.Errorf("the answer is not that of a guard: %s would rejoin in %d ms", safetext.New(n.Name).Word(), *ms)
 			}
-			one.Wait = time.Duration(*ms) * time.Millisecond
+			one.Waits, one.Wait = true, time.Duration(*ms)*time.Millisecond
 		}
-		t.Nodes = append(t.Nodes, one)
+		t.Nodes[n.Name] = one
 	}
 	return t, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlockctl/restartguard"
 )
 
 func TestStatusIsReadAsItIsTold(t *testing.T) {
@@ -14,7 +16,7 @@ func TestStatusIsReadAsItIsTold(t *testing.T) {
 	defer h.Close()
 	for _, addr := range []string{h.URL, h.URL + "/", h.URL + "/status"} {
 		got, err := ReadStatus(t.Context(), addr, "shop", Access{})
-		if err != nil || got.ID != "OWN" || got.Delay != 30*time.Second || len(got.Nodes) != 3 || got.Nodes[1].Boot != "fenced" {
+		if err != nil || got.ID != "OWN" || got.Delay != 30*time.Second || len(got.Nodes) != 3 || !got.Nodes["n2"].Known || !got.Nodes["n2"].Verified || got.Nodes["n2"].Source != restartguard.FromStatus {
 			t.Errorf("%s: %+v %v", addr, got, err)
 		}
 	}

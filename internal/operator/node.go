@@ -128,7 +128,7 @@ const listenFor = 3 * time.Second
 // the nodes; see [restartguard.FirstUse]. It changes nothing. It returns the guards that
 // it asked; its error says when the nodes would rejoin anyway. again means that the
 // guards were listened to just now.
-func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restartguard.Remembered, patterns []string, delay time.Duration, again bool) (asked []announce.Guard, err error) {
+func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restartguard.Fact, patterns []string, delay time.Duration, again bool) (asked []announce.Guard, err error) {
 	until := time.Now().Add(listenFor)
 	for {
 		asked, err = o.askFirstUse(ctx, memory, patterns, delay)
@@ -142,7 +142,7 @@ func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restar
 	}
 }
 
-func (o *Operator) askFirstUse(ctx context.Context, memory map[string]restartguard.Remembered, patterns []string, delay time.Duration) (asked []announce.Guard, err error) {
+func (o *Operator) askFirstUse(ctx context.Context, memory map[string]restartguard.Fact, patterns []string, delay time.Duration) (asked []announce.Guard, err error) {
 	for _, n := range o.locks.Nodes() {
 		f, err := oneshot.AskFirstUse(ctx, n, o.opt.Methods[n.Name()], memory[n.Name()], patterns)
 		if err != nil {

@@ -42,7 +42,7 @@ type Check struct {
 // because a guard saw that (remembered), or because the server is fenced and nothing was set since
 // its start. A file without a fence does not prove that the server starts unfenced, if its command
 // line cannot be seen.
-func CheckNode(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered *restartguard.Remembered) (Check, error) {
+func CheckNode(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered *restartguard.Fact) (Check, error) {
 	var c Check
 	if method.Kind == restartguard.MethodNone {
 		c.Verdict = Assess(Text{}, method)
@@ -117,7 +117,7 @@ func CheckNode(ctx context.Context, node *redlock.Node, method restartguard.Meth
 
 // contradicts reports whether the present process is known to have started fenced, and nothing has
 // changed since: then something else starts the server as well.
-func (c *Check) contradicts(o restartguard.Observation, remembered *restartguard.Remembered, info string) bool {
+func (c *Check) contradicts(o restartguard.Observation, remembered *restartguard.Fact, info string) bool {
 	fenced, _ := o.Fenced()
 	seen := remembered != nil && remembered.Known && remembered.Verified && remembered.RunID == o.RunID
 	if !seen && (!fenced || o.Configured) || c.Process.ExecStart != "" || c.Rewrites != 0 {

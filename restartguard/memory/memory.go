@@ -345,21 +345,22 @@ func (m *Store) Past(delay time.Duration) *Past {
 
 // Read reads what a guard remembers, by the name of the node, without disturbing the guard. Without
 // a file it fails with fs.ErrNotExist; if the file is damaged, with [ErrDamaged].
-func Read(dir string) (map[string]restartguard.Remembered, error) {
+func Read(dir string) (map[string]restartguard.Fact, error) {
 	doc, err := readDocument(dir)
 	if err != nil {
 		return nil, err
 	}
 	id, boot, now := boottime.ID(), boottime.Now(), time.Now()
-	out := make(map[string]restartguard.Remembered, len(doc.Nodes))
+	out := make(map[string]restartguard.Fact, len(doc.Nodes))
 	for name, r := range doc.Nodes {
 		if r.RunID == "" {
 			continue // it was never met
 		}
 		s := r.State(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot)
-		known := restartguard.Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Served: r.Served, Cordoned: r.Cordoned, Cause: r.Cause}
+		known := restartguard.Fact{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Served: r.Served, Cordoned: r.Cordoned, Cause: r.Cause}
 		if !s.Basis.Deadline.IsZero() {
 			known.Wait = max(0, s.Basis.Deadline.Sub(now))
+			known.Waits = known.Wait > 0
 		}
 		out[name] = known
 	}

@@ -11,7 +11,7 @@ import (
 
 // AskFirstUse reads a node and the announcements of the guards on it; it changes nothing. It fails
 // if either cannot be read.
-func AskFirstUse(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered restartguard.Remembered, patterns []string) (f restartguard.FirstUse, err error) {
+func AskFirstUse(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered restartguard.Fact, patterns []string) (f restartguard.FirstUse, err error) {
 	f = restartguard.FirstUse{Node: node.Name(), Remembered: remembered}
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()

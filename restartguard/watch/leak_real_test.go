@@ -141,7 +141,7 @@ func TestBootCheckBehindALoader(t *testing.T) {
 				}
 				do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
 				id := runID(t, s)
-				saw := &restartguard.Remembered{Known: true, Verified: true, RunID: id}
+				saw := &restartguard.Fact{Known: true, Verified: true, RunID: id}
 				if c, err = boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, saw); err != nil || c.Boot != boot.Fenced {
 					t.Errorf("serving, as a guard saw it start: %s, %q, %v", c.Boot, c.Because, err)
 				}

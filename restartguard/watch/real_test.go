@@ -271,7 +271,7 @@ func TestGuardIsRestarted(t *testing.T) {
 func TestALossIsWrittenDownBeforeItIsActedOn(t *testing.T) {
 	s, dir := labtest.Servers(t, 1)[0], t.TempDir()
 	type answer struct {
-		known map[string]restartguard.Remembered
+		known map[string]restartguard.Fact
 		err   error
 	}
 	got := make(chan answer, 1)
@@ -469,12 +469,12 @@ func TestCheckBoot(t *testing.T) {
 			t.Fatal(err)
 		}
 		for verified, want := range map[bool]boot.State{true: boot.Fenced, false: boot.Unfenced} {
-			seen := &restartguard.Remembered{RunID: o.RunID, Known: true, Verified: verified}
+			seen := &restartguard.Fact{RunID: o.RunID, Known: true, Verified: verified}
 			if got, _ = boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, seen); got.Boot != want {
 				t.Fatalf("%+v", got)
 			}
 		}
-		if got, _ = boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, &restartguard.Remembered{RunID: "other", Known: true, Verified: true}); got.Boot != boot.Unknown {
+		if got, _ = boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, &restartguard.Fact{RunID: "other", Known: true, Verified: true}); got.Boot != boot.Unknown {
 			t.Fatalf("%+v", got)
 		}
 	})
