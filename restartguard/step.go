@@ -173,7 +173,7 @@ func readsUnfenced(o *Observation) bool {
 
 // unfencedUntilDeadline reports whether the node should have been fenced, and its deadline has come.
 func (m *machine) unfencedUntilDeadline(o *Observation) bool {
-	return m.Owed() == minreplicas.FenceUp && m.mayVote(m.now) && (o.Blind || readsUnfenced(o))
+	return m.Owed() == minreplicas.FenceUp && m.mayVote(m.now) && !o.Params.Fenced() && (o.Blind || !o.Params.Cordoned())
 }
 
 // leaksAndMustNot reports whether a fence lets writes through that the node must refuse: it is up,
