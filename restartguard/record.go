@@ -134,7 +134,6 @@ type Fact struct {
 	Incarnations int           // how many were seen
 	Served       bool          // the node served once
 	Cordoned     bool          // an operator has cordoned it
-	Waits        bool          // it is fenced for Wait
-	Wait         time.Duration // how much longer
+	Wait         time.Duration // how much longer it waits; 0: it need not; below 0: not known
 	Cause        string        // why it waits, or last waited, in a few words
 }

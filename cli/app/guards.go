@@ -169,7 +169,7 @@ func (g Guards) waits() map[string]restartguard.Fact {
 func waitsIn(memory map[string]restartguard.Fact, s *monitor.Snapshot) map[string]restartguard.Fact {
 	waits := map[string]restartguard.Fact{}
 	for _, n := range s.Nodes {
-		if m := memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Waits && n.State == monitor.NodeFenced {
+		if m := memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 && n.State == monitor.NodeFenced {
 			waits[n.Name] = m
 		}
 	}
@@ -270,7 +270,7 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 	if told != nil {
 		doc.Running, asked, waits = new(true), told.Nodes, map[string]restartguard.Fact{}
 		for name, fact := range asked {
-			if n := g.s.Node(name); n != nil && fact.Waits && n.State == monitor.NodeFenced {
+			if n := g.s.Node(name); n != nil && fact.Wait >= 0 && n.State == monitor.NodeFenced {
 				waits[name] = fact
 			}
 		}

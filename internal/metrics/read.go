@@ -158,7 +158,7 @@ func decodeStatus(raw []byte) (t Told, err error) {
 	}
 	t = Told{ID: doc.Guard.ID, Delay: time.Duration(doc.Guard.DelayMs) * time.Millisecond, Cluster: doc.Cluster, Sick: doc.Guard.Sick, Nodes: map[string]restartguard.Fact{}}
 	for _, n := range doc.Nodes {
-		one := restartguard.Fact{Source: restartguard.FromStatus}
+		one := restartguard.Fact{Source: restartguard.FromStatus, Wait: -1}
 		one.Verified = n.BootFence == announce.BootFenced.String()
 		one.Known = one.Verified || n.BootFence == announce.BootUnfenced.String()
 		switch n.BootFence {
@@ -170,7 +170,7 @@ func decodeStatus(raw []byte) (t Told, err error) {
 			if *ms < 0 || *ms > most {
 				return t, fmt.Errorf("the answer is not that of a guard: %s would rejoin in %d ms", safetext.New(n.Name).Word(), *ms)
 			}
-			one.Waits, one.Wait = true, time.Duration(*ms)*time.Millisecond
+			one.Wait = time.Duration(*ms) * time.Millisecond
 		}
 		t.Nodes[n.Name] = one
 	}

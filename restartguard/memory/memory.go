@@ -360,7 +360,6 @@ func Read(dir string) (map[string]restartguard.Fact, error) {
 		known := restartguard.Fact{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Served: r.Served, Cordoned: r.Cordoned, Cause: r.Cause}
 		if !s.Basis.Deadline.IsZero() {
 			known.Wait = max(0, s.Basis.Deadline.Sub(now))
-			known.Waits = known.Wait > 0
 		}
 		out[name] = known
 	}
