@@ -113,3 +113,33 @@ func TestStatesAreWrittenAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A lock that lost its majority, and of which another token is shown then, is held to the
+// end of its grant.
+func TestASplitBesideALostMajority(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	put := func(at int, state monitor.LockState, token, copies string, until int) {
+		t.Helper()
+		from.s.Version++
+		monitortest.Put(&from.s, monitortest.LockOf(second(at), "import", state, token, copies).Until(second(until)))
+		if err := w.write(t.Context(), changing{from}, second(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from.tell(lostMajority, "import", monitortest.TokenA, second(5), second(20))
+	put(5, monitor.LockLostMajority, monitortest.TokenA, "15 15 - - -", 20)
+	put(6, monitor.LockSplit, monitortest.TokenB, "14b 14b - 14 14", 20)
+	m, err := read(t, path).At(second(8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := m.Snapshot.Locks.Get("import")
+	if l == nil || l.State != monitor.LockSplit || l.Nobody || !l.ReliedOn() || !l.HeldUntil().Equal(second(20)) || l.Earlier == nil {
+		t.Errorf("%+v", l)
+	}
+}

@@ -207,7 +207,11 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 				continue // its grant has ended; the state ends with the next write
 			}
 			if !granted {
+				grant := l
 				l = &monitor.Lock{Key: safetext.New(was.name)}
+				if grant != nil { // it has not ended, though another token is shown
+					l.Earlier = &monitor.Reliance{Token: grant.Holder, Until: grant.HeldUntil()}
+				}
 				locks[was.name] = l
 			}
 			since, end := l.Since(), l.MajorityEnd()
@@ -220,7 +224,12 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			} else {
 				*l = l.Timed(since, end)
 			}
-			l.Nobody = l.State == monitor.LockSplit && l.Held+strings.Count(was.copies, "?") < s.Cluster.Quorum
+			if l.State == monitor.LockSplit && l.Held < s.Cluster.Quorum {
+				if l.Earlier != nil {
+					*l = l.Until(l.Earlier.Until)
+				}
+				l.Nobody = l.Earlier == nil && l.Held+l.Lost+strings.Count(was.copies, "?") < s.Cluster.Quorum
+			}
 		}
 	}
 	return unread, nil
