@@ -138,6 +138,10 @@ func TestNodeDialogs(t *testing.T) {
 	if code, out, asked := person(t, servers, "n2\n", "node", "cordon", "n2", "--reason", "r"); code != exit.Done || !strings.HasPrefix(out, "cordoned n2\n") {
 		t.Errorf("exit code %d, %q\n%s", code, out, asked)
 	}
+	code, _, asked = person(t, servers, "no\n", "node", "uncordon", "n2", "--reason", "r")
+	if code != exit.Refused || !strings.Contains(asked, "it ends the cordon, and nothing else") || strings.Contains(asked, "TWO HOLDERS") {
+		t.Errorf("exit code %d\n%s", code, asked)
+	}
 	code, _, asked = person(t, servers, "no\n", "node", "cordon", "n3", "--reason", "r")
 	if code != exit.Refused || !strings.Contains(asked, "NOTHING can be locked") {
 		t.Errorf("exit code %d\n%s", code, asked)

@@ -119,7 +119,10 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 			n := *s.Node(name)
 			fmt.Fprintf(w, "%s %s: now %s, %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), n.State, view.Plural(n.Locks, "copy of a lock", "copies of locks"))
 			facts := view.CordonFacts(&n, &s.Cluster)
-			if !act.cordon {
+			switch {
+			case act.verb == "uncordon":
+				facts = view.UncordonFacts(&n, s.At)
+			case !act.cordon:
 				guard := app.GuardsOf(cfg, s).Doc(nil).Guard(s)
 				facts = view.RejoinFacts(&guard, name, s.At)
 			}

@@ -60,7 +60,7 @@ func TestCommandsAreThoseOfTheCLI(t *testing.T) {
 	}
 	for _, name := range []string{
 		"status", "locks", "nodes", "watch", "doctor", "who", "replay", "guard status", "clusters status",
-		"acquire", "extend", "release", "revoke", "force-release", "node cordon", "node uncordon", "node rejoin", "help",
+		"acquire", "extend", "release", "revoke", "force-release", "node cordon", "node drain", "node uncordon", "node rejoin", "help",
 	} {
 		if !here[name] {
 			t.Errorf("the screen has no command %s", name)

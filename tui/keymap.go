@@ -161,6 +161,7 @@ func actingKeys(m *model) keys.Map {
 		helpNow(who, func() string { return "who" }),
 		onLock("a", "acquire", m.AskAcquire, m.WhyNoAction),
 		onNode("C", "cordon", m.AskCordon, m.WhyNoCordon),
+		onNode("D", "drain", m.AskDrain, m.WhyNoCordon),
 		onNode("U", "uncordon", m.AskUncordon, m.WhyNoUncordon),
 		onNode("J", "rejoin", m.AskRejoin, m.WhyNoRejoin),
 	}

@@ -40,6 +40,18 @@ func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	return []Fact{{Label: "Effect", Text: "it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended"}, then}
 }
 
+// UncordonFacts says what the end of a cordon means.
+func UncordonFacts(n *monitor.Node, now time.Time) []Fact {
+	effect := Fact{Label: "Effect", Text: "it ends the cordon, and nothing else: the guards let it rejoin when it may vote"}
+	switch {
+	case n == nil:
+		return []Fact{effect}
+	case len(n.Guards) == 0:
+		return []Fact{effect, {Text: "no guard is seen there: it stays fenced until one is started", Tone: Warn}}
+	}
+	return []Fact{effect, {Text: MayServe(n, now)}}
+}
+
 // RejoinFacts says what happens if a node serves before its guard lets it rejoin.
 func RejoinFacts(g *Guard, node string, now time.Time) []Fact {
 	effect := Fact{Label: "Effect", Text: "it accepts writes and votes at once"}

@@ -54,9 +54,20 @@ func (m *Desk) AskCordon() tea.Cmd {
 	})
 }
 
+// AskDrain cordons a node, to be restarted when it is empty.
+func (m *Desk) AskDrain() tea.Cmd {
+	name := m.On().Node.Name
+	return m.askNode(name, "drain", "it is cordoned: when the guard's page says drained, restart it, and uncordon it (U)", m.Actions.Cordon, func() []view.Fact {
+		return append(view.CordonFacts(m.latestNode(name), &m.Latest.Cluster),
+			view.Fact{Label: "Then", Text: "when its last copy has ended a restart forgets nothing: it rejoins as soon as it is uncordoned"})
+	})
+}
+
 func (m *Desk) AskUncordon() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "uncordon", "it accepts writes now", m.Actions.Uncordon, m.rejoinFacts(name))
+	return m.askNode(name, "uncordon", "its guards let it rejoin when it may vote", m.Actions.Uncordon, func() []view.Fact {
+		return view.UncordonFacts(m.latestNode(name), m.Now())
+	})
 }
 
 func (m *Desk) AskRejoin() tea.Cmd {
