@@ -367,7 +367,7 @@ func TestDocumentedSettingsExist(t *testing.T) {
 
 // systemd accepts the guard's unit, if systemd is installed.
 func TestGuardUnit(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(house, "deploy/systemd/redlockctl-guard.service"))
+	text, err := os.ReadFile(filepath.Join(house, "deploy/systemd/redlockctl-guard@.service"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestGuardUnit(t *testing.T) {
 	}
 	// It looks for the program: give it one that is there.
 	unit := strings.ReplaceAll(string(text), "/usr/local/bin/redlockctl", "/bin/sh")
-	path := filepath.Join(t.TempDir(), "redlockctl-guard.service")
+	path := filepath.Join(t.TempDir(), "redlockctl-guard@orders.service")
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +38,7 @@ type initFlags struct {
 	withoutGuard, ansible    bool
 	kubernetes               string
 	yes, dryRun, diff, check bool
+	beforeUndo               string
 }
 
 // defaultLook is long enough for findings that need time to settle.
@@ -57,10 +57,13 @@ fenced, the guard's unit, and RUNBOOK.md with the commands, in order, and how to
 undo each. No master has to be restarted to be protected at its next crash.
 
 A second run with the same answers changes nothing; passwords in the folder are
-kept. --dry-run writes nothing, --diff shows each change.
+kept. --dry-run writes nothing; --diff writes nothing either, and shows each
+change.
 
 --check reads everything back from the servers: what is done, what is next, what
-is wrong. Exit code 0 when all masters are protected at their next crash, else 1.
+is wrong. Exit code 0 when all masters are protected at their next crash and
+nothing is wrong, else 1. --before-undo says instead whether a step can be undone
+now: not while a master is fenced or down, or would start fenced without a guard.
 
 Without a guard (--without-guard): a systemd drop-in for each master that waits
 before each start for as long as a lock can live.`,
@@ -79,6 +82,14 @@ redlockctl init --check --out redlockctl-orders`,
 				return exit.Usagef("--check and --nodes: --check takes the masters from the folder of --out")
 			case f.check && f.out == "":
 				return exit.Usagef("--check: name the folder by --out")
+			case f.beforeUndo != "" && !f.check:
+				return exit.Usagef("--before-undo belongs to --check")
+			case slices.ContainsFunc(f.patterns, func(p string) bool { return strings.TrimSpace(p) == "" }):
+				return exit.Usagef("--pattern is empty: no key is a lock then; --pattern '*' means all keys")
+			case f.beforeUndo != "" && !slices.Contains(adopt.Undoable, f.beforeUndo):
+				return exit.Usagef("--before-undo %q: is none of %s", f.beforeUndo, strings.Join(adopt.Undoable, ", "))
+			case f.beforeUndo != "":
+				return adopt.MayUndo(ctx, adopt.Folder{Path: f.out}, f.beforeUndo, a.Getenv)
 			case f.check:
 				return a.initCheck(ctx, f)
 			case len(a.named.Nodes) == 0:
@@ -97,8 +108,10 @@ redlockctl init --check --out redlockctl-orders`,
 	fl.StringVar(&f.kubernetes, "kubernetes", "", "write manifests (kustomize) of two guards in Kubernetes as well, with this image")
 	fl.BoolVar(&f.yes, "yes", false, "ask nothing")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "write nothing")
-	fl.BoolVar(&f.diff, "diff", false, "show what changes in the folder")
+	fl.BoolVar(&f.diff, "diff", false, "show what would change in the folder, and write nothing")
 	fl.BoolVar(&f.check, "check", false, "read back from the servers which steps of the runbook in --out are done")
+	fl.StringVar(&f.beforeUndo, "before-undo", "", "with --check: whether this step can be undone now ("+flags.Either(adopt.Undoable)+")")
+	_ = cmd.RegisterFlagCompletionFunc("before-undo", cobra.FixedCompletions(adopt.Undoable, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("library", cobra.FixedCompletions(append([]string{"all"}, acl.LibraryNames()...), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -143,7 +156,7 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 	if a.Output != "json" {
 		a.printChanges(f, folder, changes)
 	}
-	write := differs && !f.dryRun
+	write := differs && !f.dryRun && !f.diff
 	if write && !f.yes {
 		if err := a.initConfirm(ctx, folder); err != nil {
 			return err
@@ -160,17 +173,16 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 	switch {
 	case write:
 		fmt.Fprintf(a.Out, "\nNothing else was changed. Next: read %s and run its commands.\n", safetext.Escape(filepath.Join(folder.Path, "RUNBOOK.md")))
-	case !differs:
+	case differs:
+		fmt.Fprintln(a.Out, "\nNothing was written.")
+	default:
 		fmt.Fprintf(a.Out, "\nNothing to change. How far the runbook is: redlockctl init --check --out %s\n", safetext.New(folder.Path).Word())
 	}
 	return nil
 }
 
-// notInNames are the characters that are replaced in the name of a folder.
-var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
-
 func (f initFlags) folder(cluster string) adopt.Folder {
-	return adopt.Folder{Path: cmp.Or(f.out, "redlockctl-"+notInNames.ReplaceAllString(cluster, "-"))}
+	return adopt.Folder{Path: cmp.Or(f.out, "redlockctl-"+adopt.Instance(cluster))}
 }
 
 // initAnswers collects the answers: from flags, from an existing folder, and by asking.

@@ -3,9 +3,9 @@ package deploy
 
 import "embed"
 
-// GuardUnit is the systemd unit of the guard.
+// GuardUnit is the systemd unit of guards, a template: one instance for each cluster.
 //
-//go:embed systemd/redlockctl-guard.service
+//go:embed systemd/redlockctl-guard@.service
 var GuardUnit string
 
 // Guards is a kustomize base: two guards on Kubernetes, with their monitoring.

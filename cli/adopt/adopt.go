@@ -20,6 +20,8 @@ type Server struct {
 	Err     error  `json:"-"` // why nothing is known of it
 	Version string `json:"version"`
 	Role    string `json:"role"`
+	// Cluster reports whether it is a node of a Redis Cluster.
+	Cluster bool `json:"-"`
 	// ConfigFile is the server's configuration file, and ACLFile its file of users; empty:
 	// it has none.
 	ConfigFile string `json:"config_file,omitempty"`
@@ -45,6 +47,9 @@ type Server struct {
 
 // Login is how clients log in to the server, in words.
 func (s *Server) Login() string {
+	if s.Err != nil {
+		return "unknown"
+	}
 	word := "no password"
 	if s.Password {
 		word = "password"

@@ -14,7 +14,6 @@ import (
 
 	"redlockctl/base/crash"
 	"redlockctl/cli/app"
-	"redlockctl/internal/config"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -31,7 +30,7 @@ type State string
 const (
 	Done  State = "done"
 	Next  State = "next"  // to be done
-	Wrong State = "wrong" // it stands in the way, or was done and does not hold
+	Wrong State = "wrong" // it prevents the step, or the step was done and has no effect
 )
 
 // Step is one step of the runbook, as it was read back.
@@ -46,88 +45,70 @@ type Step struct {
 type Progress struct {
 	Steps []Step
 	// Protected: each node starts fenced after its next crash, as far as its files tell,
-	// and a guard that can let it rejoin is there.
+	// a guard that can let it rejoin is there, and nothing is wrong.
 	Protected bool
 }
 
-// checkTime bounds how long the first look of a check takes.
+// checkTime bounds the first look of a check.
 const checkTime = 10 * time.Second
 
 // Check reads everything back from the servers, as the users that the folder has, and from
 // what install.sh has read in the servers' files. It changes nothing.
 func Check(ctx context.Context, f Folder, getenv func(string) string) (*Progress, error) {
-	if _, err := os.Stat(filepath.Join(f.Path, opsConfig)); err != nil {
-		return nil, fmt.Errorf("--out %q: is not a folder that init has written with a guard: %w", f.Path, err)
-	}
-	secrets, err := f.Secrets()
+	c, err := f.configs(getenv)
 	if err != nil {
 		return nil, err
 	}
-	load := func(name string) (*config.Config, error) {
-		return config.Load(filepath.Join(f.Path, name), func(key string) string {
-			if key == PasswordVariable {
-				return secrets[GuardUser]
-			}
-			return getenv(key)
-		})
-	}
-	ops, err := load(opsConfig)
-	if err != nil {
-		return nil, err
-	}
-	guard, err := load(guardConfig)
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := guard.Masters()
-	if err != nil {
-		return nil, err
-	}
-	logins := checkLogins(ctx, nodes, secrets)
+	logins := checkLogins(ctx, c.nodes, c.secrets, ClientUser, GuardUser, OpsUser)
 	p := &Progress{Steps: []Step{loginStep(logins)}}
 	var s *monitor.Snapshot
 	if slices.ContainsFunc(logins, func(l login) bool { return l.err == nil }) {
-		if s, err = app.Look(ctx, ops, app.Aim{Most: checkTime}); err != nil {
+		if s, err = app.Look(ctx, c.ops, app.Aim{Most: checkTime}); err != nil {
 			return nil, err
 		}
-		p.Steps = append(p.Steps, guardStep(s))
+		p.Steps = append(p.Steps, guardStep(s, Instance(c.ops.Cluster.Name)))
 	} else {
 		p.Steps = append(p.Steps, Step{"guard", Next, "not known before the users are there", "sudo sh guard.sh"})
 	}
-	boots := make([]boot.Verdict, len(nodes))
-	for i, n := range nodes {
-		boots[i] = f.boot(ctx, n, guard.Nodes[i].Fence)
+	boots := make([]boot.Verdict, len(c.nodes))
+	for i, n := range c.nodes {
+		boots[i] = f.boot(ctx, n, c.guard.Nodes[i].Fence)
 		if s != nil {
 			proved(&boots[i], s.Node(n.Name()))
 		}
 	}
-	p.Steps = append(p.Steps, startSteps(nodes, boots)...)
-	p.Protected = !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.State != Done })
+	p.Steps = append(p.Steps, startSteps(c.nodes, boots)...)
 	if s != nil {
 		p.Steps = append(p.Steps, stateSteps(s)...)
 	}
+	p.Protected = !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.State != Done })
 	return p, nil
 }
 
-// login is what came of logging in to one node as all users.
+// login is the result of logging in to one node as each user.
 type login struct {
 	node string
 	err  error
-	user string // who was refused
+	user string // the one who was refused
 }
 
-func checkLogins(ctx context.Context, nodes []*redlock.Node, secrets Secrets) []login {
+// refused reports whether the node answers, and does not know the user with this password.
+func (l login) refused() bool {
+	return redis.HasErrorPrefix(l.err, "WRONGPASS") || redis.HasErrorPrefix(l.err, "NOAUTH") || redis.HasErrorPrefix(l.err, "ERR")
+}
+
+func checkLogins(ctx context.Context, nodes []*redlock.Node, secrets Secrets, users ...string) []login {
 	out := make([]login, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
 		all.Go(crash.Safe(func() {
 			out[i].node = n.Name()
 			for _, u := range users {
-				c := n.Client(1, askTime, func(o *redis.Options) { o.Username, o.Password = u.name, secrets[u.name] })
+				c := n.Client(1, askTime, func(o *redis.Options) { o.Username, o.Password = u, secrets[u] })
 				err := c.Ping(ctx).Err()
 				_ = c.Close()
 				if err != nil {
-					out[i].err, out[i].user = err, u.name
+					out[i].err, out[i].user = err, u
 					return
 				}
 			}
@@ -143,7 +124,7 @@ func loginStep(logins []login) Step {
 	for _, l := range logins {
 		switch {
 		case l.err == nil:
-		case redis.HasErrorPrefix(l.err, "WRONGPASS") || redis.HasErrorPrefix(l.err, "NOAUTH") || redis.HasErrorPrefix(l.err, "ERR"):
+		case l.refused():
 			missing = append(missing, l.node)
 			why = l.user + " cannot log in"
 		default:
@@ -162,7 +143,7 @@ func loginStep(logins []login) Step {
 
 func nodesText(names []string) string { return strings.Join(names, ", ") }
 
-func guardStep(s *monitor.Snapshot) Step {
+func guardStep(s *monitor.Snapshot, instance string) Step {
 	const do = "sudo sh guard.sh"
 	var without, hidden []string
 	who := ""
@@ -179,7 +160,7 @@ func guardStep(s *monitor.Snapshot) Step {
 	}
 	switch {
 	case len(without) > 0 && who != "":
-		return Step{"guard", Wrong, "one runs " + who + ", but not for " + nodesText(without), "journalctl -u redlockctl-guard"}
+		return Step{"guard", Wrong, "one runs " + who + ", but not for " + nodesText(without), "journalctl -u redlockctl-guard@" + instance}
 	case len(without) > 0:
 		return Step{"guard", Next, "none is seen on " + nodesText(without), do}
 	case len(hidden) > 0:
@@ -229,7 +210,7 @@ func stateSteps(s *monitor.Snapshot) []Step {
 			if f.Node != "" {
 				what = f.Node + ": " + what
 			}
-			steps = append(steps, Step{"doctor", Wrong, what + ": " + safetext.Escape(f.Evidence.Raw()), "redlockctl --config ops.toml doctor"})
+			steps = append(steps, Step{"doctor", Wrong, what + ": " + safetext.Escape(f.Evidence.Raw()), cureOf(f.ID)})
 		}
 	}
 	var proved []string
@@ -244,19 +225,33 @@ func stateSteps(s *monitor.Snapshot) []Step {
 	return steps
 }
 
-// boot is how a node starts: by what install.sh has read in its files, and by the files
-// themselves where they can be read from here.
-func (f Folder) boot(ctx context.Context, n *redlock.Node, method restartguard.Method) boot.Verdict {
-	var v boot.Verdict
-	seen, err := os.ReadFile(filepath.Join(f.Path, n.Name(), app.SeenFile))
-	if err == nil {
-		v, _ = app.ReadSeen(f.Path, n.Name(), method)
-	} else {
+// cureOf is the command that removes a finding: the step of the runbook that it is about, or
+// what says more.
+func cureOf(finding string) string {
+	switch finding {
+	case "guard-delays", "not-protected":
+		return "sudo sh guard.sh"
+	}
+	return "redlockctl --config ops.toml doctor"
+}
+
+// bootByFiles is how a node starts: by what install.sh has read in its files, and by the
+// files themselves if they can be read from here.
+func (f Folder) bootByFiles(ctx context.Context, n *redlock.Node, method restartguard.Method) boot.Verdict {
+	v, ok := app.ReadSeen(f.Path, n.Name(), method)
+	if !ok {
 		v.Because = []string{"its files were not read yet"}
 	}
 	if c, err := boot.CheckNode(ctx, n, method, nil); err == nil && c.Local && c.Boot != boot.Unknown {
 		v = c.Verdict
 	}
+	return v
+}
+
+// boot is [Folder.bootByFiles]; without the users in its files too it is not known.
+func (f Folder) boot(ctx context.Context, n *redlock.Node, method restartguard.Method) boot.Verdict {
+	v := f.bootByFiles(ctx, n, method)
+	seen, err := os.ReadFile(filepath.Join(f.Path, n.Name(), app.SeenFile))
 	for _, u := range users {
 		if err == nil && !strings.Contains(string(seen), "\n# user: "+u.name+"\n") && v.Boot == boot.Fenced {
 			v.Boot, v.Because = boot.Unknown, []string{"its files lack the user " + u.name}

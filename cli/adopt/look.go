@@ -110,6 +110,7 @@ func ask(ctx context.Context, cfg config.Node, node *redlock.Node) (s Server) {
 		s.Err = err
 		return s
 	}
+	s.Cluster = serverinfo.Field(info, "redis_mode") == "cluster" || serverinfo.Field(info, "server_mode") == "cluster"
 	s.Version = cmp.Or(serverinfo.Field(info, "valkey_version"), serverinfo.Field(info, "redis_version"))
 	parameters, err := c.ConfigGet(ctx, "aclfile").Result()
 	if err != nil {

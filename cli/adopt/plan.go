@@ -73,18 +73,22 @@ type host struct {
 	// Manual is why its start has to be changed by hand; empty: install.sh does it.
 	Manual    string
 	FenceFile string
-	UsersFile string
-	Users     []acl.User
-	Unit      string // with a unit that is not known: Debian's
+	// IncludeLine is the line that includes FenceFile, as the server reads it.
+	IncludeLine string
+	UsersFile   string
+	Users       []acl.User
+	Unit        string // with a unit that is not known: Debian's
 }
 
 // page is what all templates see.
 type page struct {
 	Answers
-	Hosts   []host
-	Users   []string
-	Delay   time.Duration // D
-	Seconds string        // D for sleep
+	// Instance names the guard's unit and its files.
+	Instance string
+	Hosts    []host
+	Users    []string
+	Delay    time.Duration // D
+	Seconds  string        // D for sleep
 	// StartSeconds is how long systemd waits for a start that sleeps for D first.
 	StartSeconds int64
 	FenceLines   []string
@@ -106,7 +110,7 @@ func (p Problems) Unwrap() []error { return p }
 // Plan is the files of the folder, or [Problems]. It is pure: the same facts, answers and secrets make
 // the same files.
 func Plan(f *Facts, a Answers, secrets Secrets) ([]File, error) {
-	p := page{Answers: a, FenceLines: minreplicas.FenceLines, FenceArgs: strings.Join(minreplicas.FenceArgs, " "), Variable: PasswordVariable}
+	p := page{Answers: a, Instance: Instance(a.Cluster), FenceLines: minreplicas.FenceLines, FenceArgs: strings.Join(minreplicas.FenceArgs, " "), Variable: PasswordVariable}
 	p.Delay = restartguard.DefaultDelay(a.MaxTTL)
 	p.Seconds = strconv.FormatFloat(p.Delay.Seconds(), 'f', -1, 64)
 	p.StartSeconds = int64((p.Delay + 90*time.Second + time.Second - 1) / time.Second)
@@ -162,6 +166,9 @@ func (p page) files(secrets Secrets, cluster kubernetesPage) ([]File, error) {
 	}
 	for i := range p.Hosts {
 		add(path.Join(p.Hosts[i].Name, "users.redis"), "users.redis", 0o600, hostPage{p, p.Hosts[i]})
+		if p.Hosts[i].Manual != "" {
+			add(path.Join(p.Hosts[i].Name, "users.acl"), "users.acl", 0o600, hostPage{p, p.Hosts[i]})
+		}
 	}
 	add(guardConfig, "config.toml", 0o644, configPage{p, GuardUser})
 	add(opsConfig, "config.toml", 0o644, configPage{p, OpsUser})
@@ -169,6 +176,7 @@ func (p page) files(secrets Secrets, cluster kubernetesPage) ([]File, error) {
 	add("guard.sh", "guard.sh", 0o755, p)
 	if p.Ansible {
 		add("ansible/site.yml", "ansible-site.yml", 0o644, p)
+		add("ansible/undo.yml", "ansible-undo.yml", 0o644, p)
 		add("ansible/inventory.ini", "ansible-inventory.ini", 0o644, p)
 		add("ansible/roles/redlockctl_master/tasks/main.yml", "ansible-master.yml", 0o644, p)
 		add("ansible/roles/redlockctl_guard/tasks/main.yml", "ansible-guard.yml", 0o644, p)
@@ -179,7 +187,7 @@ func (p page) files(secrets Secrets, cluster kubernetesPage) ([]File, error) {
 		failed = cmp.Or(failed, err)
 		files = append(files, base...)
 	}
-	files = append(files, File{Path: "redlockctl-guard.service", Mode: 0o644, Text: deploy.GuardUnit})
+	files = append(files, File{Path: "redlockctl-guard@.service", Mode: 0o644, Text: deploy.GuardUnit})
 	if p.CA != "" {
 		files = append(files, File{Path: caFile, Mode: 0o644, Text: p.CA})
 	}
@@ -222,9 +230,20 @@ func usersOf(s Server, a Answers, libraries []lockform.Needs, secrets Secrets) [
 	return out
 }
 
-// ordinaryPath is a path that a script and a configuration of Redis read as it is
-// written. What a server says of itself is written into scripts that root runs.
-var ordinaryPath = regexp.MustCompile(`^/[A-Za-z0-9_./@+-]+$`)
+// ordinaryPath is a path that a script and, in quotes, a configuration of Redis read as it
+// is written. The server names it, and root runs the scripts that it is written into.
+var ordinaryPath = regexp.MustCompile(`^/[A-Za-z0-9_./@+ -]+$`)
+
+var notInInstances = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
+// Instance is the name of a cluster's guard on a machine: of its unit, its files and its memory.
+func Instance(cluster string) string {
+	name := notInInstances.ReplaceAllString(cluster, "-")
+	if strings.Trim(name, ".") == "" {
+		return "redlock"
+	}
+	return name
+}
 
 // hostOf is a server as the templates see it, and why nothing can be planned for it.
 func hostOf(s Server) (host, error) {
@@ -242,6 +261,8 @@ func hostOf(s Server) (host, error) {
 			advice = "init needs a user that may read INFO, CONFIG and ACL"
 		}
 		return fail("cannot be looked at: %s; %s", strings.TrimSuffix(safetext.Escape(s.Err.Error()), "."), advice)
+	case s.Cluster:
+		return fail("it is a node of a Redis Cluster, which keeps each key on one shard: locks need independent masters")
 	case s.Role != "master":
 		return fail("its role is %s: locks need masters without replication", safetext.Escape(cmp.Or(s.Role, "unknown")))
 	case s.MinReplicas > 0 && s.MinReplicas < minreplicas.FenceCordon:
@@ -264,6 +285,10 @@ func hostOf(s Server) (host, error) {
 	}
 	// The included file is beside the main file, and its own where several servers share a directory.
 	h.FenceFile = strings.TrimSuffix(s.ConfigFile, ".conf") + "-redlockctl-fence.conf"
+	h.IncludeLine = "include " + h.FenceFile
+	if strings.Contains(h.FenceFile, " ") {
+		h.IncludeLine = `include "` + h.FenceFile + `"`
+	}
 	return h, nil
 }
 

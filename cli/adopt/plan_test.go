@@ -108,6 +108,7 @@ func TestPlanRefuses(t *testing.T) {
 		why    string
 	}{
 		"one that cannot be looked at": {func(s *Server) { s.Err = errors.New("NOPERM \x1b[2J") }, `cannot be looked at: NOPERM \x1b[2J`},
+		"a node of a Redis Cluster":    {func(s *Server) { s.Cluster = true }, "it is a node of a Redis Cluster"},
 		"a replica":                    {func(s *Server) { s.Role = "slave" }, "its role is slave"},
 		"one that needs its replicas":  {func(s *Server) { s.MinReplicas = 1 }, "it uses min-replicas-to-write 1"},
 	} {
@@ -118,7 +119,7 @@ func TestPlanRefuses(t *testing.T) {
 		}
 	}
 	// Root runs what is written: a path that is not plain is written nowhere.
-	for _, path := range []string{"", "redis.conf", "/etc/redis/$(reboot).conf", "/etc/redis/a b.conf", "/etc/redis/x\n.conf"} {
+	for _, path := range []string{"", "redis.conf", "/etc/redis/$(reboot).conf", "/etc/redis/x\n.conf"} {
 		s := someServer("n1")
 		s.ConfigFile = path
 		text := planned(t, s, someAnswers(), "servers.sh")
@@ -220,7 +221,10 @@ const someConf = "# Debian's\nport 6379\ndir /var/lib/redis\nrequirepass secret\
 // What install.sh puts in, also after the server has rewritten its file in its own way, it
 // finds again; undo takes out that and nothing else.
 func TestInstall(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a b")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	conf := filepath.Join(dir, "redis.conf")
 	put(t, conf, someConf+"min-slaves-to-write 0\n")
 	out, _ := install(t, dir, "")
@@ -279,10 +283,17 @@ func TestServersOverSSH(t *testing.T) {
 	if err := folder.Write(plan); err != nil {
 		t.Fatal(err)
 	}
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "redlockctl"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	put(t, filepath.Join(dir, "ssh"), "[ \"$1\" = 10.0.0.1 ] || exit 1\nshift\nexec sh -c \"$*\"\n")
 	run := func(args ...string) string {
 		cmd := exec.Command("sh", append([]string{filepath.Join(folder.Path, "servers.sh")}, args...)...)
-		cmd.Env = append(os.Environ(), "SSH=sh "+filepath.Join(dir, "ssh"), "SUDO=env")
+		cmd.Env = append(os.Environ(), "SSH=sh "+filepath.Join(dir, "ssh"), "SUDO=env", "PATH="+bin+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -297,6 +308,12 @@ func TestServersOverSSH(t *testing.T) {
 	}
 	if out := run("undo"); !strings.HasPrefix(out, "# n1: changed") || read(t, s.ConfigFile) != someConf {
 		t.Errorf("%s\n%s", out, read(t, s.ConfigFile))
+	}
+	if left, _ := filepath.Glob(s.ConfigFile + "*"); len(left) != 1 {
+		t.Errorf("undo leaves %v", left)
+	}
+	if out := run("undo"); !strings.HasPrefix(out, "# n1: nothing to change") {
+		t.Errorf("undo twice: %s", out)
 	}
 }
 

@@ -126,8 +126,23 @@ func TestManual(t *testing.T) {
 	}
 	w.eventually("redlockctl init --check --out "+w.folder, "^protected at the next crash: yes")
 
-	// Undo everything.
+	// Undo everything, but not while a master is down or fenced, and in no other order.
+	w.nodes[0].end(t, syscall.SIGKILL)
+	w.sh("cd "+w.folder+" && sh servers.sh undo", "^redlockctl: n1 does not answer", 1)
+	w.nodes[0].start(t)
+	w.sh("redlockctl node wait n1 --timeout 30s && redlockctl node cordon n1 --reason work --yes", "")
+	for _, step := range []string{"sh servers.sh undo", "sudo sh guard.sh undo", "sh users.sh undo"} {
+		w.sh("cd "+w.folder+" && "+step, "^redlockctl: n1 is cordoned", 1)
+	}
+	w.sh("redlockctl node uncordon n1 --reason done --yes", "")
+	w.sh("redlockctl node wait n1 --timeout 30s", "")
+	w.sh("cd "+w.folder+" && sudo sh guard.sh undo", "^redlockctl: n1 would start fenced", 1)
+	w.sh("cd "+w.folder+" && sh users.sh undo", "^redlockctl: n1 has a guard", 1)
 	w.sh("cd "+w.folder+" && sh servers.sh undo && sudo sh guard.sh undo && sh users.sh undo", "n5: 3 users deleted")
+	w.sh("cd "+w.folder+" && sh servers.sh undo && sudo sh guard.sh undo && sh users.sh undo", "n5: 0 users deleted")
+	if left, _ := filepath.Glob(filepath.Join(w.root, "*/*/*/redlockctl*")); len(left) > 0 {
+		t.Errorf("undo leaves %v", left)
+	}
 	w.restart(syscall.SIGTERM)
 	w.eachOne(func(n *walkNode) { n.grants(t); n.wantsPassword(t) })
 	w.sh("redlockctl init --check --out "+w.folder, "^next   users", 1)
@@ -149,9 +164,10 @@ type walk struct {
 	listen         string
 }
 
-// systemctl does what guard.sh needs, without systemd.
+// systemctl does what guard.sh needs, without systemd, for one guard.
 const systemctl = `#!/bin/sh
 set -eu
+etc=$DESTDIR/etc/redlockctl/orders
 stop() {
 	[ -f "$DESTDIR/guard.pid" ] || return 0
 	pid=$(cat "$DESTDIR/guard.pid")
@@ -163,15 +179,18 @@ disable)
 	stop
 	rm -f "$DESTDIR/guard.pid"
 	;;
-restart)
-	stop
-	set -a
-	. "$DESTDIR/etc/redlockctl/guard.env"
-	set +a
-	export XDG_STATE_HOME="$DESTDIR/var/lib"
+start | restart)
+	if [ "$1" = restart ]; then
+		stop
+	elif kill -0 "$(cat "$DESTDIR/guard.pid")" 2>/dev/null; then
+		exit
+	fi
+	REDLOCKCTL_GUARD_PASSWORD=$(sed -n 's/^REDLOCKCTL_GUARD_PASSWORD=//p' "$etc/guard.env")
+	GUARD_OPTIONS=$(sed -n 's/^GUARD_OPTIONS=//p' "$etc/options.env")
+	export REDLOCKCTL_GUARD_PASSWORD XDG_STATE_HOME="$DESTDIR/var/lib/redlockctl/orders"
 	unset REDLOCKCTL_CONFIG REDLOCKCTL_PASSWORD
-	start=$(sed -n "s|^ExecStart=||p" "$DESTDIR/etc/systemd/system/redlockctl-guard.service" |
-		sed "s|/etc/redlockctl|$DESTDIR/etc/redlockctl|; s|/usr/local/bin|$DESTDIR/usr/local/bin|; s|127.0.0.1:9622|$LISTEN|")
+	start=$(sed -n "s|^ExecStart=||p" "$DESTDIR/etc/systemd/system/redlockctl-guard@.service" |
+		sed "s|[$]GUARD_OPTIONS|$GUARD_OPTIONS|; s|/etc/redlockctl/%i|$etc|; s|/usr/local/bin|$DESTDIR/usr/local/bin|; s|127.0.0.1:9622|$LISTEN|")
 	$start >>"$DESTDIR/guard.log" 2>&1 </dev/null &
 	echo $! >"$DESTDIR/guard.pid"
 	;;
