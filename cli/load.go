@@ -67,6 +67,7 @@ func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source str
 	self := who.Self(a.Getenv)
 	for _, cfg := range set.Clusters {
 		cfg.ConnName = who.ConnName(a.what, self)
+		cfg.Version = build().Version
 		switch cfg.Redlock.Owner {
 		case "":
 			cfg.Redlock.Owner = self

@@ -37,6 +37,7 @@ type Spec struct {
 	Guard    watch.Config
 	Guarded  []*redlock.Node // what a guard of this cluster watches; empty: nothing is to be guarded
 	ReadOnly bool
+	Version  string         // of this program
 	Force    bool           // locks are taken beyond the bound of their TTL
 	Audit    string         // path of the audit log
 	Folder   string         // of the configuration; empty: it came from no file
@@ -61,6 +62,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 		Monitor:  cfg.Monitor,
 		Guard:    cfg.Guard.Config,
 		ReadOnly: cfg.Cluster.ReadOnly,
+		Version:  cfg.Version,
 		Audit:    cfg.Audit.Path,
 		Memory:   cfg.Guard.StateDir,
 		Record:   cfg.Record,

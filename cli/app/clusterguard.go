@@ -255,7 +255,7 @@ func (d *clusterGuard) record(ctx context.Context, wg *sync.WaitGroup, plan guar
 	d.recording.Store(&from)
 	recorded(ctx, wg, plan.Record, from, "guard", guard.Status)
 	recordRemovals(ctx, wg, plan.Audit, plan.Monitor.ClusterName, from)
-	return exported(ctx, wg, plan.Monitor.ClusterName, from)
+	return exported(ctx, wg, plan.Monitor.ClusterName, plan.Version, from)
 }
 
 func (d *clusterGuard) reload(old guardPlan) (guardPlan, error) {

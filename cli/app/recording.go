@@ -121,8 +121,8 @@ func (a *removals) step(now time.Time, done []audit.Record, from record.Source) 
 
 // exported sends the events of a cluster to an OTLP receiver until ctx ends; nil where the
 // environment names none.
-func exported(ctx context.Context, wg *sync.WaitGroup, cluster string, from noted) metrics.Export {
-	e, err := otlp.New(cluster)
+func exported(ctx context.Context, wg *sync.WaitGroup, cluster, version string, from noted) metrics.Export {
+	e, err := otlp.New(cluster, version)
 	if err != nil {
 		from.Note(monitor.Event{Level: monitor.LevelAlarm, Kind: "export", Text: safetext.New("events are not exported: " + err.Error())})
 	}

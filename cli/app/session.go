@@ -81,7 +81,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metr
 	ses.wg.Go(crash.Safe(func() { mon.Booted(bootSights(run, s)); followBoots(run, s, mon) }))
 	recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus)
 	recordRemovals(run, &ses.wg, s.Audit, ses.cluster, mon)
-	ses.export = exported(run, &ses.wg, ses.cluster, mon)
+	ses.export = exported(run, &ses.wg, ses.cluster, s.Version, mon)
 	switch {
 	case guard == nil:
 	case mode == GuardUnlessSeen:

@@ -53,6 +53,8 @@ type Config struct {
 	// ConnName is the name of the connections to the nodes, see [redlock.Node.Named]. It
 	// is not a setting. Default: none.
 	ConnName string
+	// Version is that of this program, for what it sends to others. It is in no file.
+	Version string
 	// PasswordEnv are the environment variables from which passwords came, for all
 	// clusters of the file. Child processes do not get them.
 	PasswordEnv []string

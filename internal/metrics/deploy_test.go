@@ -70,7 +70,7 @@ func TestDeployedLabelsExist(t *testing.T) {
 		}
 	}
 	if !strings.Contains(out, `severity="danger"`) || !strings.Contains(out, `phase="serving"`) {
-		t.Error("severity danger or phase active is missing")
+		t.Error("severity danger or phase serving is missing")
 	}
 }
 
@@ -113,10 +113,7 @@ func checkDashboard(t *testing.T, file string, least int) {
 
 // promtool, if installed, accepts the rules.
 func TestRulesArePromtools(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("no promtool: apt-get install prometheus")
-	}
+	promtool := tool(t, "promtool")
 	if out, err := exec.Command(promtool, "check", "rules", rules).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -124,10 +121,7 @@ func TestRulesArePromtools(t *testing.T) {
 
 // Names, types and help texts follow Prometheus' conventions.
 func TestMetricsArePromtools(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("no promtool: apt-get install prometheus")
-	}
+	promtool := tool(t, "promtool")
 	m := full()
 	m.Acquired("shop", time.Millisecond, nil)
 	cmd := exec.Command(promtool, "check", "metrics")

@@ -50,12 +50,41 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
+// tool returns the path of a program of Debian's package prometheus.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("CI") != "" || os.Getenv("REDLOCKCTL_TEST_ALL") != "":
+		t.Fatalf("no %s: apt-get install prometheus", name)
+	}
+	t.Skipf("no %s: apt-get install prometheus", name)
+	return ""
+}
+
+// Each alert is tried: it fires at least once.
+func TestAlertsAreTried(t *testing.T) {
+	text, err := os.ReadFile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile("../../deploy/prometheus/redlockctl.rules.test.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(string(text), -1) {
+		fires := regexp.MustCompile(`alertname="` + m[1] + `"[^\n]*\n\s+eval_time: \w+\n\s+exp_samples:\n|alertname: ` + m[1] + `\n\s+exp_alerts:\n`)
+		if !fires.Match(tests) {
+			t.Errorf("no test lets %s fire", m[1])
+		}
+	}
+}
+
 // The alerts fire when they should, and not when they should not.
 func TestAlertsFire(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("no promtool: apt-get install prometheus")
-	}
+	promtool := tool(t, "promtool")
 	if out, err := exec.Command(promtool, "test", "rules", "../../deploy/prometheus/redlockctl.rules.test.yml").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -10,6 +10,7 @@ package otlp
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -77,8 +78,9 @@ func (e *Exporter) Counts() (sent, missed, refused uint64) {
 	return e.sent.Load(), e.missed.Load(), e.refused.Load()
 }
 
-// New makes an exporter, or returns nil if export is off. It contacts nobody.
-func New(cluster string) (*Exporter, error) {
+// New makes an exporter of this version of the program, or returns nil if export is off.
+// It contacts nobody.
+func New(cluster, version string) (*Exporter, error) {
 	if os.Getenv("OTEL_LOGS_EXPORTER") != "otlp" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, nil
 	}
@@ -99,7 +101,8 @@ func New(cluster string) (*Exporter, error) {
 		return nil, err
 	}
 	about, err := resource.New(context.Background(),
-		resource.WithAttributes(attribute.String("service.name", "redlockctl")),
+		resource.WithAttributes(attribute.String("service.name", "redlockctl"),
+			attribute.String("service.version", version), attribute.String("service.instance.id", instance())),
 		resource.WithHost(), resource.WithFromEnv())
 	if err != nil {
 		return nil, err
@@ -107,6 +110,15 @@ func New(cluster string) (*Exporter, error) {
 	e := &Exporter{cluster: safetext.Escape(cluster), client: client, to: &batch{}, retry: retryEvery}
 	e.logger = sdk.NewLoggerProvider(sdk.WithResource(about), sdk.WithProcessor(e.to)).Logger("redlockctl")
 	return e, nil
+}
+
+// instance identifies this exporter of this process: a random UUID, as the conventions of
+// OpenTelemetry ask.
+func instance() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // Run sends the events of a source until ctx ends, and then the rest.

@@ -135,7 +135,7 @@ func numbered(i int) monitor.Event {
 // start runs an exporter until the returned function is called, or the test ends.
 func start(t *testing.T, from *source) (*Exporter, func()) {
 	t.Helper()
-	e, err := New("orders")
+	e, err := New("orders", "v1.2.3")
 	if err != nil || e == nil {
 		t.Fatal(e, err)
 	}
@@ -160,12 +160,12 @@ func wait(t *testing.T, what string, until func() bool) {
 func TestOffByDefault(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("OTEL_LOGS_EXPORTER", "")
-	if e, err := New("orders"); e != nil || err != nil {
+	if e, err := New("orders", "v1.2.3"); e != nil || err != nil {
 		t.Error(e, err)
 	}
 	t.Setenv("OTEL_LOGS_EXPORTER", "otlp")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	if e, err := New("orders"); e != nil || err == nil {
+	if e, err := New("orders", "v1.2.3"); e != nil || err == nil {
 		t.Error("grpc:", e, err)
 	}
 }
@@ -201,6 +201,9 @@ func TestRecord(t *testing.T) {
 	}
 	if got.EventName != "redlockctl.lost_majority" || got.SeverityText != "alarm" || got.SeverityNumber != logs.SeverityNumber_SEVERITY_NUMBER_ERROR || got.TimeUnixNano != uint64(at.UnixNano()) {
 		t.Errorf("%v", got)
+	}
+	if r.about["service.version"] != "v1.2.3" || !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(r.about["service.instance.id"]) {
+		t.Errorf("the sender is %v", r.about)
 	}
 	if r.about["service.name"] != "redlockctl" || r.about["deployment.environment.name"] != "prod" || r.headers.Get("X-Scope-Orgid") != "shop" {
 		t.Errorf("%v %v", r.about, r.headers)
