@@ -30,7 +30,7 @@ type Server struct {
 	// package would call it; empty: nobody can tell.
 	Unit    string `json:"unit,omitempty"`
 	Guessed bool   `json:"-"`
-	// User is who looked, and who may change users; empty: the user default. Password says
+	// User is the login of init, which may change users; empty: the user default. Password says
 	// that this one needs a password; Users are the others.
 	User     string   `json:"-"`
 	Password bool     `json:"-"`
@@ -93,7 +93,7 @@ type Answers struct {
 	Libraries []string
 	// CA is the file of the authorities to trust, as PEM text; Cert and Key are paths.
 	CA, Cert, Key, ServerName string
-	// WithoutGuard is for who wants no guard: a delay before each start.
+	// WithoutGuard asks for a delay before each start instead of a guard.
 	WithoutGuard bool
 	Ansible      bool
 	// Kubernetes is the image of the guards that run there; empty: they run elsewhere.

@@ -40,7 +40,7 @@ func (f Folder) Secrets() (Secrets, error) {
 	return all, nil
 }
 
-// What becomes of a file.
+// How a file of the folder compares with the plan.
 const (
 	New     = "new"
 	Changed = "changed"
@@ -50,7 +50,7 @@ const (
 // hashes are the passwords of users, as rules have them.
 var hashes = regexp.MustCompile(`#[0-9a-f]{64}`)
 
-// Change is what becomes of one file.
+// Change is how one file compares with the plan.
 type Change struct {
 	Path string `json:"path"`
 	Kind string `json:"change"`

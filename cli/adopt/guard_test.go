@@ -120,8 +120,8 @@ func TestTwoGuardsOnOneMachine(t *testing.T) {
 	}
 }
 
-// Clusters of one name are told apart by their masters; one that got another master is the
-// same cluster.
+// guard.sh refuses to replace the guard of a cluster of the same name with other masters; a
+// cluster of which one master was replaced is the same.
 func TestGuardOfAnotherClusterIsNotReplaced(t *testing.T) {
 	m := newMachine(t)
 	m.guard(m.folder("redlock", "10.0.0.1:6379", "10.0.0.2:6379"))

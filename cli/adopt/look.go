@@ -41,7 +41,7 @@ const (
 	mostBeyond = 30 * time.Second
 )
 
-// Look looks at the masters of a configuration for so long, and changes nothing.
+// Look watches the masters of a configuration for this span. It changes nothing.
 func Look(ctx context.Context, cfg *config.Config, span time.Duration) (*Facts, error) {
 	f := &Facts{Watched: span, Servers: make([]Server, len(cfg.Nodes))}
 	nodes, err := cfg.Masters()
@@ -203,7 +203,7 @@ const (
 	mostCounted = 100_000
 )
 
-// add takes in what has changed since the last snapshot, as far as that is known.
+// add counts the locks that have changed since the last snapshot, or all if that is unknown.
 func (m *summary) add(s *monitor.Snapshot, changedSince func(version uint64) (keys []string, ok bool)) {
 	if s.Version == m.version {
 		return
@@ -262,8 +262,8 @@ func (m *summary) prefixes() []Prefix {
 	return all
 }
 
-// patternOf is the pattern of the keys that are called like this one: up to its first
-// colon, else the key itself.
+// patternOf is the pattern of the keys with the same prefix up to the first colon; without a
+// colon, the key itself.
 func patternOf(key string) string {
 	head, _, more := strings.Cut(key, ":")
 	escaped := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(head)

@@ -99,7 +99,7 @@ type page struct {
 	Remote       bool
 }
 
-// Problems are all that stands in the way of a plan.
+// Problems are all reasons why there is no plan.
 type Problems []error
 
 func (p Problems) Error() string { return errors.Join(p...).Error() }

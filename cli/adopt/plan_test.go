@@ -164,7 +164,7 @@ func TestScriptsParse(t *testing.T) {
 	}
 }
 
-// Ansible reads the playbook, where there is an Ansible to ask.
+// Ansible accepts the playbooks, if it is installed.
 func TestPlaybookParses(t *testing.T) {
 	ansible, err := exec.LookPath("ansible-playbook")
 	if err != nil {
@@ -180,11 +180,13 @@ func TestPlaybookParses(t *testing.T) {
 	if err := folder.Write(plan); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(ansible, "-i", "inventory.ini", "--syntax-check", "site.yml")
-	cmd.Dir = filepath.Join(folder.Path, "ansible")
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+t.TempDir())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	for _, playbook := range []string{"site.yml", "undo.yml"} {
+		cmd := exec.Command(ansible, "-i", "inventory.ini", "--syntax-check", playbook)
+		cmd.Dir = filepath.Join(folder.Path, "ansible")
+		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+t.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", playbook, err, out)
+		}
 	}
 }
 
@@ -245,7 +247,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("the second time it changes something: %s", out)
 	}
 
-	// CONFIG REWRITE while it serves: the user default stands where a new one stood, and
+	// CONFIG REWRITE while it serves: the user default replaces the line of a new one, and
 	// the anchors are 0.
 	rewritten := strings.Replace(first, "min-replicas-to-write 2147483647", "min-replicas-to-write 0", 1)
 	rewritten = regexp.MustCompile(`user redlockctl-client .*`).ReplaceAllString(rewritten, "user default on #00 ~* +@all")
