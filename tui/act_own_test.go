@@ -64,7 +64,7 @@ func TestExtendRefuses(t *testing.T) {
 	r.settle()
 	r.clock = r.clock.Add(10 * time.Second) // the validity ends while the dialog is open
 	r.press("enter")
-	r.sees("! its validity has ended")
+	r.sees("! the lock has expired")
 	nothingSent(t, r)
 	r.press("esc", "e")
 	r.sees("the lock has expired: release it and acquire it again")

@@ -44,7 +44,7 @@ var LabActions = map[string]labAction{
 		"watch it come back fenced",
 	},
 	"stop": {
-		"a node that hangs: the lock algorithm continues with the others",
+		"a node that hangs; the others still grant locks",
 		"as by SIGSTOP: it keeps its data and connections, and answers nothing until it is continued",
 		"it answers nothing until it is continued: Z",
 	},
