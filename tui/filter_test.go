@@ -150,3 +150,33 @@ func TestFilterOfEventsAndActs(t *testing.T) {
 	r.press("esc")
 	r.sees("orders:42")
 }
+
+// A filter with a problem is refused: it is never shown as applied, and its error stays, in
+// full, until it is corrected or cleared.
+func TestARefusedFilterIsNotApplied(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24, withAudit)
+	for _, pageKey := range []string{"2", "4"} {
+		r.press(pageKey, "/")
+		r.typed("job:01")
+		r.press("enter", "/")
+		r.typed(" ~(")
+		r.press("enter")
+		r.sees("/job:01 ", "~(: no regular expression", "! not applied", "/ job:01 ~(")
+		r.press("backspace")
+		r.seesNot("no regular expression", "! not applied")
+		r.press("backspace", "backspace", "enter")
+		r.sees("/job:01 ")
+		r.press("esc")
+	}
+	r.press("2", "/")
+	r.typed("state=split")
+	r.press("enter")
+	r.seesNot("/state=split ")
+	r.sees("state:", "! not applied")
+	r.press("esc", ":")
+	r.typed("filter job:01")
+	r.press("enter", ":")
+	r.typed("filter ~(")
+	r.press("enter")
+	r.sees("no regular expression", "/job:01 ")
+}

@@ -70,9 +70,12 @@ func (m *model) lastLine() string {
 			found = fmt.Sprintf("%s of %s", view.Count(n), view.Count(of))
 		}
 		m.completes.Ask(f.FilterLine(), f.FilterOffers)
-		if why := f.FilterProblem(); why != "" && len(m.completes.Offers) == 0 { // otherwise it is incomplete
+		switch why := f.FilterProblem(); {
+		case m.refused:
+			found = st.Bad.Of("! not applied")
+		case why != "" && len(m.completes.Offers) == 0: // otherwise it is incomplete
 			found = st.Bad.Of(st.Cut("! "+why, max(m.W/2, m.W-view.Width(f.FilterLine().String())-11)))
-		} else {
+		default:
 			found = st.Dim.Of(found)
 		}
 		return m.prompt(" / ", f.FilterLine(), &m.completes, f.FilterOffers, found)
@@ -100,6 +103,11 @@ func (m *model) body() []string {
 		lines = append(lines, m.replayBanner(m.W))
 	}
 	lines = append(lines, m.KeptLines(m.W)...)
+	if m.refused && m.mode() == page.ModeFilter { // in full, however long
+		for _, l := range styles.Wrap(st.Bad.Of(m.Page.(page.Filtered).FilterProblem()), m.W-4, 2) {
+			lines = append(lines, " "+st.Bad.Of("! ")+l)
+		}
+	}
 	lines = append(lines, m.guide(m.W)...)
 	if m.H >= 20 {
 		m.hits.tabRow = len(lines)

@@ -100,5 +100,5 @@ func TestFilterKeys(t *testing.T) {
 	r.press("/")
 	r.typed("zzz ttl:>20m")
 	r.press("enter")
-	r.sees("no lock matches the filter: esc clears it", "ttl:>20m: ttl is compared")
+	r.sees("! not applied", "ttl:>20m: ttl is compared")
 }

@@ -63,6 +63,7 @@ type model struct {
 	keys      keys.Map
 	commands  func() []command.Command // the commands that exist now
 	completes input.Completion         // of the filter being typed
+	refused   bool                     // that filter has a problem and was confirmed
 	learnt    bool                     // its values are known or being collected
 	line      *input.Prompt            // the command being typed; nil if none
 	typed     bool                     // a typed command runs, not a key

@@ -365,7 +365,7 @@ func TestTheVerdictSaysWhy(t *testing.T) {
 	bad.Cluster.Verdict, bad.Cluster.Reason = monitor.VerdictDanger, "no boot fence"
 	bad.Findings = []monitor.Finding{{ID: "x", Severity: monitor.SeverityDanger, Title: "no boot fence"}}
 	r.push(bad)
-	r.sees("▲ DANGER no boot fence · all 5 nodes serve · losing 3 nodes stops all locking")
+	r.sees("✗ DANGER no boot fence · all 5 nodes serve · losing 3 nodes stops all locking")
 
 	plain := monitortest.Safe(monitortest.Epoch)
 	plain.Cluster.Verdict, plain.Cluster.Protected = monitor.VerdictUnprotected, false

@@ -28,6 +28,7 @@ func (m *model) paste(s string) {
 func (m *model) edited() {
 	switch m.mode() {
 	case page.ModeFilter:
+		m.refused = false
 		m.completes.Typed()
 		m.Page.(page.Filtered).Filter(m.shownNow())
 	case page.ModeCommand:
@@ -60,9 +61,11 @@ func (m *model) whyNoFilter() string {
 }
 
 func (m *model) openFilter() tea.Cmd {
-	m.Filtering = true
+	m.Filtering, m.refused = true, false
 	m.completes.Typed()
-	m.Page.(page.Filtered).FilterLine().End()
+	f := m.Page.(page.Filtered)
+	f.FilterOpen()
+	f.FilterLine().End()
 	return nil
 }
 
@@ -105,7 +108,12 @@ func (m *model) completeFilter(d int) {
 	f.Filter(m.shownNow())
 }
 
-func (m *model) keepFilter() tea.Cmd { m.Filtering = false; return nil }
+// keepFilter ends the typing. A filter with a problem is refused: its line stays open.
+func (m *model) keepFilter() tea.Cmd {
+	m.refused = m.Page.(page.Filtered).FilterProblem() != ""
+	m.Filtering = m.refused
+	return nil
+}
 
 func (m *model) clearFilter() tea.Cmd { m.ClearFilter(m.Now()); return nil }
 
@@ -122,10 +130,13 @@ func (m *model) filterBy(text string) tea.Cmd {
 		m.Open(page.Place{Kind: page.Locks})
 	}
 	f := m.filterPage()
+	f.FilterOpen()
 	f.FilterLine().Set(text)
 	f.Filter(m.Now())
 	if why := f.FilterProblem(); why != "" {
 		m.say(m.St.Bad, why)
+		f.FilterLine().Set(f.FilterSource())
+		f.Filter(m.Now())
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func nodesHeadline(c *Context) Headline {
 	switch verdict {
 	case monitor.VerdictUnavailable:
 		nothing := nothingText(c)
-		add(HeadlinePart{Text: nothing, Brief: strings.Replace(nothing, "nothing can be locked", "no locks", 1)})
+		add(HeadlinePart{Text: nothing, Brief: strings.Replace(nothing, "nothing can be locked", "no new locks", 1)})
 		add(absentNodes(c)...)
 		add(partOf(fmt.Sprintf("%d of %d nodes serve, a quorum is %d", cl.Serving, cl.N, cl.Quorum)))
 	case monitor.VerdictUnknown:
@@ -130,10 +130,19 @@ func Losses(cl *monitor.Cluster) string {
 	}
 }
 
+// mostAbsent is how many nodes a headline names.
+const mostAbsent = 3
+
+// absentNodes names nodes that do not serve, and counts those beyond mostAbsent.
 func absentNodes(c *Context) (parts []HeadlinePart) {
+	more := 0
 	for i := range c.Snap.Nodes {
 		n := &c.Snap.Nodes[i]
 		if n.State == monitor.NodeServing {
+			continue
+		}
+		if len(parts) == mostAbsent {
+			more++
 			continue
 		}
 		name := c.Escape(n.Name, 12)
@@ -149,6 +158,9 @@ func absentNodes(c *Context) (parts []HeadlinePart) {
 			p.Text += " " + c.age(n.Since)
 		}
 		parts = append(parts, p)
+	}
+	if more > 0 {
+		parts = append(parts, partOf(Plural(more, "more node")+" out"))
 	}
 	return parts
 }

@@ -16,9 +16,7 @@ func (g *Glyphs) Verdict(v monitor.Verdict) Cell {
 		c.Sign, c.Tone = g.On, Good
 	case monitor.VerdictUnprotected, monitor.VerdictDegraded:
 		c.Sign, c.Tone = g.Half, Warn
-	case monitor.VerdictDanger:
-		c.Sign, c.Tone = g.Odd, Bad
-	case monitor.VerdictUnavailable:
+	case monitor.VerdictDanger, monitor.VerdictUnavailable:
 		c.Sign, c.Tone = g.Off, Bad
 	}
 	return c
@@ -37,7 +35,7 @@ func (g *Glyphs) NodeState(s monitor.NodeState) Cell {
 	case monitor.NodeLoading, monitor.NodeSlow:
 		c.Sign, c.Tone = g.Wait, Warn
 	case monitor.NodeWrongRole, monitor.NodeDenied:
-		c.Sign, c.Tone = g.Odd, Bad
+		c.Sign, c.Tone = g.Odd, Warn
 	case monitor.NodeDown:
 		c.Sign, c.Tone = g.Off, Bad
 	}

@@ -32,6 +32,7 @@ func (p *eventsPage) Click(x, y int) bool {
 }
 
 func (p *eventsPage) FilterLine() *input.Line { return &p.events.line }
+func (p *eventsPage) FilterOpen()             { p.events.FilterOpen() }
 func (p *eventsPage) Filter(now time.Time)    { p.events.setFilter(now) }
 func (p *eventsPage) FilterSource() string    { return p.events.source }
 func (p *eventsPage) FilterProblem() string   { return p.events.problem(p.St) }

@@ -13,8 +13,9 @@ import (
 // Filtered is a page with a filter.
 type Filtered interface {
 	FilterLine() *input.Line            // the text field
-	Filter(now time.Time)               // applies the typed filter
-	FilterSource() string               // the filter last applied
+	FilterOpen()                        // a filter is typed now: the present one applies while that is wrong
+	Filter(now time.Time)               // applies the typed filter if it is right
+	FilterSource() string               // of the filter that is applied
 	FilterProblem() string              // what is wrong with the filter, safe to show
 	Found() (n, of int, ok bool)        // number of hits; ok if it is known
 	FilterOffers(line string) []string  // completions of the line
@@ -31,7 +32,9 @@ type Values struct {
 type choice[T any] struct {
 	language *filter.Language[T]
 	line     input.Line
-	source   string // the filter last applied
+	wrong    error  // what is wrong with the typed filter; nil if it is applied
+	kept     string // applied while the typed filter is wrong
+	source   string // of the filter that is applied
 	filter   filter.Filter[T]
 	at       time.Time // ages are relative to it
 }
@@ -44,6 +47,10 @@ func newChoice[T any](l *filter.Language[T]) choice[T] {
 func (c *choice[T]) apply(now time.Time) {
 	c.source, c.at = strings.TrimSpace(c.line.String()), now
 	c.filter = c.language.Parse(c.source)
+	if c.wrong = c.filter.Check(nil); c.wrong != nil {
+		c.source = c.kept
+		c.filter = c.language.Parse(c.source)
+	}
 }
 
 // on reports whether the filter is not empty.
@@ -52,7 +59,9 @@ func (c *choice[T]) on() bool { return c.source != "" }
 // has reports whether a row matches.
 func (c *choice[T]) has(row T) bool { return c.filter.Match(row, c.at) }
 
-func (c *choice[T]) problem(st *styles.Styles) string { return problem(st, c.filter.Check(nil)) }
+func (c *choice[T]) FilterOpen() { c.kept = c.source }
+
+func (c *choice[T]) problem(st *styles.Styles) string { return problem(st, c.wrong) }
 
 // problem returns the first error of a filter, safe to show.
 func problem(st *styles.Styles, err error) string {
@@ -65,11 +74,7 @@ func problem(st *styles.Styles, err error) string {
 
 // title returns the filter and the number of hits, for a title.
 func (c *choice[T]) title(st *styles.Styles, n int) string {
-	paint := st.Info
-	if c.problem(st) != "" {
-		paint = st.Bad
-	}
-	return paint.Of("/"+st.Escape(c.source, 24)) + " " + view.Count(n)
+	return st.Info.Of("/"+st.Escape(c.source, 24)) + " " + view.Count(n)
 }
 
 // nothing says in lines of w cells that no row matches, and what may be wrong with the

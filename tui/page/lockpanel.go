@@ -46,12 +46,16 @@ func (l *lockPanel) FilterSource() string    { return l.locks.Source }
 
 func (l *lockPanel) Filter(now time.Time) {
 	s := strings.TrimSpace(l.locks.line.String())
-	l.locks.setFilter(monitor.ParseFilter(s).At(now), s)
+	f := monitor.ParseFilter(s)
+	if l.locks.wrong = f.Check(l.Shown.Nodes); l.locks.wrong != nil {
+		s = l.locks.kept
+		f = monitor.ParseFilter(s)
+	}
+	l.locks.setFilter(f.At(now), s)
 }
 
-func (l *lockPanel) FilterProblem() string {
-	return problem(l.St, l.locks.filter.Check(l.Shown.Nodes))
-}
+func (l *lockPanel) FilterOpen()           { l.locks.kept = l.locks.Source }
+func (l *lockPanel) FilterProblem() string { return problem(l.St, l.locks.wrong) }
 
 func (l *lockPanel) FilterOffers(line string) []string {
 	return monitor.FilterOffers(line, l.locks.values.of)
@@ -116,14 +120,11 @@ func (l *lockPanel) title(focused bool) Pane {
 		chosen = append(chosen, st.Info.Of(view.Count(n)+" marked"))
 	}
 	if l.locks.Source != "" {
-		p, n := st.Info, view.Count(l.locks.Len())
-		if l.FilterProblem() != "" {
-			p = st.Bad
-		}
+		n := view.Count(l.locks.Len())
 		if l.locks.Stale {
 			n = st.Ellipsis
 		}
-		chosen = append(chosen, p.Of("/"+st.Escape(l.locks.Source, 24))+" "+n)
+		chosen = append(chosen, st.Info.Of("/"+st.Escape(l.locks.Source, 24))+" "+n)
 	}
 	p := Pane{Title: "Locks " + view.Count(l.Shown.Locks.Len()), Focused: focused}
 	r, reading := l.Shown.Reading()

@@ -23,7 +23,9 @@ type lockTable struct {
 	Order  Order
 	filter monitor.Filter
 	line   input.Line // the text field of the filter
-	Source string     // the filter last applied
+	wrong  error      // what is wrong with the typed filter; nil if it is applied
+	kept   string     // applied while the typed filter is wrong
+	Source string     // of the filter that is applied
 	values Values     // values that it may name
 
 	generation int      // of the requested listing; an older build is obsolete
