@@ -59,8 +59,16 @@ func fetch() {
 // TestScripts runs the scenarios in testdata/script, each on masters of its
 // own. See the commands below for what they have beyond testscript's own.
 func TestScripts(t *testing.T) {
+	dir, files := "testdata/script", []string(nil)
+	for _, name := range concurrentScripts {
+		files = append(files, filepath.Join(dir, name+".txtar"))
+	}
+	if files != nil {
+		dir = "" // testscript takes one or the other
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
+		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

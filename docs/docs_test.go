@@ -38,9 +38,9 @@ func pages(t *testing.T, do func(path string, text []byte), endings ...string) {
 	}
 }
 
-// longPages are reference and proof, which are looked things up in: they may be
+// longPages are reference and proof, in which readers look things up: they may be
 // longer than a page that is read from its beginning to its end.
-var longPages = []string{"columns.md", "findings.md", "forms.md", "guard-proof.md", "json.md", "measurements.md"}
+var longPages = []string{"columns.md", "commands.md", "findings.md", "forms.md", "guard-proof.md", "json.md", "measurements.md"}
 
 func TestPagesAreReadToTheEnd(t *testing.T) {
 	const most = 1500

@@ -1,0 +1,5 @@
+//go:build !race
+
+package cli
+
+var concurrentScripts []string // all
