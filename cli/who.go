@@ -35,16 +35,19 @@ type whoJSON struct {
 	Owner     safetext.Text `json:"owner,omitzero"`
 	// Application names connections that belong together: by name, by user and address, or by
 	// address.
-	Application string           `json:"application,omitempty"`
-	P           float64          `json:"p,omitempty"`
-	Events      int              `json:"events"`
-	Liveness    who.Liveness     `json:"liveness,omitempty"`
-	Extensions  int              `json:"extensions"`
-	ExtendedMS  int64            `json:"last_extended_ms,omitempty"` // ago
-	UsuallyMS   int64            `json:"usual_interval_ms,omitempty"`
-	Connections []whoConnJSON    `json:"connections"`
-	Candidates  []candidateJSON  `json:"candidates"`
-	Unusable    []view.UnreadDoc `json:"unusable"`
+	Application string          `json:"application,omitempty"`
+	P           float64         `json:"p,omitempty"`
+	Events      int             `json:"events"`
+	Liveness    who.Liveness    `json:"liveness,omitempty"`
+	Extensions  int             `json:"extensions"`
+	ExtendedMS  int64           `json:"last_extended_ms,omitempty"` // ago
+	UsuallyMS   int64           `json:"usual_interval_ms,omitempty"`
+	Connections []whoConnJSON   `json:"connections"`
+	Candidates  []candidateJSON `json:"candidates"`
+	// Uncounted are the nodes that do not count the commands of their connections, where often
+	// nobody can be inferred.
+	Uncounted []string         `json:"uncounted"`
+	Unusable  []view.UnreadDoc `json:"unusable"`
 }
 
 type whoConnJSON struct {
@@ -69,19 +72,20 @@ func (a *commandLine) whoCommand() *cobra.Command {
 the command that finds its process. How that is known is said with it:
 
   told       the token says so, as those of redlockctl and some libraries do
-  inferred   each time the lock changes, the list of connections is read; who is
-             active then and seldom at other times is likely the holder. An answer
-             needs p of 0.99 and 4 changes by this token; otherwise candidates are listed
+  inferred   connections that sent nothing while the lock changed did not change it. An
+             answer needs two changes that only one application can have sent;
+             otherwise candidates are listed, with the p of each
   seen       with --monitor: a command with the lock's key and token was seen in the
              traffic of one node. That takes a third of the node's speed and shows
              all data: it needs --node and --reason, is in the audit log, ends at the
              first hit, after 10 s, or when the node has to keep 1 MiB for it, and is
              refused above 10,000 commands a second unless --force
 
-Changes nothing. It reads CLIENT LIST at most five times a second on each node, for as
-long as --for, and refuses nodes with more than 2,000 connections unless --force.
-What defeats it: connections that are busy in every second, proxies, NAT, short-lived
-connections, and applications without a name that share an address.`,
+Changes nothing. It reads CLIENT LIST up to 40 times a second on each node, which takes
+1 % of its time, for as long as --for, and refuses nodes with more than 2,000 connections
+unless --force. What defeats it: servers that do not count the commands of a connection
+(Redis, and Valkey before 8.1), very busy nodes, proxies, NAT, short-lived connections,
+and applications without a name that share an address.`,
 		Example: "redlockctl who job:1\nredlockctl who orders:7 --for 1m -o json\n" +
 			"redlockctl who job:1 --monitor --node n1 --reason 'holder of job:1 hangs, INC-7'",
 		Args:              flags.OneName("lock"),
@@ -110,6 +114,7 @@ connections, and applications without a name that share an address.`,
 				return err
 			}
 			opt.Key, opt.Timeout = args[0], cfg.Monitor.Timeout
+			opt.Uncounted = func(node string) { a.Note("%s", view.WhoUncounted(node)) }
 			done := a.ProgressFor("watching "+args[0], opt.For)
 			found, err := who.Observe(ctx, s.Nodes, opt)
 			done()
@@ -193,6 +198,9 @@ func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.S
 		return
 	}
 	fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(w.Key), view.WhoHeadline(w))
+	if hint := view.WhoHint(w); hint != "" {
+		fmt.Fprintf(a.Out, "  %s\n", hint)
+	}
 	switch {
 	case relied != nil:
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
@@ -213,7 +221,7 @@ func whoDoc(cluster string, w *who.Answer) whoJSON {
 		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Token: w.Token,
 		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Liveness: w.Liveness, Extensions: w.Extends,
 		ExtendedMS: w.Extended.Milliseconds(), UsuallyMS: w.Usually.Milliseconds(),
-		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Unusable: []view.UnreadDoc{},
+		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Uncounted: append([]string{}, w.Uncounted...), Unusable: []view.UnreadDoc{},
 	}
 	if w.Group != nil {
 		d.Application = w.Group.String()

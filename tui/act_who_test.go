@@ -31,11 +31,35 @@ func TestWhoHoldsIt(t *testing.T) {
 	r.run()
 	r.seesNot("watching job:1")
 	r.sent(`who "job:1"`)
-	r.sees("held by billing", "p 0.999, from 7 changes", "billing?, gone  ")
+	r.sees("inferred p 0.999, from 7 changes of the lock: held by billing?", "billing? p 0.999  ")
 	r.press("X")
 	r.sees("gone; last extended 3m", "its last connection was seen closed 3m", "on 1 of 5 nodes")
 	r.press("esc", "enter")
 	r.sees("Held by", "its last connection was seen closed")
+}
+
+// The dialogs of revoke and force-release never show an inferred name without its odds,
+// however little room there is.
+func TestAnInferredNameHasItsOdds(t *testing.T) {
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
+	r.acts.answer = &who.Answer{
+		At: monitortest.Epoch, Key: "job:1", Held: 5, N: 5, Token: safetext.New(monitortest.TokenA), Method: who.Inferred, P: 0.9991, Events: 7,
+		Group: &who.Group{Name: "billing-" + strings.Repeat("x", 100)},
+	}
+	r.press("w")
+	r.run()
+	for _, key := range []string{"X", "R"} {
+		r.press(key)
+		for w := 60; w <= 160; w += 10 {
+			r.m.Update(tea.WindowSizeMsg{Width: w, Height: 40})
+			r.sees("Owner", "p 0.999")
+			_, owner, _ := strings.Cut(r.screen(), " Owner  ")
+			if odds, name := strings.Index(owner, "p 0.999"), strings.Index(owner, "billing-"); odds < 0 || name < odds {
+				t.Errorf("%s, %d cells: the name comes first:\n%s", key, w, r.screen())
+			}
+		}
+		r.press("esc")
+	}
 }
 
 // A holder that was alive at an earlier answer may not be alive now.

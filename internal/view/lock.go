@@ -67,7 +67,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Name: "WHO CAN GET IN", Help: "when another client can get the lock before its holder's end: `now`; `may now`: nodes that are not seen could let one in, or an earlier client may still rely on the lock; `from 22:17:40` (on the screen `from :40`): when nodes rejoin; `after 1 restart` of a node that is not verified to start fenced; `not before 22:17:43`: not before the holder's end; `never`: there is no end",
 		Fields: []string{"can_get_in.when", "can_get_in.at", "can_get_in.restarts"}, Cell: lockAccess, SortAs: "margin", Wide: true, Rank: 13, Width: 14, Most: 19,
 	}, column{
-		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or `inferred` or `seen` by `w` (`redlockctl who`) while this token holds it; `?` after the name: not certain. If HOLDER has no room and the owner is not known, the token is shown here",
+		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or, while this token holds it, by `w` (`redlockctl who`): `seen`, or inferred: `?` and its p after the name. Then whether the holder is alive, and for how long it was not seen. `tok:`: only the token is known, and HOLDER has no room",
 		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 19, Most: 44, Clauses: true,
 	}, column{
 		Name: "LIBRARY", Help: "which library made the lock, guessed from its key and value ([forms.md](forms.md)), and whether it has several keys or a deadline in its value",
@@ -280,27 +280,49 @@ func (c *Context) brief(t time.Time) string {
 	return t.Format(":05")
 }
 
-// owner returns who holds a lock and how that is known; empty if unknown. With little room
-// an uncertain answer is marked directly after the name.
+// owner returns who holds a lock, how that is known, and whether the holder is alive;
+// empty if unknown. An inferred name is never without its odds; a table with little room
+// drops the last clause first.
 func (c *Context) owner(l *monitor.Lock) string {
 	var w *who.Answer
 	if c.Known != nil {
 		w = c.Known(l.Holder.Raw())
 	}
-	text, how := c.Whole(ownerOf(l)), string(who.Told)
-	if w != nil && w.Group != nil && text == "" {
-		text, how = w.Group.String(), WhoMethod(w)
-		if c.Short && w.Method == who.Inferred {
-			text += "?"
+	text := c.Whole(ownerOf(l))
+	switch {
+	case text != "":
+		text += ", " + string(who.Told)
+	case w == nil || w.Group == nil:
+		return ""
+	case w.Method == who.Inferred:
+		text = w.Group.String() + "? " + whoOdds(w)
+	default:
+		text = w.Group.String() + ", " + string(w.Method)
+	}
+	if w != nil {
+		if life := c.holderLife(l, w); life != "" {
+			text += ", " + life
 		}
 	}
-	if text == "" {
+	return text
+}
+
+// holderLife says whether the holder of an earlier answer is alive, and since when that is
+// known: "alive", "alive 7s ago", "silent 9s", "gone 12s". What the monitor has seen of
+// extensions since counts.
+func (c *Context) holderLife(l *monitor.Lock, w *who.Answer) string {
+	life, since := w.LivenessAt(c.Now, l.MajorityEnd())
+	if life == "" {
 		return ""
 	}
-	if w != nil && w.Liveness != "" {
-		text += ", " + string(w.Liveness)
+	age := c.age(c.Now.Add(-since))
+	switch {
+	case life != who.Alive:
+		return string(life) + " " + age
+	case since < whoFresh:
+		return string(life)
 	}
-	return text + ", " + how
+	return string(life) + " " + age + " ago"
 }
 
 func lockOwner(c *Context, l *monitor.Lock) Cell {
@@ -375,12 +397,24 @@ func (c *Context) Token(t safetext.Text) string {
 	return c.Whole(t.Raw())
 }
 
-// LockHolder returns who holds a lock: its owner, or its token.
+// LockHolder returns who holds a lock: its owner, or its token, marked as one.
 func LockHolder(c *Context, l *monitor.Lock) Cell {
 	if text := c.owner(l); text != "" {
 		return c.holder(l, text)
 	}
-	return c.holder(l, c.Token(l.Holder))
+	token := l.Holder.Raw()
+	switch {
+	case token == "" || c.owns(l):
+		return c.holder(l, c.Token(l.Holder))
+	case c.Short && len(token) > 7:
+		return c.holder(l, "tok:"+c.Escape(token, 7))
+	}
+	return c.holder(l, "tok:"+c.Whole(token))
+}
+
+// owns reports whether this console acquired the lock.
+func (c *Context) owns(l *monitor.Lock) bool {
+	return c.Own != nil && c.Own(l.Key.Raw(), l.Holder.Raw())
 }
 
 // holder returns a cell with text, a name for the lock's holder, and what else is known
@@ -390,7 +424,7 @@ func (c *Context) holder(l *monitor.Lock, text string) Cell {
 		return Cell{Text: l.NobodyText(), Tone: Bad}
 	}
 	switch others := l.Tokens - 1; {
-	case c.Own != nil && c.Own(l.Key.Raw(), l.Holder.Raw()):
+	case c.owns(l):
 		text = "here " + text
 	case others > 0 && c.Short:
 		text += " +" + strconv.Itoa(others)

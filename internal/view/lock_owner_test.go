@@ -19,7 +19,9 @@ func TestColumnOwner(t *testing.T) {
 	told := l
 	told.Form = &lockform.Form{Library: "DistributedLock", Owner: safetext.New("web-7 (pid 811)")}
 	revoked := monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockRevoked, "redlockctl:revoked:x", "9 9 9 9 9")
-	inferred := &who.Answer{Method: who.Inferred, P: 0.99897, Group: &who.Group{Name: "billing"}, Liveness: who.Gone}
+	now := monitortest.Epoch
+	at := now.Add(-12 * time.Second)
+	inferred := &who.Answer{At: at, Method: who.Inferred, P: 0.99897, Group: &who.Group{Name: "billing"}, Liveness: who.Gone}
 	unknown := &who.Answer{Method: who.Unknown}
 	for _, c := range []struct {
 		name            string
@@ -29,17 +31,20 @@ func TestColumnOwner(t *testing.T) {
 		want            string
 	}{
 		{"nobody knows", &l, nil, true, false, "-"},
-		{"nobody knows and no room for HOLDER", &l, nil, true, true, "77c0aa..d1e"},
+		{"nobody knows and no room for HOLDER", &l, nil, true, true, "tok:77c..1e"},
 		{"revoked, and no room for HOLDER", &revoked, nil, true, true, "-"},
 		{"asked in vain", &l, unknown, true, false, "-"},
 		{"told by the token", &told, nil, true, false, "web-7 (pid 811), told"},
 		{"told by the token, no room for HOLDER", &told, nil, true, true, "web-7 (pid 811), told"},
-		{"told, and its liveness asked", &told, inferred, true, false, "web-7 (pid 811), gone, told"},
-		{"inferred", &l, inferred, false, false, "billing, gone, inferred p 0.998"},
-		{"inferred, where it may be cut", &l, inferred, true, false, "billing?, gone, inferred p 0.998"},
+		{"told, and its liveness asked", &told, inferred, true, false, "web-7 (pid 811), told, gone 12s"},
+		{"inferred", &l, inferred, false, false, "billing? p 0.998, gone 12s"},
+		{"inferred, where it may be cut", &l, inferred, true, false, "billing? p 0.998, gone 12s"},
+		{"inferred, and alive a while ago", &l, &who.Answer{At: at, Method: who.Inferred, P: 0.9999, Group: &who.Group{Name: "billing"}, Liveness: who.Alive}, true, false, "billing? p 0.999, alive 12s ago"},
+		{"it has missed an extension since", &l, extends(at, 2*time.Second, 9*time.Second+8100*time.Millisecond), true, false, "10.0.0.7, seen, silent 8s"},
+		{"it has extended since", &l, extends(at, 2*time.Second, 9*time.Second+1500*time.Millisecond), true, false, "10.0.0.7, seen, alive"},
 		{"seen", &l, &who.Answer{Method: who.Seen, Group: &who.Group{Host: "10.0.0.7"}}, true, false, "10.0.0.7, seen"},
 	} {
-		ctx := &Context{Glyphs: Plain(true), Now: time.Now(), Short: c.short, NoHolder: c.noHolder, Known: func(string) *who.Answer { return c.answer }}
+		ctx := &Context{Glyphs: Plain(true), Now: now, Short: c.short, NoHolder: c.noHolder, Known: func(string) *who.Answer { return c.answer }}
 		if got := lockOwner(ctx, c.lock).Text; got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
@@ -53,10 +58,15 @@ func TestColumnOwner(t *testing.T) {
 	}
 }
 
+// extends is an answer about a holder that extends its lock: once per interval, to a TTL.
+func extends(at time.Time, usually, ttl time.Duration) *who.Answer {
+	return &who.Answer{At: at, Method: who.Seen, Group: &who.Group{Host: "10.0.0.7"}, Liveness: who.Alive, Extends: 4, Extended: time.Second, Usually: usually, TTL: ttl}
+}
+
 // If OWNER has too little room, it drops whole clauses: half of one says nothing.
 func TestOwnerLosesItsLastClauses(t *testing.T) {
-	const owner = "billing?, alive, inferred p 0.998"
-	for w, want := range map[int]string{40: owner, 33: owner, 32: "billing?, alive", 15: "billing?, alive", 14: "billing?", 4: "billing?"} {
+	const owner = "billing? p 0.998, alive"
+	for w, want := range map[int]string{40: owner, 23: owner, 22: "billing? p 0.998", 4: "billing? p 0.998"} {
 		if got := Clauses(owner, w); got != want {
 			t.Errorf("in %d cells: %q; want %q", w, got, want)
 		}

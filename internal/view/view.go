@@ -97,12 +97,9 @@ func (c *Context) orNone(text string) Cell {
 	return Cell{Text: text}
 }
 
-// WhoMethod returns how an answer is known: "inferred p 0.998".
-func WhoMethod(w *who.Answer) string {
-	if w.Method == who.Inferred {
-		return fmt.Sprintf("%s p %.3f", w.Method, math.Floor(w.P*1000)/1000) // never rounded up
-	}
-	return string(w.Method)
+// whoOdds returns the odds of an inference: "p 0.998".
+func whoOdds(w *who.Answer) string {
+	return fmt.Sprintf("p %.3f", math.Floor(w.P*1000)/1000) // never rounded up
 }
 
 // Tone is how urgent a text is. It becomes a colour if there are colours; the text alone

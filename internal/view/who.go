@@ -13,7 +13,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// WhoHeadline returns in one line who holds a lock and how that is known.
+// WhoHeadline returns in one line who holds a lock and how that is known. The odds of an
+// inference come before the name, which may be long and cut.
 func WhoHeadline(w *who.Answer) string {
 	times := Plural(w.Events, "change of the lock", "changes of the lock")
 	held := "held by "
@@ -24,7 +25,11 @@ func WhoHeadline(w *who.Answer) string {
 	case w.Method == who.Told:
 		return held + w.Owner.String() + "  (told by its token)"
 	case w.Method == who.Inferred:
-		return fmt.Sprintf("%s%s  (%s, from %s)", held, w.Group, WhoMethod(w), times)
+		text := fmt.Sprintf("inferred %s, from %s: %s%s?", whoOdds(w), times, held, w.Group)
+		if w.Shared {
+			text += "  (whoever connects from there without a name)"
+		}
+		return text
 	case w.Method == who.Seen:
 		return fmt.Sprintf("held by %s  (seen in the traffic of %s)", w.Group, safetext.Escape(w.MonitorOn))
 	case w.MonitorOn != "":
@@ -34,9 +39,30 @@ func WhoHeadline(w *who.Answer) string {
 	}
 	var names []string
 	for _, c := range w.Likely {
-		names = append(names, fmt.Sprintf("%s (p %.2f)", c.Group, c.P))
+		names = append(names, fmt.Sprintf("p %.2f %s", c.P, c.Group))
 	}
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
+}
+
+// WhoHint says what names a holder that could not be inferred; empty if one is named.
+func WhoHint(w *who.Answer) string {
+	if w.Method != who.Unknown || w.Held == 0 || w.MonitorOn != "" {
+		return ""
+	}
+	text, node := "in seconds, and for certain", "NODE"
+	if len(w.Uncounted) > 0 {
+		text, node = WhoUncounted(w.Uncounted...)+". "+text, safetext.Escape(w.Uncounted[0])
+	}
+	return fmt.Sprintf("%s: redlockctl who %s --monitor --node %s --reason TEXT", text, safetext.Escape(w.Key), node)
+}
+
+// WhoUncounted says what nodes lack that do not count the commands of connections.
+func WhoUncounted(nodes ...string) string {
+	does := "do"
+	if len(nodes) == 1 {
+		does = "does"
+	}
+	return safetext.Escape(strings.Join(nodes, " ")) + " " + does + " not count the commands of each connection (Valkey does since 8.1), so often nobody can be named"
 }
 
 // WhoRefused says why too few nodes can be watched to find the holder; empty if enough
@@ -133,7 +159,14 @@ func WhoConns(w *who.Answer) *Table {
 // connections of the holder, it shows the one used last.
 func WhoFacts(c *Context, w *who.Answer) []Fact {
 	later := max(0, c.Now.Sub(w.At))
-	facts := []Fact{{Label: "Held by", Text: strings.TrimPrefix(strings.TrimPrefix(WhoHeadline(w), "held by "), "its copies were made by ") + ", asked " + Age(later) + " ago"}}
+	held := WhoHeadline(w)
+	for _, words := range []string{"held by ", "its copies were made by "} {
+		held = strings.Replace(held, words, "", 1)
+	}
+	facts := []Fact{{Label: "Held by", Text: held + ", asked " + Age(later) + " ago"}}
+	if hint := WhoHint(w); hint != "" {
+		facts = append(facts, Fact{Text: hint})
+	}
 	if life := WhoLiveness(w, later); life != "" {
 		tone := None
 		if w.Liveness != who.Alive {

@@ -30,6 +30,7 @@ type NodeConn struct {
 	Node string `json:"node"`
 	Conn
 	Find string        `json:"find,omitempty"` // the command that finds its process on its host
+	Sent bool          `json:"sent,omitempty"` // it alone can have sent one of the changes
 	Gone time.Duration `json:"-"`              // since when it is no longer listed; 0: it is open
 }
 
@@ -45,6 +46,7 @@ type Answer struct {
 	Method    Method
 	P         float64 // probability of an inference
 	Events    int     // changes of the lock by this token
+	Shared    bool    // the group is of an address: several applications may be behind it
 	Group     *Group  // the application, if known
 	Conns     []NodeConn
 	Likely    []Candidate // the most likely ones, if not
@@ -52,6 +54,8 @@ type Answer struct {
 	Extended  time.Duration
 	Usually   time.Duration            // interval between two extensions; 0: unknown
 	Extends   int                      // extensions seen
+	TTL       time.Duration            // set by each extension; 0: unknown, or different ones
+	Uncounted []string                 // nodes that do not count the commands of a connection
 	Unusable  map[string]safetext.Text // nodes that did not answer, and why
 	MonitorOn string                   // the node whose traffic was read
 }
@@ -73,17 +77,16 @@ type past struct {
 
 // openCase is a lock under observation.
 type openCase struct {
-	names    []string
-	key      string
-	nodes    []nodeState
-	tally    Tally
-	known    *Answer   // who held it at an earlier request
-	began    time.Time // start of the watch for known
-	extended map[string][]time.Time
+	names []string
+	key   string
+	nodes []nodeState
+	tally Tally
+	known *Answer   // who held it at an earlier request
+	began time.Time // start of the watch for known
 }
 
 func newCase(nodes []*redlock.Node, key string) *openCase {
-	c := &openCase{key: key, nodes: make([]nodeState, len(nodes)), extended: map[string][]time.Time{}}
+	c := &openCase{key: key, nodes: make([]nodeState, len(nodes))}
 	for _, n := range nodes {
 		c.names = append(c.names, n.Name())
 	}
@@ -115,35 +118,21 @@ func (c *openCase) remember(a *Answer, now time.Time) {
 // holds reports whether the holder is the one known from before.
 func (c *openCase) holds(token string) bool { return c.known != nil && c.known.Token.Raw() == token }
 
-// report is the state of a node at one moment.
+// report is a snapshot of a node, or why it can give no more.
 type report struct {
-	list    List
-	changed bool // the node has reported a change of the key since the last report
-	there   bool
-	token   string
-	err     error // the node can report nothing more
+	Snapshot
+	err error
 }
 
 func (c *openCase) take(r report) {
-	n := &c.nodes[r.list.Node]
+	n := &c.nodes[r.Node]
 	if n.err = r.err; r.err != nil {
 		return
 	}
-	switch {
-	case !r.changed:
-		c.tally.Control(r.list)
-	case !r.there:
-		c.tally.Skip(r.list) // released or expired: no connection causes an expiry
-	default:
-		extended := n.heard && n.there && n.token == r.token
-		c.tally.Event(r.token, extended, r.list)
-		if at := c.extended[r.token]; extended && (len(at) == 0 || r.list.At.Sub(at[len(at)-1]) > sameEvent) {
-			c.extended[r.token] = append(at, r.list.At)
-		}
-	}
-	n.heard, n.there, n.token = true, r.there, r.token
-	now := make(map[int64]Conn, len(r.list.Conns))
-	for _, conn := range r.list.Conns {
+	c.tally.Take(&r.Snapshot)
+	n.heard, n.there, n.token = true, r.There, r.Token
+	now := make(map[int64]Conn, len(r.Conns))
+	for _, conn := range r.Conns {
 		now[conn.ID] = conn
 	}
 	if n.past == nil {
@@ -151,7 +140,7 @@ func (c *openCase) take(r report) {
 	}
 	for id, conn := range n.open {
 		if _, open := now[id]; !open {
-			n.past[id] = past{conn, r.list.At}
+			n.past[id] = past{conn, r.At}
 		}
 	}
 	n.open = now
@@ -173,9 +162,9 @@ func (c *openCase) holder() (token string, copies int) {
 	return token, copies
 }
 
-// sure reports whether there is nothing more to learn: a holder can be named, and the
-// interval of its extensions is known.
-func (c *openCase) sure(now time.Time) bool {
+// done reports whether there is nothing more to learn: a holder can be named, and the
+// interval of its extensions is known; or nobody can be.
+func (c *openCase) done(now time.Time) bool {
 	token, copies := c.holder()
 	heard := !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
 	if heard && copies == 0 && c.known != nil {
@@ -184,18 +173,15 @@ func (c *openCase) sure(now time.Time) bool {
 	if copies < redlock.Quorum(len(c.nodes)) && !c.holds(token) {
 		return false // another client may acquire it next; for a known holder, a minority is enough
 	}
+	extended, _ := c.tally.Extensions(token)
 	if c.holds(token) {
 		a := c.answer(now)
-		return heard && (a.Liveness == Gone || a.Liveness == Silent || len(c.extended[token]) > 0 && a.Liveness == Alive)
+		return heard && (a.Liveness == Gone || a.Liveness == Silent || len(extended) > 0 && a.Liveness == Alive)
 	}
 	if heard && c.told(token) != nil {
 		return true
 	}
-	if len(c.extended[token]) < LeastEvents {
-		return false
-	}
-	likely, events := c.tally.Holder(token)
-	return events >= LeastEvents && len(likely) > 0 && likely[0].P >= Sure
+	return c.tally.Proved(token) && len(extended) > 1 || c.tally.Hopeless(token, now)
 }
 
 // ownLibrary is the form of this program's tokens.
@@ -220,6 +206,8 @@ func (c *openCase) answer(now time.Time) *Answer {
 			a.Unusable[c.names[i]] = nodeText(n.err)
 		} else if !n.heard {
 			a.Unusable[c.names[i]] = safetext.New("no answer in time")
+		} else if !n.counts() {
+			a.Uncounted = append(a.Uncounted, c.names[i])
 		}
 	}
 	token, copies := c.holder()
@@ -233,7 +221,7 @@ func (c *openCase) answer(now time.Time) *Answer {
 	}
 	likely, events := c.tally.Holder(token)
 	a.Events = events
-	if a.Method == Unknown && events >= LeastEvents && len(likely) > 0 && likely[0].P >= Sure {
+	if a.Method == Unknown && c.tally.Proved(token) {
 		a.Method, a.P, a.Group = Inferred, likely[0].P, &likely[0].Group
 	}
 	if c.holds(token) && a.Method != Told {
@@ -248,9 +236,12 @@ func (c *openCase) answer(now time.Time) *Answer {
 		}
 	}
 	if a.Group != nil {
-		c.conns(a, now)
+		a.Shared = a.Group.Name == ""
+		c.conns(a, token, now)
 	}
-	s := a.signs(now, c.extended[token])
+	extended, ttl := c.tally.Extensions(token)
+	a.TTL = ttl
+	s := a.signs(now, extended)
 	if c.holds(token) && s.Usually == 0 {
 		s.Usually = c.known.Usually
 		if s.Extends == 0 { // so far
@@ -259,6 +250,14 @@ func (c *openCase) answer(now time.Time) *Answer {
 	}
 	a.Liveness, a.Extends, a.Extended, a.Usually = AssessLiveness(s), s.Extends, s.Extended, s.Usually
 	return a
+}
+
+// counts reports whether the node counts the commands of its connections.
+func (n *nodeState) counts() bool {
+	for _, c := range n.open {
+		return c.Cmds >= 0
+	}
+	return true
 }
 
 // named returns the application whose connection names contain the owner, as those of
@@ -275,11 +274,11 @@ func (c *openCase) named(owner string) *Group {
 }
 
 // conns returns the connections of the group, including closed ones.
-func (c *openCase) conns(a *Answer, now time.Time) {
+func (c *openCase) conns(a *Answer, token string, now time.Time) {
 	for i, n := range c.nodes {
 		for _, conn := range n.open {
 			if conn.group() == *a.Group {
-				a.Conns = append(a.Conns, NodeConn{Node: c.names[i], Conn: conn, Find: findProcess(conn.Addr.Raw())})
+				a.Conns = append(a.Conns, NodeConn{Node: c.names[i], Conn: conn, Find: findProcess(conn.Addr.Raw()), Sent: c.tally.Sent(token, i, conn.ID)})
 			}
 		}
 		for _, conn := range n.past {

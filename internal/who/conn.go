@@ -2,6 +2,7 @@ package who
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,14 +19,14 @@ type Conn struct {
 	Library   safetext.Text `json:"library,omitzero"` // "go-redis 9.5.1", if client and server report it
 	Age, Idle int           `json:"-"`                // whole seconds
 	Cmd       string        `json:"-"`                // the last command
-	Cmds      int64         `json:"-"`                // commands sent; 0: the server does not count them (Valkey does since 8.1)
+	Cmds      int64         `json:"-"`                // commands sent; −1: the server does not count them (Valkey does since 8.1)
 	Output    int64         `json:"-"`                // bytes waiting to be sent
 }
 
 // ParseList parses a reply of CLIENT LIST.
 func ParseList(list string) (conns []Conn) {
 	for client := range serverinfo.Clients(list) {
-		var c Conn
+		c := Conn{Cmds: -1}
 		var lib, version string
 		for field, v := range client {
 			n, _ := strconv.ParseInt(v, 10, 64)
@@ -62,12 +63,8 @@ func ParseList(list string) (conns []Conn) {
 	return conns
 }
 
-// active reports whether the connection has, in this second of its server, sent a command
-// that may acquire or extend a lock.
-func (c Conn) active() bool { return c.Idle == 0 && c.fits() }
-
 // fits reports whether the last command may have acquired or extended a lock.
-func (c Conn) fits() bool {
+func (c *Conn) fits() bool {
 	switch name, _, _ := strings.Cut(c.Cmd, "|"); name {
 	case "set", "setnx", "getset", "psetex", "setex", "eval", "evalsha", "fcall", "exec",
 		"pexpire", "pexpireat", "expire", "expireat", "hset", "hsetnx", "hincrby", "zadd":
@@ -76,11 +73,22 @@ func (c Conn) fits() bool {
 	return false
 }
 
-// own reports whether it belongs to this observation.
-func (c Conn) own() bool { return strings.HasPrefix(c.Name.Raw(), ownName+"who:") }
+// holding are the commands of this program that take locks or extend them. The console is
+// none of them: it reads all the time, and the tokens of its own locks tell that.
+var holding = []string{"acquire", "extend", "run", "demo", "lab"}
+
+// watches reports whether it belongs to a command of this program that takes no locks.
+func (c *Conn) watches() bool {
+	command, ours := strings.CutPrefix(c.Name.Raw(), ownName)
+	if !ours {
+		return false
+	}
+	command, _, _ = strings.Cut(command, ":")
+	return !slices.Contains(holding, command)
+}
 
 // Host returns the client's address without its port.
-func (c Conn) Host() string {
+func (c *Conn) Host() string {
 	if host, _, err := net.SplitHostPort(c.Addr.Raw()); err == nil {
 		return host
 	}
@@ -91,7 +99,7 @@ func (c Conn) Host() string {
 // of one user and address; without users, of one address.
 type Group struct{ Name, User, Host string }
 
-func (c Conn) group() Group {
+func (c *Conn) group() Group {
 	switch user := c.User.Raw(); {
 	case !c.Name.Empty():
 		return Group{Name: c.Name.Raw()}

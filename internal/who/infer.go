@@ -8,38 +8,42 @@ import (
 	"time"
 )
 
-// Requirements for an answer.
+// Requirements for an inference.
 const (
-	Sure        = 0.99 // minimum probability
-	LeastEvents = 4    // minimum number of changes of the lock by one token
+	Sure        = 0.995 // minimum probability
+	LeastProofs = 2     // minimum number of changes that only the holder can have sent
+	surest      = 0.999 // no inference claims more: more than that was never measured
 )
 
-// The model. On a node, at an event, the holder has used one of its connections, which is
-// then active; the others are active by chance, each at its own rate. Rates come from
-// lists at other times. A connection that was already active in this second proves
-// nothing, since servers report idle times in whole seconds.
+// Odds of what cannot be excluded, measured by `bench who-corpus`. Each candidate that
+// may have sent all changes has the weight 1.
 const (
-	missed     = 0.1  // probability that the holder's connection has done something else since
-	rareHit    = 0.02 // minimum probability of being active by chance
-	priorHits  = 2    // prior, so that a connection that was …
-	priorTime  = 5    // … seldom listed (seconds) does not count as never active
-	cachedTime = 0.12 // seconds; how late a server may notice a new second
-	// Successive changes are not independent evidence either: a client that extends at
-	// the same pace as the holder stays in step with it for a while. At 0.7 there were
-	// still wrong claims on a machine without a free core.
-	dependent   = 0.5
-	lateList    = 0.5 // seconds; a later list proves nothing about a change
-	sameEvent   = 600 * time.Millisecond
-	mostPending = 256 // events kept for one token
+	// unseen is the weight of a holder that is none of the candidates: it opens a connection
+	// for each command, or its connections have different names.
+	unseen = 0.1
+	// doubt is what is left of that weight after each proof.
+	doubt = 0.05
 )
 
-// List is a node's list of connections at one moment.
-type List struct {
-	Node   int
-	At     time.Time // our clock
-	Server float64   // seconds, by the server's wall clock
-	Delay  float64   // seconds; of an event: its maximum age
-	Conns  []Conn
+const (
+	moved     = 20 * time.Millisecond  // an expiry that differs by more for certain was set again
+	sameEvent = 600 * time.Millisecond // changes on different nodes within this time are one
+	sameTTL   = 300 * time.Millisecond // between the TTLs that two extensions set, as late as they are seen
+	hopeless  = 10 * time.Second       // who was active in each second until then is never excluded
+)
+
+// Snapshot is what one node showed at one moment, in one transaction: its copy of the lock
+// and all its connections.
+type Snapshot struct {
+	Node int
+	At   time.Time // our clock
+	// Before and After are the node's clock on both sides of the transaction.
+	Before, After time.Time
+	There         bool // it has a copy
+	Token         string
+	TTL           time.Duration // 0: none
+	Accepted      int64         // connections that it has accepted since its start; −1: unknown
+	Conns         []Conn
 }
 
 type connKey struct {
@@ -47,118 +51,177 @@ type connKey struct {
 	id   int64
 }
 
-// connStats are the statistics of a connection.
-type connStats struct {
-	group  Group
-	hits   float64 // active in lists that were no events
-	time   float64 // seconds in which activity was visible
-	active float64 // second of the server in which it was last active
-	cmds   int64   // sent until the last list
+// evidence is what is known of the holder of one token.
+type evidence struct {
+	changes int
+	// nodes, since and extension are of the latest change.
+	nodes     map[int]bool
+	since     time.Time
+	extension bool
+	// checked counts the changes of single nodes at which each connection was accounted for,
+	// could those of them that a group may have sent.
+	checked int
+	could   map[Group]int
+	// proofs counts the changes that only this group can have sent; proved is the latest.
+	proofs map[Group]int
+	proved map[Group]int
+	// sent counts the changes that only this connection can have sent.
+	sent map[connKey]int
+	// extended are the moments of the extensions, ttl the TTL that they set; −1: different
+	// ones.
+	extended []time.Time
+	ttl      time.Duration
 }
 
-// sight is a connection that was active at an event: newly since the last list, or
-// already before.
-type sight struct {
-	conn   connKey
-	fresh  bool
-	window float64
-}
-
-// nodeSight is the evidence of one node for one event.
-type nodeSight struct {
-	node   int
-	early  bool // early in the second, so a connection may not show yet
-	size   map[Group]int
-	active map[Group][]sight
-}
-
-type event struct {
-	at       time.Time
-	extended bool
-	nodes    []nodeSight
-}
-
-// Tally adds up the evidence from lists of connections. The zero Tally is ready for use;
-// it knows neither clock nor network.
+// Tally compares each snapshot of a node with the one before. If the lock changed between
+// them, a connection that sent nothing meanwhile did not change it: its group is excluded,
+// unless another of its connections may have. If only the connections of one group may
+// have, that group is proved. Being active at the same times proves nothing, however
+// often. The zero Tally is ready for use; it knows neither clock nor network.
 type Tally struct {
-	conns  map[connKey]*connStats
-	last   map[int]float64 // when a node was last listed, by its clock
-	events map[string][]*event
+	last   map[int]*Snapshot
+	tokens map[string]*evidence
+	// began is the time of the first snapshot, always the groups that may have sent something
+	// between any two.
+	began  time.Time
+	always map[Group]bool
 }
 
-// Control adds a list from a moment unrelated to the lock.
-func (t *Tally) Control(l List) { t.take(l, true) }
-
-// Skip adds a list that is neither a control nor an event.
-func (t *Tally) Skip(l List) { t.take(l, false) }
-
-// Event adds the list of a node on which the token was set or its TTL extended. Lists of
-// several nodes at the same moment are one event.
-func (t *Tally) Event(token string, extended bool, l List) {
-	if t.events == nil {
-		t.events = map[string][]*event{}
+// Take adds a snapshot.
+func (t *Tally) Take(s *Snapshot) {
+	if t.last == nil {
+		t.last, t.tokens, t.began = map[int]*Snapshot{}, map[string]*evidence{}, s.At
 	}
-	seen := t.take(l, false)
-	if l.Delay > lateList {
+	last := t.last[s.Node]
+	t.last[s.Node] = s
+	if last == nil {
 		return
 	}
-	all := t.events[token]
-	if n := len(all); n > 0 && l.At.Sub(all[n-1].at) < sameEvent && all[n-1].extended == extended &&
-		!slices.ContainsFunc(all[n-1].nodes, func(s nodeSight) bool { return s.node == l.Node }) {
-		all[n-1].nodes = append(all[n-1].nodes, seen)
+	senders, complete := sendersBetween(last, s)
+	if complete {
+		t.narrow(senders)
+	}
+	acquired := s.There && (!last.There || last.Token != s.Token)
+	extended := s.There && !acquired && s.movedFrom(last)
+	if !acquired && !extended {
+		return // an expiry or a release is no change by the holder of this token
+	}
+	e := t.tokens[s.Token]
+	if e == nil {
+		e = &evidence{could: map[Group]int{}, proofs: map[Group]int{}, proved: map[Group]int{}, sent: map[connKey]int{}}
+		t.tokens[s.Token] = e
+	}
+	e.change(s, extended)
+	if complete {
+		e.weigh(s.Node, senders)
+	}
+}
+
+// narrow removes the groups that sent nothing from those that are always active.
+func (t *Tally) narrow(senders map[Group][]int64) {
+	if t.always == nil {
+		t.always = map[Group]bool{}
+		for g := range senders {
+			t.always[g] = true
+		}
+	}
+	for g := range t.always {
+		if senders[g] == nil {
+			delete(t.always, g)
+		}
+	}
+}
+
+// change counts a change that a node shows, unless another node has shown the same one.
+func (e *evidence) change(s *Snapshot, extension bool) {
+	if e.changes > 0 && !e.nodes[s.Node] && e.extension == extension && s.At.Sub(e.since) < sameEvent {
+		e.nodes[s.Node] = true
 		return
 	}
-	if len(all) == mostPending {
-		all = all[1:]
+	e.changes++
+	e.nodes, e.since, e.extension = map[int]bool{s.Node: true}, s.At, extension
+	if !extension {
+		return
 	}
-	t.events[token] = append(all, &event{at: l.At, extended: extended, nodes: []nodeSight{seen}})
+	e.extended = append(e.extended, s.At)
+	switch {
+	case len(e.extended) == 1:
+		e.ttl = s.TTL
+	case (e.ttl - s.TTL).Abs() > sameTTL:
+		e.ttl = -1
+	default:
+		e.ttl = max(e.ttl, s.TTL)
+	}
 }
 
-func (t *Tally) take(l List, control bool) nodeSight {
-	if t.conns == nil {
-		t.conns, t.last = map[connKey]*connStats{}, map[int]float64{}
+// weigh uses a change of one node at which each connection is accounted for.
+func (e *evidence) weigh(node int, senders map[Group][]int64) {
+	e.checked++
+	for g := range senders {
+		e.could[g]++
 	}
-	second, last := math.Floor(l.Server), t.last[l.Node]
-	seen := nodeSight{node: l.Node, early: l.Server-second < cachedTime+l.Delay, size: map[Group]int{}, active: map[Group][]sight{}}
-	for _, c := range l.Conns {
-		if c.own() {
-			continue
+	if len(senders) != 1 {
+		return
+	}
+	for g, ids := range senders {
+		if e.proved[g] != e.changes {
+			e.proved[g] = e.changes
+			e.proofs[g]++
 		}
-		key, g := connKey{l.Node, c.ID}, c.group()
-		seen.size[g]++
-		s := t.conns[key]
-		known := s != nil
-		if !known {
-			s = &connStats{active: -1}
-			t.conns[key] = s
-		}
-		s.group = g
-		active, stale, window := c.active(), s.active == second, l.Server-max(second, last)
-		if c.Cmds > 0 { // its activity since the last list is known, not only in this second
-			active, stale, window = c.fits() && c.Cmds > s.cmds, !known, l.Server-last
-			seen.early = l.Delay > window
-		}
-		s.cmds = c.Cmds
-		if active {
-			s.active = second
-			seen.active[g] = append(seen.active[g], sight{key, !stale, window})
-		}
-		if control && !stale {
-			s.time += window
-			if active {
-				s.hits++
-			}
+		if len(ids) == 1 {
+			e.sent[connKey{node, ids[0]}]++
 		}
 	}
-	t.last[l.Node] = l.Server
-	return seen
 }
 
-// chance returns the probability that a connection was active in the window by chance.
-func (t *Tally) chance(c connKey, window float64) float64 {
-	s := t.conns[c]
-	rate := (s.hits + priorHits) / (s.time + priorTime)
-	return max(1-math.Exp(-rate*window), rareHit)
+// movedFrom reports whether the expiry was certainly set between two snapshots.
+func (s *Snapshot) movedFrom(last *Snapshot) bool {
+	if s.TTL == 0 || last.TTL == 0 {
+		return s.TTL != last.TTL
+	}
+	return s.Before.Add(s.TTL).Sub(last.After.Add(last.TTL)) > moved || last.Before.Add(last.TTL).Sub(s.After.Add(s.TTL)) > moved
+}
+
+// sendersBetween returns the connections that may have changed the lock between two
+// snapshots of a node, by group. complete: no connection was opened and closed in between,
+// which neither snapshot would show.
+func sendersBetween(last, s *Snapshot) (senders map[Group][]int64, complete bool) {
+	before := make(map[int64]*Conn, len(last.Conns))
+	for i := range last.Conns {
+		before[last.Conns[i].ID] = &last.Conns[i]
+	}
+	senders = map[Group][]int64{}
+	opened := int64(0)
+	for i := range s.Conns {
+		c := &s.Conns[i]
+		was := before[c.ID]
+		delete(before, c.ID)
+		if was == nil {
+			opened++
+		}
+		if !c.watches() && c.maySend(was, last.Before, s.After) {
+			senders[c.group()] = append(senders[c.group()], c.ID)
+		}
+	}
+	for id, c := range before { // closed since
+		if !c.watches() {
+			senders[c.group()] = append(senders[c.group()], id)
+		}
+	}
+	return senders, last.Accepted >= 0 && s.Accepted-last.Accepted == opened
+}
+
+// maySend reports whether the connection may have acquired or extended a lock since was,
+// its state at an earlier time (nil: it was not open).
+func (c *Conn) maySend(was *Conn, then, now time.Time) bool {
+	if c.Cmds < 0 {
+		return int64(c.Idle) <= now.Unix()-then.Unix()
+	}
+	sent := c.Cmds
+	if was != nil {
+		sent -= was.Cmds
+	}
+	return sent > 1 || sent == 1 && c.fits() || sent < 0
 }
 
 // Candidate is a possible holder of a lock.
@@ -168,79 +231,64 @@ type Candidate struct {
 }
 
 // Holder returns the candidates for the holder of the token, the most likely first, and
-// the number of events. Their p sum up to 1 together with that of a client that is in no
-// list. Nobody is certain below [Sure] and [LeastEvents].
-func (t *Tally) Holder(token string) (candidates []Candidate, events int) {
-	score := map[Group]float64{}
-	for _, s := range t.conns {
-		score[s.group] = 0
+// the number of changes. Their p sum up to 1 together with that of a holder that is none
+// of them. Nobody is certain below [Sure] and [LeastProofs].
+func (t *Tally) Holder(token string) (candidates []Candidate, changes int) {
+	e := t.tokens[token]
+	if e == nil {
+		return nil, 0
 	}
-	used := map[connKey]float64{} // at earlier events
-	for _, e := range t.events[token] {
-		for g := range score {
-			var ratio float64
-			for _, n := range e.nodes {
-				ratio += t.ratio(g, n, used)
-			}
-			// Applications that take locks are active on all nodes together, so the nodes
-			// are not independent evidence: use the mean, not the product.
-			score[g] += dependent * math.Log(ratio/float64(len(e.nodes)))
-		}
-		for _, n := range e.nodes {
-			for _, active := range n.active {
-				for _, s := range active {
-					if s.fresh {
-						used[s.conn]++
-					}
-				}
-			}
+	for g, n := range e.could {
+		if n == e.checked {
+			candidates = append(candidates, Candidate{Group: g})
 		}
 	}
-	// An unlisted client explains each event as well as chance does; its prior equals
-	// that of all listed ones together.
-	top := 0.0
-	for _, s := range score {
-		top = max(top, s)
-	}
-	all := float64(len(score)) * math.Exp(-top)
-	for _, s := range score {
-		all += math.Exp(s - top)
-	}
-	for g, s := range score {
-		candidates = append(candidates, Candidate{g, math.Exp(s-top) / all})
+	for i, c := range candidates {
+		all := float64(len(candidates)) + unseen*math.Pow(doubt, float64(e.proofs[c.Group]))
+		candidates[i].P = min(1/all, surest)
 	}
 	slices.SortFunc(candidates, func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(b.P, a.P), strings.Compare(a.Group.String(), b.Group.String()))
 	})
-	return candidates, len(t.events[token])
+	return candidates, e.changes
 }
 
-// ratio returns how much more likely a node's evidence for an event is if the group holds
-// the lock. It weights the group's connections by how often each was used before.
-func (t *Tally) ratio(g Group, n nodeSight, used map[connKey]float64) float64 {
-	size := float64(n.size[g])
-	if size == 0 {
-		return missed
+// Proved reports whether the first candidate holds the lock of the token, so far as can be
+// inferred.
+func (t *Tally) Proved(token string) bool {
+	c, _ := t.Holder(token)
+	return len(c) > 0 && c[0].P >= Sure && t.tokens[token].proofs[c[0].Group] >= LeastProofs
+}
+
+// Hopeless reports whether more time cannot name the holder of the token: several
+// candidates were active at all times, and would not be excluded.
+func (t *Tally) Hopeless(token string, now time.Time) bool {
+	if t.last == nil || now.Sub(t.began) < hopeless {
+		return false
 	}
-	var before float64
-	for c, times := range used {
-		if c.node == n.node && t.conns[c].group == g {
-			before += times
+	candidates, changes := t.Holder(token)
+	busy := 0
+	for _, c := range candidates {
+		if t.always[c.Group] {
+			busy++
 		}
 	}
-	quiet := missed
-	if n.early {
-		quiet = 1
+	return changes > LeastProofs && busy > 1
+}
+
+// Extensions returns when the token's TTL was extended, and to how long; 0: unknown, or
+// to different TTLs.
+func (t *Tally) Extensions(token string) (at []time.Time, ttl time.Duration) {
+	e := t.tokens[token]
+	if e == nil {
+		return nil, 0
 	}
-	ratio, rest := 0.0, 1.0
-	for _, s := range n.active[g] {
-		weight := (1/size + used[s.conn]) / (1 + before)
-		rest -= weight
-		if s.fresh {
-			ratio += weight * (1 - missed) / t.chance(s.conn, s.window)
-		} else {
-			ratio += weight
-		}
-	}
-	return ratio + max(rest, 0)*quiet
+	return e.extended, max(0, e.ttl)
+}
+
+// Sent reports whether only this connection of a node can have sent one of the changes by
+// the token.
+func (t *Tally) Sent(token string, node int, conn int64) bool {
+	e := t.tokens[token]
+	return e != nil && e.sent[connKey{node, conn}] > 0
 }

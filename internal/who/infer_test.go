@@ -3,141 +3,202 @@ package who
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"redlockctl/server/safetext"
 )
 
-// world simulates applications with pools on one node: each command uses a connection of
-// its pool, and servers report whole seconds.
-type world struct {
-	r     *rand.Rand
-	now   float64
-	last  map[int64]float64 // when a connection was last used
-	apps  int
-	conns int
-	fifo  bool
-	next  []int
+// bench is a node whose snapshots a test makes.
+type bench struct {
+	Tally
+	node    int
+	now     time.Time
+	expires time.Time
+	counts  bool
+	conns   map[int64]*Conn
+	used    map[int64]time.Time
+	opened  int64
 }
 
-func (w *world) use(app int) {
-	c := 0
-	if w.fifo {
-		w.next[app]++
-		c = w.next[app] % w.conns
-	} else {
-		for c < w.conns-1 && w.r.IntN(4) == 0 { // usually the first one is free
-			c++
-		}
+func newBench(counts bool, names ...string) *bench {
+	b := &bench{now: time.Unix(1000, 500e6), counts: counts, conns: map[int64]*Conn{}, used: map[int64]time.Time{}}
+	for _, name := range names {
+		b.open(name)
 	}
-	w.last[int64(app*w.conns+c+1)] = w.now
+	b.expires = b.now.Add(10 * time.Second)
+	b.look()
+	return b
 }
 
-func (w *world) list(apps func(int) bool) List {
-	l := List{At: time.Unix(0, int64(w.now*1e9)), Server: w.now}
-	for app := range w.apps {
-		for c := range w.conns {
-			if id := int64(app*w.conns + c + 1); apps(app) {
-				l.Conns = append(l.Conns, Conn{ID: id, Name: safetext.New(fmt.Sprint("app", app)), Cmd: "evalsha", Idle: int(math.Floor(w.now) - math.Floor(w.last[id]))})
-			}
-		}
-	}
-	return l
+func (b *bench) open(name string) int64 {
+	b.opened++
+	b.conns[b.opened] = &Conn{ID: b.opened, Addr: safetext.New(fmt.Sprint("10.0.0.1:", 4000+b.opened)), Name: safetext.New(name), Cmd: "client|setname", Cmds: 9}
+	return b.opened
 }
 
-// run watches, for some seconds, a lock that app 0 extends; the others send busy commands
-// per second. It returns the most likely of the listed ones.
-func (w *world) run(seconds, every, busy float64, listed func(int) bool) (Candidate, int) {
-	var t Tally
-	w.last, w.next, w.now = map[int64]float64{}, make([]int, w.apps), 1000+w.r.Float64()
-	for id := range w.apps * w.conns {
-		w.last[int64(id+1)] = 900
+func (b *bench) send(cmd string, ids ...int64) {
+	for _, id := range ids {
+		b.conns[id].Cmds++
+		b.conns[id].Cmd = cmd
+		b.used[id] = b.now
 	}
-	const step = 0.01
-	end, extend, control, least := w.now+seconds, w.now+every*w.r.Float64(), w.now, 0.0
-	for ; w.now < end; w.now += step {
-		for app := 1; app < w.apps; app++ {
-			if w.r.Float64() < busy*step {
-				w.use(app)
-			}
-		}
-		switch {
-		case w.now >= extend:
-			extend += every
-			w.use(0)
-			w.now += 0.002
-			t.Event("token", true, w.list(listed))
-			least = w.now + 0.2
-		case w.now >= control && w.now >= least:
-			t.Control(w.list(listed))
-			control = w.now + 0.25 + 0.3*w.r.Float64()
-		}
-	}
-	c, n := t.Holder("token")
-	return c[0], n
 }
 
-// TestInference: of 20 applications the holder is named, in nearly all runs with pools
-// that reuse the last connection; and if the holder is not in the list, nobody is named.
+// extend has these connections send something while the lock is extended.
+func (b *bench) extend(ids ...int64) {
+	b.expires = b.now.Add(10 * time.Second)
+	b.send("evalsha", ids...)
+}
+
+func (b *bench) look() {
+	b.now = b.now.Add(10 * time.Millisecond)
+	s := &Snapshot{Node: b.node, At: b.now, Before: b.now, After: b.now, There: true, Token: "token", TTL: b.expires.Sub(b.now), Accepted: b.opened}
+	for id, c := range b.conns {
+		c := *c
+		c.Idle = int(math.Floor(float64(b.now.UnixMilli())/1000) - math.Floor(float64(b.used[id].UnixMilli())/1000))
+		if !b.counts {
+			c.Cmds = -1
+		}
+		s.Conns = append(s.Conns, c)
+	}
+	b.Take(s)
+	b.now = b.now.Add(990 * time.Millisecond)
+}
+
+// names returns the candidates with their p.
+func (b *bench) names() (text string) {
+	likely, _ := b.Holder("token")
+	for _, c := range likely {
+		text += fmt.Sprintf("%s %.3f ", c.Group, math.Floor(c.P*1000)/1000)
+	}
+	return text
+}
+
+// Two changes that only one application can have sent are needed; to be active at each
+// change is not enough, however often.
 func TestInference(t *testing.T) {
-	everybody := func(int) bool { return true }
 	for name, c := range map[string]struct {
-		watch  float64 // seconds
-		busy   float64 // commands per second of each of the others
-		fifo   bool
-		listed func(int) bool
-		least  int // minimum of correct claims in 50
+		names  []string
+		do     func(b *bench, k int)
+		proved bool
+		want   string
 	}{
-		"quiet":        {20, 0.1, false, everybody, 45},
-		"busy":         {20, 2, false, everybody, 40},
-		"FIFO pools":   {60, 0.5, true, everybody, 5},
-		"one is away":  {20, 2, false, func(app int) bool { return app != 0 }, 0},
-		"away, FIFO":   {20, 2, true, func(app int) bool { return app != 0 }, 0},
-		"very busy":    {20, 20, false, everybody, 0},
-		"away, silent": {20, 0.1, false, func(app int) bool { return app != 0 }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := &world{r: rand.New(rand.NewPCG(1, 2)), apps: 20, conns: 10, fifo: c.fifo}
-			right, wrong := 0, 0
-			for range 50 {
-				switch got, n := w.run(c.watch, 1+w.r.Float64(), c.busy, c.listed); {
-				case got.P < Sure || n < LeastEvents:
-				case got.Group.Name == "app0":
-					right++
-				default:
-					wrong++
+		"alone":       {[]string{"a", "b"}, func(b *bench, k int) { b.extend(1) }, true, "a 0.999 "},
+		"two in step": {[]string{"a", "b", "c"}, func(b *bench, k int) { b.extend(1, 2) }, false, "a 0.476 b 0.476 "},
+		"two in step, and once only one": {[]string{"a", "b"}, func(b *bench, k int) {
+			if b.extend(1); k != 5 {
+				b.send("evalsha", 2)
+			}
+		}, false, "a 0.995 "},
+		"different ones are excluded by different changes":    {[]string{"a", "b", "c", "d"}, func(b *bench, k int) { b.extend(1, 2+int64(k%3)) }, false, "a 0.909 "},
+		"a command that extends nothing":                      {[]string{"a", "b"}, func(b *bench, k int) { b.extend(1); b.send("get", 2) }, true, "a 0.999 "},
+		"several commands, the last of which extends nothing": {[]string{"a", "b"}, func(b *bench, k int) { b.extend(1); b.send("evalsha", 2); b.send("get", 2) }, false, "a 0.476 b 0.476 "},
+		"a pool":                        {[]string{"a", "a", "b"}, func(b *bench, k int) { b.extend(1 + int64(k%2)) }, true, "a 0.999 "},
+		"a connection for each command": {[]string{"a", "b"}, func(b *bench, k int) { b.opened++; b.extend(1) }, false, ""},
+		"one that opens connections at times": {[]string{"a", "b"}, func(b *bench, k int) {
+			if b.extend(1); k%2 == 0 {
+				b.opened++
+			}
+		}, true, "a 0.999 "},
+		"connections that close": {[]string{"a", "b"}, func(b *bench, k int) {
+			b.extend(1)
+			delete(b.conns, b.open("b")-1)
+		}, false, "a 0.476 b 0.476 "},
+		"it reconnects": {[]string{"a", "b"}, func(b *bench, k int) {
+			for id, conn := range b.conns {
+				if conn.Name.Raw() == "a" {
+					delete(b.conns, id)
 				}
 			}
-			t.Logf("%d right, %d wrong, %d abstained", right, wrong, 50-right-wrong)
-			if wrong > 0 || right < c.least {
-				t.Errorf("%d right and %d wrong of 50; want %d or more, and none", right, wrong, c.least)
-			}
-		})
-	}
-}
-
-// TestOneEventNamesNobody, whatever its ratio.
-func TestOneEventNamesNobody(t *testing.T) {
-	w := &world{r: rand.New(rand.NewPCG(3, 4)), apps: 20, conns: 10}
-	for range 50 {
-		if got, n := w.run(3, 2.9, 1, func(int) bool { return true }); n >= LeastEvents || got.P >= Sure {
-			t.Errorf("%+v of %d events", got, n)
+			b.extend(b.open("a"))
+		}, true, "a 0.999 "},
+		"each connection has a name of its own": {[]string{"a1", "a2", "a3", "b"}, func(b *bench, k int) { b.extend(1+int64(k%3), 4) }, false, "b 0.909 "},
+		"without a name":                        {[]string{"", "b"}, func(b *bench, k int) { b.extend(1) }, true, "10.0.0.1 0.999 "},
+		"nameless beside named":                 {[]string{"", "b"}, func(b *bench, k int) { b.extend(1, 2) }, false, "10.0.0.1 0.476 b 0.476 "},
+		"our own console":                       {[]string{"a", "redlockctl:console:ann@web:1"}, func(b *bench, k int) { b.extend(1, 2) }, true, "a 0.999 "},
+		"our own run":                           {[]string{"a", "redlockctl:run:ann@web:1"}, func(b *bench, k int) { b.extend(1, 2) }, false, "a 0.476 redlockctl:run:ann@web:1 0.476 "},
+	} {
+		b := newBench(true, c.names...)
+		for k := range 12 {
+			c.do(b, k)
+			b.look()
+		}
+		if got := b.names(); got != c.want || b.Proved("token") != c.proved {
+			t.Errorf("%s: %q, proved %v", name, got, b.Proved("token"))
 		}
 	}
 }
 
-// TestLateListIsNoEvidence: if the change may have been in the previous second, the
-// holder looks idle; if it cannot have been, another client made it.
-func TestLateListIsNoEvidence(t *testing.T) {
-	for _, c := range []struct{ delay, least, most float64 }{{0.5, 0.99, 1.01}, {0.05, 0, 0.2}} {
-		var tally Tally
-		l := List{At: time.Unix(1000, 0), Server: 1000.3, Delay: c.delay, Conns: []Conn{{ID: 1, Name: safetext.New("app0"), Cmd: "evalsha", Idle: 1}}}
-		tally.Event("token", true, l)
-		if got := tally.ratio(Group{Name: "app0"}, tally.events["token"][0].nodes[0], nil); got < c.least || got > c.most {
-			t.Errorf("%g s late: ratio %g", c.delay, got)
+// Without counts of commands, who was idle since the second before a change is excluded.
+func TestInferenceByIdleTimes(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(b *bench, k int)
+		want string
+	}{
+		"alone":       {func(b *bench, k int) { b.extend(1) }, "a 0.999 "},
+		"two in step": {func(b *bench, k int) { b.extend(1, 2) }, "a 0.476 b 0.476 "},
+		"another was active in the same second": {func(b *bench, k int) {
+			b.send("get", 2)
+			b.look()
+			b.now = b.now.Add(-985 * time.Millisecond)
+			b.extend(1)
+		}, "a 0.476 b 0.476 "},
+	} {
+		b := newBench(false, "a", "b")
+		for k := range 12 {
+			c.do(b, k)
+			b.look()
 		}
+		if got := b.names(); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// A watch ends early only if several candidates are active all the time.
+func TestHopeless(t *testing.T) {
+	for _, busy := range [][]int64{{1}, {1, 2}} {
+		b := newBench(false, "a", "b")
+		for range 15 {
+			b.extend(busy...)
+			b.look()
+		}
+		if b.Hopeless("token", b.now) != (len(busy) > 1) || b.Hopeless("token", b.began.Add(time.Second)) {
+			t.Errorf("busy %v: %v", busy, b.Hopeless("token", b.now))
+		}
+	}
+}
+
+// Changes that several nodes show at once are one, and its TTL is known if all set the
+// same.
+func TestChanges(t *testing.T) {
+	b := newBench(true, "a")
+	all := func() {
+		for b.node = range 3 {
+			b.look()
+			b.now = b.now.Add(-950 * time.Millisecond)
+		}
+		b.now = b.now.Add(time.Second)
+	}
+	all()
+	for range 5 {
+		b.extend(1)
+		all()
+	}
+	if at, _ := b.Extensions("token"); len(at) != 5 {
+		t.Errorf("%d extensions", len(at))
+	}
+	if _, n := b.Holder("token"); n != 5 {
+		t.Errorf("%d changes", n)
+	}
+	b = newBench(true, "a")
+	for range 4 {
+		b.extend(1)
+		b.look()
+	}
+	if _, ttl := b.Extensions("token"); (ttl - 10*time.Second).Abs() > 50*time.Millisecond {
+		t.Errorf("TTL %s", ttl)
 	}
 }
 
@@ -149,13 +210,13 @@ func TestAKnownHolderHasLostTheLock(t *testing.T) {
 		c.nodes, c.names = make([]nodeState, 3), []string{"n1", "n2", "n3"}
 		c.remember(known, time.Now())
 		for node := range c.nodes {
-			if c.sure(time.Now()) {
-				t.Fatalf("sure before all %d nodes were heard", len(c.nodes))
+			if c.done(time.Now()) {
+				t.Fatalf("done before all %d nodes were heard", len(c.nodes))
 			}
-			c.take(report{list: List{Node: node, At: time.Now()}})
+			c.take(report{Snapshot: Snapshot{Node: node, At: time.Now()}})
 		}
-		if c.sure(time.Now()) != (known != nil) {
-			t.Errorf("known %v: sure is %v", known != nil, known == nil)
+		if c.done(time.Now()) != (known != nil) {
+			t.Errorf("known %v: done is %v", known != nil, known == nil)
 		}
 	}
 }

@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/push"
 
 	"redlockctl/base/crash"
 	"redlockctl/base/sleep"
@@ -21,11 +19,10 @@ import (
 )
 
 // Limits of what the observation may cost a node. A list stops it for 0.4 ms at 200
-// connections and for 2 ms at 1,000.
+// connections and for 2 ms at 1,000: 1 % of its time, for a minute.
 const (
-	listEvery   = 200 * time.Millisecond // minimum between two lists of a node
-	controlMore = 100 * time.Millisecond // random addition to it
-	pushEvery   = 15 * time.Millisecond  // how often to read pushes of changes
+	listEvery = 25 * time.Millisecond  // minimum between two lists of a node
+	listConn  = 200 * time.Microsecond // for each of its connections
 	// MostConns is the largest number of connections of a node that is listed.
 	MostConns = 2000
 	listReply = 16 << 20 // bytes
@@ -44,6 +41,10 @@ type Options struct {
 	// Known is an earlier answer, or nil. Its holder is checked again as long as its
 	// token holds the lock, to see whether it has become silent or is gone.
 	Known *Answer
+	// Uncounted is called with the first node that does not count the commands of its
+	// connections, as soon as that is known, unless the token tells its owner; nil: nobody
+	// wants to know.
+	Uncounted func(node string)
 }
 
 // Observe watches a lock and the connections of its nodes, and says who holds it. It
@@ -62,7 +63,7 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 			// A command in flight at the end is not a failure of a node that has answered
 			// before, although it may fail a moment before ctx ends.
 			if err := w.run(ctx, n, end); err != nil && (!w.heard || time.Now().Before(end)) && ctx.Err() == nil {
-				w.send(ctx, report{list: List{Node: i, At: time.Now()}, err: err})
+				w.send(ctx, report{Snapshot: Snapshot{Node: i, At: time.Now()}, err: err})
 			}
 		}))
 	}
@@ -70,13 +71,13 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 	c := newCase(nodes, opt.Key)
 	c.remember(opt.Known, time.Now())
 	var refused error
-	look := time.NewTicker(listEvery)
+	look := time.NewTicker(200 * time.Millisecond)
 	defer look.Stop()
 	for open := true; open; {
 		var r report
 		select {
 		case <-look.C: // no change is an answer too
-			if c.sure(time.Now()) {
+			if c.done(time.Now()) {
 				cancel()
 			}
 			continue
@@ -90,11 +91,15 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 			cancel()
 		}
 		c.take(r)
-		if c.sure(time.Now()) {
+		if opt.Uncounted != nil && r.There && !c.nodes[r.Node].counts() && c.told(r.Token) == nil {
+			opt.Uncounted(c.names[r.Node])
+			opt.Uncounted = nil
+		}
+		if c.done(time.Now()) {
 			cancel()
 		}
 	}
-	if err := context.Cause(ctx); refused == nil && errors.Is(err, context.Canceled) && !c.sure(time.Now()) {
+	if err := context.Cause(ctx); refused == nil && errors.Is(err, context.Canceled) && !c.done(time.Now()) {
 		return nil, err
 	}
 	return c.answer(time.Now()), refused
@@ -105,7 +110,6 @@ type nodeWatch struct {
 	node    int
 	opt     Options
 	reports chan<- report
-	dirty   atomic.Bool // the node has reported a change
 	heard   bool
 }
 
@@ -118,100 +122,79 @@ func (w *nodeWatch) send(ctx context.Context, r report) bool {
 	}
 }
 
-// HandlePushNotification receives changes. The node also reports keys that have our key's
-// name as a prefix.
-func (w *nodeWatch) HandlePushNotification(_ context.Context, _ push.NotificationHandlerContext, said []any) error {
-	if len(said) != 2 {
-		return nil
-	}
-	keys, some := said[1].([]any)
-	for _, k := range keys {
-		if k == w.opt.Key {
-			w.dirty.Store(true)
-		}
-	}
-	if !some {
-		w.dirty.Store(true) // all keys may have changed
-	}
-	return nil
-}
-
 // run watches until end. It finishes the first read even after end, as long as ctx lasts.
 func (w *nodeWatch) run(ctx context.Context, node *redlock.Node, end time.Time) (err error) {
 	defer resp.Contain(&err, node.Name())
-	hears := push.NewProcessor()
-	if err := hears.RegisterHandler("invalidate", w, false); err != nil {
-		return err
-	}
-	client := node.Within(resp.NewBudget(listReply, 0)).Client(1, w.opt.Timeout, func(o *redis.Options) {
-		o.Protocol = 3
-		o.PushNotificationProcessor = hears
-	})
+	client := node.Within(resp.NewBudget(listReply, 0)).Named(ConnName("who", Self(os.Getenv))).OneConnection(w.opt.Timeout)
 	defer client.Close()
-	conn := client.Conn()
-	defer conn.Close()
-	info, err := conn.Info(ctx, "clients").Result()
+	info, err := client.Info(ctx, "clients").Result()
 	if err != nil {
 		return err
 	}
 	if n, _ := serverinfo.Number(info, "connected_clients"); n > MostConns && !w.opt.Force {
 		return fmt.Errorf("%w: %s has %d; each list would stop it for milliseconds", ErrTooMany, node.Name(), n)
 	}
-	if err := conn.Do(ctx, "CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", w.opt.Key).Err(); err != nil {
-		return fmt.Errorf("CLIENT TRACKING: %w", err)
-	}
-	var listed, control time.Time
-	quiet := time.Now() // all earlier changes are reported
-	for {
-		now := time.Now()
-		if w.heard && !now.Before(end) {
-			return nil
-		}
-		changed := w.dirty.Load() && now.Sub(listed) >= listEvery
-		if changed || now.After(control) && now.Sub(listed) >= listEvery {
-			if changed {
-				w.dirty.Store(false)
-			}
-			r, err := w.look(ctx, conn)
-			if err != nil {
-				return err
-			}
-			r.changed, r.list.Delay = changed, r.list.At.Sub(quiet).Seconds()
-			if !w.send(ctx, r) {
-				return nil
-			}
-			w.heard, listed = true, now
-			control = now.Add(listEvery + rand.N(controlMore))
-		} else if err := conn.Ping(ctx).Err(); err != nil && !answered(err) {
+	for !w.heard || time.Now().Before(end) {
+		next := time.Now()
+		s, err := w.look(ctx, client)
+		if err != nil {
 			return err
 		}
-		if !w.dirty.Load() {
-			quiet = now
+		if !w.send(ctx, report{Snapshot: *s}) {
+			return nil
 		}
-		if sleep.For(ctx, pushEvery) != nil {
+		w.heard = true
+		next = next.Add(max(listEvery, time.Duration(len(s.Conns))*listConn))
+		if sleep.For(ctx, time.Until(next)) != nil {
 			return nil
 		}
 	}
+	return nil
 }
 
-func (w *nodeWatch) look(ctx context.Context, conn *redis.Conn) (report, error) {
-	r := report{list: List{Node: w.node}}
-	pipe := conn.Pipeline()
-	clock := pipe.Time(ctx)
-	value := pipe.GetRange(ctx, w.opt.Key, 0, valueRead-1)
-	ttl := pipe.PTTL(ctx, w.opt.Key)
-	list := pipe.Do(ctx, "CLIENT", "LIST", "TYPE", "normal")
+// look reads the copy and the connections in one transaction, so that nobody sends
+// anything in between. The end of the copy is known from the times before and after, since
+// some servers count a TTL from the start of the transaction, and any may be suspended in it.
+func (w *nodeWatch) look(ctx context.Context, client *redis.Client) (*Snapshot, error) {
+	pipe := client.Pipeline()
+	before := pipe.Time(ctx)
+	pipe.Do(ctx, "MULTI")
+	pipe.Do(ctx, "GETRANGE", w.opt.Key, 0, valueRead-1)
+	pipe.Do(ctx, "PTTL", w.opt.Key)
+	pipe.Do(ctx, "INFO", "stats")
+	pipe.Do(ctx, "CLIENT", "LIST")
+	exec := pipe.Do(ctx, "EXEC")
+	after := pipe.Time(ctx)
 	if _, err := pipe.Exec(ctx); err != nil && !answered(err) {
-		return r, err
+		return nil, err
 	}
-	text, err := list.Text()
-	if err = cmp.Or(err, clock.Err(), ttl.Err()); err != nil {
-		return r, err
+	said, err := exec.Slice()
+	if err = cmp.Or(before.Err(), err, after.Err()); err != nil {
+		return nil, err
 	}
-	r.list.At, r.list.Server, r.list.Conns = time.Now(), float64(clock.Val().UnixMicro())/1e6, ParseList(text)
-	// A hash or a sorted set counts as one holder here, whoever its fields name.
-	r.token, r.there = value.Val(), ttl.Val() != -2
-	return r, nil
+	if len(said) != 4 {
+		return nil, fmt.Errorf("EXEC: %d replies", len(said))
+	}
+	for _, one := range said[1:] {
+		if err, failed := one.(error); failed {
+			return nil, err
+		}
+	}
+	value, _ := said[0].(string) // a hash or a sorted set counts as one holder here, whoever its fields name
+	ttl, ok := said[1].(int64)
+	stats, ok2 := said[2].(string)
+	list, ok3 := said[3].(string)
+	if !ok || !ok2 || !ok3 {
+		return nil, errors.New("EXEC: replies of a strange type")
+	}
+	s := &Snapshot{Node: w.node, At: time.Now(), Before: before.Val(), After: after.Val(), Token: value, There: ttl != -2, Accepted: -1, Conns: ParseList(list)}
+	if n, ok := serverinfo.Number(stats, "total_connections_received"); ok {
+		s.Accepted = n
+	}
+	if ttl > 0 {
+		s.TTL = time.Duration(ttl) * time.Millisecond
+	}
+	return s, nil
 }
 
 // answered reports whether err is an answer of the server.

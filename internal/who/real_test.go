@@ -62,7 +62,7 @@ func TestPoolsOnRealServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Method != who.Inferred || got.Group.Name != "app2" || got.Events < who.LeastEvents || got.Liveness != who.Alive || len(got.Conns) < 3 || got.Conns[0].Find == "" {
+	if got.Method != who.Inferred || got.Group.Name != "app2" || got.Events < who.LeastProofs || got.Liveness != who.Alive || len(got.Conns) < 3 || got.Conns[0].Find == "" {
 		t.Errorf("%+v", got)
 	}
 	time.AfterFunc(4*time.Second, release)

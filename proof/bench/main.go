@@ -25,6 +25,7 @@ func main() {
 		{"monitor", "how fast the monitor sees, and what it costs", monitorBench},
 		{"screen", "the console on a terminal", screenBench},
 		{"who", "how often redlockctl who is right", whoBench},
+		{"who-corpus", "how often redlockctl who is right where it is misled", whoCorpus},
 		{"record", "the flight recorder", recordBench},
 		{"who-app", "", whoApp},     // a process of who
 		{"clients", "", runClients}, // and of monitor

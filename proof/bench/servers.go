@@ -101,5 +101,8 @@ func quiet(servers lab.Servers) error {
 // redisVersion is what the servers call their version.
 func redisVersion(servers lab.Servers) string {
 	info, _ := servers[0].Do(context.Background(), "INFO", "server")
+	if v := serverinfo.Field(fmt.Sprint(info), "valkey_version"); v != "" {
+		return "Valkey " + v
+	}
 	return serverinfo.Field(fmt.Sprint(info), "redis_version")
 }
