@@ -98,7 +98,7 @@ func (a *commandLine) completePastFilter(_ *cobra.Command, _ []string, begun str
 		}
 		defer r.Close()
 		now := time.Now()
-		events, err := r.Happened("", record.Span{Since: now.Add(-24 * time.Hour), Until: now}, mostCompleted)
+		events, err := r.Happened("", record.Span{Since: now.Add(-24 * time.Hour), Until: now})
 		if err != nil {
 			return nil
 		}

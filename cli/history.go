@@ -32,10 +32,17 @@ type historyJSON struct {
 	First time.Time `json:"recorded_since"`
 	Last  time.Time `json:"recorded_until"`
 	// LocksRecorded: locks were recorded at some moment of the span.
-	LocksRecorded bool                `json:"locks_recorded"`
-	Grants        []view.GrantDoc     `json:"grants,omitempty"` // of the lock that was named
-	Events        []view.PastEventDoc `json:"events"`
+	LocksRecorded bool `json:"locks_recorded"`
+	view.CoverageDoc
+	Grants []view.GrantDoc     `json:"grants"` // of the lock that was named
+	Events []view.PastEventDoc `json:"events"`
+	// Left out: there are more than the limit.
+	GrantsLeft int `json:"grants_left_out"`
+	EventsLeft int `json:"events_left_out"`
 }
+
+// mostHistory is how many holders and events are listed.
+const mostHistory = 1000
 
 // historyOptions are the flags of history.
 type historyOptions struct {
@@ -93,7 +100,7 @@ redlockctl history --filter "kind:restart|fenced node:n2"`,
 	f.StringVar(&o.node, "node", "", "of this node alone")
 	f.StringVar(&o.filter, "filter", "", "only events that these terms choose: a part of what is told, kind:PART, node:NAME, lock:PART, …")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completePastFilter)
-	f.IntVar(&o.most, "limit", 1000, "the latest of each kind at most")
+	f.IntVar(&o.most, "limit", mostHistory, "the latest holders and events at most; unless it is given, no event of a node, the cluster or an action is left out")
 	return cmd
 }
 
@@ -105,7 +112,7 @@ func (o historyOptions) asked() (in record.Span, err error) {
 	if in.Since, err = view.ParseMoment(o.since, now); err != nil {
 		return in, exit.Usagef("--since %w", err)
 	}
-	if in.Until, err = view.ParseMoment(o.until, now); err != nil {
+	if in.Until, err = view.ParseEnd(o.until, in.Since, now); err != nil {
 		return in, exit.Usagef("--until %w", err)
 	}
 	if !in.Since.Before(in.Until) {
@@ -157,9 +164,11 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 			return exit.Usagef("--node: the record has no node %q (have: %s)", o.node, safetext.Escape(strings.Join(names, ", ")))
 		}
 	}
-	if doc.LocksRecorded, err = r.SawLocks(in); err != nil {
+	c, err := r.Coverage(in)
+	if err != nil {
 		return err
 	}
+	doc.CoverageDoc, doc.LocksRecorded = app.PastCoverage(c), len(c.Locks) > 0
 	switch a.Output {
 	case "json":
 		return a.JSON("history", doc)
@@ -181,27 +190,34 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 
 // historyOf collects the history, oldest first, with the events that match a filter.
 func historyOf(r *record.Reader, lock, node string, in record.Span, f filter.Filter[*view.PastEventDoc], most int) (doc historyJSON, err error) {
-	doc = historyJSON{Cluster: safetext.New(r.Cluster.Name), Since: in.Since, Until: in.Until, First: r.Cluster.First, Last: r.Cluster.Last, Events: []view.PastEventDoc{}}
+	doc = historyJSON{Cluster: safetext.New(r.Cluster.Name), Since: in.Since, Until: in.Until, First: r.Cluster.First, Last: r.Cluster.Last, Grants: []view.GrantDoc{}}
 	if lock != "" {
-		grants, err := r.GrantsOf(lock, in, most)
+		grants, err := r.GrantsOf(lock, in, math.MaxInt32)
 		if err != nil {
 			return doc, err
 		}
-		doc.Grants = app.PastGrants(grants)
+		doc.GrantsLeft = max(0, len(grants)-most)
+		doc.Grants = app.PastGrants(grants[doc.GrantsLeft:])
 	}
 	var events []record.Event
-	read := most
-	if !f.Empty() {
-		read = math.MaxInt32 // the latest match may be far back
-	}
 	if lock != "" {
-		events, err = r.Events("", lock, in, read)
+		events, err = r.Events("", lock, in, math.MaxInt32)
 	} else {
-		events, err = r.Happened(node, in, read)
+		events, err = r.Happened(node, in)
 	}
 	now := time.Now()
-	doc.Events = slices.DeleteFunc(app.PastEvents(events), func(e view.PastEventDoc) bool { return !f.Match(&e, now) })
-	doc.Events = doc.Events[max(0, len(doc.Events)-most):]
+	if !f.Empty() {
+		events = slices.DeleteFunc(events, func(e record.Event) bool { return !f.Match(&app.PastEvents([]record.Event{e})[0], now) })
+	} else if lock == "" {
+		events = record.Fold(events) // a filter shows each
+	}
+	if most == mostHistory {
+		events, doc.EventsLeft = record.Latest(events, most)
+	} else {
+		doc.EventsLeft = max(0, len(events)-most)
+		events = events[doc.EventsLeft:]
+	}
+	doc.Events = app.PastEvents(events)
 	return doc, err
 }
 
@@ -221,7 +237,7 @@ func (a *commandLine) tellHistory(doc historyJSON, lock, hint string, o historyO
 		return err
 	}
 	span := "from " + view.Stamp(doc.Since, o.utc) + " to " + view.Stamp(doc.Until, o.utc)
-	covered := doc.Since.Before(doc.Last) && doc.First.Before(doc.Until)
+	covered := len(doc.Recorded) > 0
 	switch {
 	case len(events) > 0 || a.Output == "csv":
 		if lock != "" {
@@ -243,8 +259,26 @@ func (a *commandLine) tellHistory(doc historyJSON, lock, hint string, o historyO
 	if lock == "" && o.node == "" && covered && !doc.LocksRecorded {
 		a.Note("%s", unrecordedLocks(doc, o))
 	}
-	if a.Output != "csv" && (doc.Since.Before(doc.First) || doc.Last.Add(time.Minute).Before(doc.Until)) {
-		a.Note("recorded from %s to %s", view.Stamp(doc.First, o.utc), view.Stamp(doc.Last, o.utc))
+	if a.Output == "csv" {
+		return nil
+	}
+	for _, left := range []struct {
+		n    int
+		what string
+	}{{doc.GrantsLeft, "older holder"}, {doc.EventsLeft, "older event"}} {
+		if left.n > 0 {
+			fmt.Fprintf(a.Out, "%s left out: --limit %d shows all\n", view.Plural(left.n, left.what), left.n+o.most)
+		}
+	}
+	if slices.ContainsFunc(doc.Events, func(e view.PastEventDoc) bool { return e.Count > 0 }) {
+		fmt.Fprintln(a.Out, "many events of locks are one line: --filter kind:KIND shows each")
+	}
+	gaps := doc.CoverageDoc
+	if o.node != "" || !doc.LocksRecorded {
+		gaps.LockGaps = nil // of no interest, or said above
+	}
+	for _, line := range gaps.Lines(o.utc) {
+		fmt.Fprintln(a.Out, line)
 	}
 	return nil
 }
@@ -259,7 +293,11 @@ func (a *commandLine) tellGrants(ctx *view.Context, doc historyJSON, lock string
 	case !doc.LocksRecorded:
 		fmt.Fprintln(a.Out, unrecordedLocks(doc, o))
 	default:
-		fmt.Fprintf(a.Out, "nobody was seen to hold %s from %s to %s\n", safetext.Escape(lock), view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
+		while := ""
+		if len(doc.LockGaps) > 0 {
+			while = ", while locks were recorded"
+		}
+		fmt.Fprintf(a.Out, "nobody was seen to hold %s from %s to %s%s\n", safetext.Escape(lock), view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc), while)
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ import (
 type replayJSON struct {
 	At time.Time `json:"at"`
 	By string    `json:"recorded_by,omitempty"` // left out: nobody recorded then
+	view.CoverageDoc
 	view.ClusterDoc
 	Nodes    []pastNodeJSON    `json:"nodes"`
 	Locks    []view.LockDoc    `json:"locks"`
@@ -73,13 +74,17 @@ redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 				return errors.Join(err, r.Close())
 			}
 			defer p.Close()
-			if printed, err := a.Document("replay", replayDoc(p)); err != nil || printed {
+			doc, err := replayDoc(p)
+			if err != nil {
+				return err
+			}
+			if printed, err := a.Document("replay", doc); err != nil || printed {
 				return err
 			}
 			if a.InTTY && a.OutTTY {
 				return a.screen(ctx, tui.Options{Replay: p, NoColor: !a.Color(), FPS: config.DefaultFPS})
 			}
-			return a.printMoment(p)
+			return a.printMoment(p, doc.Lines(false))
 		}),
 	}, "table", "json", "jsonl")
 	cmd.Flags().StringVar(&at, "at", "now", "the moment; if it is not in the record, the first or last one that is")
@@ -87,9 +92,10 @@ redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 	return cmd
 }
 
-func replayDoc(p *app.Player) replayJSON {
+func replayDoc(p *app.Player) (replayJSON, error) {
 	s := p.Snapshot()
-	doc := replayJSON{At: s.At, By: p.By(), ClusterDoc: view.DocOfCluster(s), Nodes: []pastNodeJSON{}, Locks: []view.LockDoc{}, Findings: view.DocsOfFindings(view.Rows(s.Findings), s.At)}
+	gaps, err := p.Gaps()
+	doc := replayJSON{CoverageDoc: gaps, At: s.At, By: p.By(), ClusterDoc: view.DocOfCluster(s), Nodes: []pastNodeJSON{}, Locks: []view.LockDoc{}, Findings: view.DocsOfFindings(view.Rows(s.Findings), s.At)}
 	for i := range s.Nodes {
 		n := view.DocOfNode(s.Nodes[i], s.At)
 		one := pastNodeJSON{Name: n.Name, Addr: n.Addr, State: n.State, StateForMs: n.StateForMs, Error: n.Error}
@@ -103,15 +109,18 @@ func replayDoc(p *app.Player) replayJSON {
 	for l := range s.Locks.All() {
 		doc.Locks = append(doc.Locks, view.DocOfLock(l, s))
 	}
-	return doc
+	return doc, err
 }
 
-func (a *commandLine) printMoment(p *app.Player) error {
+func (a *commandLine) printMoment(p *app.Player, gaps []string) error {
 	s, by := p.Snapshot(), "not recorded then"
 	if who := p.By(); who != "" {
 		by = "recorded by " + safetext.Escape(who)
 	}
 	fmt.Fprintf(a.Out, "REPLAY of %s, %s ago, %s\n", view.Stamp(s.At, false), view.Age(time.Since(s.At)), by)
+	for _, line := range gaps {
+		fmt.Fprintln(a.Out, line)
+	}
 	guard := view.NewGuard("", p.Status())
 	guard.See(s)
 	if err := a.printStatus(s, guard); err != nil {

@@ -35,12 +35,13 @@ type Event struct {
 	Node string        // if it concerns one node
 	Key  safetext.Text // if it concerns one lock
 	Text safetext.Text // the sentence
-	// Token is the token of a grant that began, was extended or ended. Until is the known
-	// end of a grant that began or was extended (zero: never). Times is how many
-	// extensions the event covers.
-	Token safetext.Text
-	Until time.Time
-	Times int
+	// Token is the token of a grant that began, was extended or ended. Until is its last
+	// known end (zero: never). Times is how many extensions of the grant were seen so far,
+	// the last one at Extended.
+	Token    safetext.Text
+	Until    time.Time
+	Times    int
+	Extended time.Time
 	// Part says that another event reports the cause. It is shown in full lists of events
 	// and in the history of its lock.
 	Part bool

@@ -74,6 +74,10 @@ type Lock struct {
 	// that is another time.
 	Span   packed.Span
 	Relied packed.Moment
+	// Extensions counts the extensions of the holder's grant that were seen; the last one
+	// at Extended.
+	Extensions uint32
+	Extended   packed.Moment
 	// Supposed: copies on nodes that do not answer are assumed to be extended like the
 	// others.
 	Supposed bool
@@ -102,6 +106,9 @@ func (l *Lock) HeldUntil() time.Time {
 	}
 	return l.MajorityEnd()
 }
+
+// ExtendedAt returns when the last extension was seen; zero: none was.
+func (l *Lock) ExtendedAt() time.Time { return l.Copies.time(l.Extended) }
 
 // ReliedOn reports whether a client relies on the lock, or may: Holder has a majority,
 // lost one that has not ended, or may have one that cannot be seen. It is false if a

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,6 +106,18 @@ func (p *Player) at() *record.Moment {
 // By is who recorded this moment.
 func (p *Player) By() string { return p.at().By }
 
+// Gaps are the times that were not recorded in which this moment is.
+func (p *Player) Gaps() (view.CoverageDoc, error) {
+	at := p.Snapshot().At
+	p.mu.Lock()
+	first, last := p.span()
+	p.mu.Unlock()
+	c, err := p.reader.Coverage(record.Span{Since: first, Until: last.Add(time.Millisecond)})
+	others := func(s record.Span) bool { return at.Before(s.Since) || !at.Before(s.Until) }
+	c.Recorded, c.Gaps, c.LockGaps = slices.DeleteFunc(c.Recorded, others), slices.DeleteFunc(c.Gaps, others), slices.DeleteFunc(c.LockGaps, others)
+	return PastCoverage(c), err
+}
+
 // Snapshot implements [source.Source].
 func (p *Player) Snapshot() *monitor.Snapshot { return p.at().Snapshot }
 
@@ -132,18 +145,39 @@ const historyGrants = 50
 // History implements [source.Source]: the holders that a lock had until the moment.
 func (p *Player) History(lock string) (out []monitor.Event) {
 	at := p.Snapshot().At
-	grants, err := p.reader.GrantsOf(lock, record.Span{Until: at.Add(time.Millisecond)}, historyGrants)
+	until := at.Add(time.Millisecond)
+	grants, err := p.reader.GrantsOf(lock, record.Span{Until: until}, historyGrants)
 	if err != nil {
 		return nil
 	}
-	for _, g := range PastGrants(grants) {
-		tell := func(t time.Time, kind, text string) {
-			if !t.IsZero() && !t.After(at) {
-				out = append(out, monitor.Event{Seq: uint64(len(out) + 1), At: t, Kind: kind, Key: g.Lock, Text: safetext.New(text)})
-			}
+	tell := func(t time.Time, level monitor.Level, kind, text string) {
+		if !t.IsZero() && !t.After(at) {
+			out = append(out, monitor.Event{At: t, Level: level, Kind: kind, Key: safetext.New(lock), Text: safetext.New(text)})
 		}
-		tell(g.Began, "acquired", "acquired by "+g.Who())
-		tell(g.Ended, g.How, g.How+" ("+g.Who()+")")
+	}
+	for _, g := range PastGrants(grants) {
+		tell(g.Began, monitor.LevelInfo, "acquired", "acquired by "+g.Who())
+		tell(g.Extended, monitor.LevelInfo, "extended", fmt.Sprintf("extended %s, last by %s", view.Plural(g.Extensions, "time"), g.Who()))
+		tell(g.Ended, monitor.LevelInfo, g.How, g.How+" ("+g.Who()+")")
+	}
+	since, _ := p.span()
+	if len(grants) == historyGrants {
+		since = grants[0].Began
+	}
+	in := record.Span{Since: since, Until: until}
+	if events, err := p.reader.Events("", lock, in, historyGrants); err == nil {
+		for _, e := range events {
+			tell(e.At, monitor.LevelNotice, e.Kind, e.Text)
+		}
+	}
+	if c, err := p.reader.Coverage(in); err == nil {
+		for _, gap := range c.LockGaps {
+			tell(gap.Since, monitor.LevelNotice, "recorder", "locks were not recorded for "+view.Span(gap.Until.Sub(gap.Since)))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b monitor.Event) int { return a.At.Compare(b.At) })
+	for i := range out {
+		out[i].Seq = uint64(i + 1)
 	}
 	return out
 }
@@ -173,13 +207,7 @@ func (p *Player) Close() error {
 // HoldersOf are the holders of a lock in a time, as they were seen at its end.
 func HoldersOf(r *record.Reader, lock string, from, to time.Time) ([]view.GrantDoc, error) {
 	grants, err := r.GrantsOf(lock, record.Span{Since: from, Until: to}, 1000)
-	docs := PastGrants(grants)
-	for i := range docs {
-		if g := &docs[i]; g.Ended.After(to) {
-			g.Ended, g.How = time.Time{}, ""
-		}
-	}
-	return docs, err
+	return PastGrants(grants), err
 }
 
 // PastGrants are the documents of grants.
@@ -194,11 +222,23 @@ func PastGrants(grants []record.Grant) []view.GrantDoc {
 	return docs
 }
 
+// PastCoverage is the document of what was recorded.
+func PastCoverage(c record.Coverage) view.CoverageDoc {
+	docs := func(spans []record.Span) []view.SpanDoc {
+		out := make([]view.SpanDoc, 0, len(spans))
+		for _, s := range spans {
+			out = append(out, view.SpanDoc(s))
+		}
+		return out
+	}
+	return view.CoverageDoc{Recorded: docs(c.Recorded), Gaps: docs(c.Gaps), LockGaps: docs(c.LockGaps)}
+}
+
 // PastEvents are the documents of events.
 func PastEvents(events []record.Event) []view.PastEventDoc {
 	docs := make([]view.PastEventDoc, 0, len(events))
 	for _, e := range events {
-		docs = append(docs, view.PastEventDoc{At: e.At, Kind: e.Kind, Node: safetext.Optional(e.Node), Lock: safetext.Optional(e.Lock), Text: safetext.New(e.Text)})
+		docs = append(docs, view.PastEventDoc{At: e.At, Kind: e.Kind, Node: safetext.Optional(e.Node), Lock: safetext.Optional(e.Lock), Text: safetext.New(e.Text), Count: e.Count, Last: e.Last})
 	}
 	return docs
 }

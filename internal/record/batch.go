@@ -42,6 +42,7 @@ func (t *taking) none(lock string) bool { return t.noneOpen && lock >= t.next &&
 // writer remembers what was written last, so that only changes are written.
 type writer struct {
 	db      *sql.DB
+	path    string
 	cluster int64
 	run     int64 // row of this recorder
 	fences  func() []restartguard.NodeStatus
@@ -49,16 +50,17 @@ type writer struct {
 	follows bool          // the existing locks have been recorded
 	taking  taking        // in progress
 	most    time.Duration // time limit per write
-	seen    time.Time
-	began   time.Time // of this recorder
+	seen    time.Time     // all events are recorded up to then; zero: none yet
+	began   time.Time     // of this recorder
 
-	names    []string          // of the nodes, with their addresses
-	states   map[string]string // by node; "" is the cluster
-	findings map[string]openFinding
-	grants   grants
-	looks    looks
-	minutes  minutes
-	trimmed  time.Time
+	names      []string          // of the nodes, with their addresses
+	states     map[string]string // by node; "" is the cluster
+	findings   map[string]openFinding
+	grants     grants
+	extensions extensions
+	looks      looks
+	minutes    minutes
+	trimmed    time.Time
 }
 
 // openFinding is the row of a present finding, and its contents.

@@ -81,29 +81,3 @@ func TestOverlaps(t *testing.T) {
 		}
 	}
 }
-
-// A file from before grants had a way to end is upgraded, and keeps its data.
-func TestAFileOfAnOlderProgram(t *testing.T) {
-	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
-	from := &told{s: cluster(now)}
-	w := begin(t, path, from, now)
-	write(t, w, from, now)
-	from.tell("acquired", "job", "a", now, now.Add(20*time.Second))
-	write(t, w, from, now)
-	if _, err := w.db.Exec(`DROP INDEX grants_ending; ALTER TABLE grants DROP COLUMN ends`); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := read(t, path).HeldAt(now); err != nil || len(got) != 1 {
-		t.Errorf("%v, %v", got, err)
-	}
-	if err := prepare(w.db); err != nil {
-		t.Fatal(err)
-	}
-	from.tell(lostMajority, "job", "a", now.Add(time.Second), now.Add(20*time.Second))
-	write(t, w, from, now.Add(time.Second))
-	write(t, w, from, now.Add(30*time.Second)) // and no event reports its end
-	got, err := read(t, path).GrantsOf("job", Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
-	if err != nil || len(got) != 1 || got[0].How != lostMajority || !got[0].Ended.Equal(now.Add(20*time.Second)) {
-		t.Errorf("%+v, %v", got, err)
-	}
-}

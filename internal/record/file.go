@@ -42,11 +42,11 @@ func openFile(path string) (db *sql.DB, lock *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() {
+	defer func(held *os.File) { // a return has set lock to nil
 		if err != nil {
-			_ = lock.Close()
+			_ = held.Close()
 		}
-	}()
+	}(lock)
 	if err := private.TryLock(lock, false); err != nil {
 		return nil, nil, ErrInUse
 	}
@@ -84,19 +84,14 @@ func prepare(db *sql.DB) error {
 		return err
 	}
 	if err == nil {
-		var has bool
-		if err := db.QueryRow(`SELECT count(*) > 0 FROM pragma_table_info('grants') WHERE name = 'ends'`).Scan(&has); err != nil || has {
-			return err
-		}
-		_, err = db.Exec(withEnds + ";" + indexEnds)
-		return err
+		return nil
 	}
 	tx, err := db.Begin()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.Exec(schema + indexEnds); err != nil {
+	if _, err := tx.Exec(schema); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(`INSERT INTO meta VALUES ('version', ?)`, strconv.Itoa(Version)); err != nil {

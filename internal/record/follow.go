@@ -41,6 +41,7 @@ func (b *batch) begin(lock, token string, at, until time.Time, partly bool) *gra
 	if one := b.openGrant(lock); one != nil {
 		g.close(one, at, notSeen)
 	}
+	at = g.after(at)
 	one := &grant{lock: lock, token: shortSHA(token), began: at, until: until, partly: partly}
 	if f := lockform.Recognize(lock, "string", token, int64(len(token)), at); f != nil {
 		one.owner, one.library = f.Owner.Raw(), f.Library
@@ -67,9 +68,11 @@ func (b *batch) follow(e monitor.Event) {
 		}
 		switch same := one != nil && one.token == token; {
 		case same && (e.Kind == "extended" || one.until.Before(e.Until)):
-			one.until, one.extended, one.ends = e.Until, e.At, ""
-			one.extensions += max(1, e.Times)
-			b.grants.change(one)
+			if e.Kind == "acquired" {
+				one.before++ // it was extended while it was not seen
+			}
+			one.ends = ""
+			b.told(one, e)
 		case !same && e.Kind == "acquired":
 			b.begin(lock, e.Token.Raw(), e.At, e.Until, false)
 		}
@@ -85,33 +88,46 @@ func (b *batch) follow(e monitor.Event) {
 		case one == nil || !e.Token.Empty() && one.token != token:
 		case e.Kind == lostMajority: // it continues until then
 			one.ends = lostMajority
-			b.extendUntold(one, e.Until, e.At)
+			b.told(one, e)
+			b.know(one, e.At, e.Until, one.extensions)
+			b.grants.change(one)
 		case e.Kind == notSeen: // nor is it known whether it ended at its end
-			one.until = e.Until
+			b.told(one, e)
 			b.grants.end(one, e.Until, notSeen)
 		case e.Kind == "expired":
+			b.told(one, e)
 			b.grants.close(one, e.At, e.Kind)
 		default:
+			b.told(one, e)
 			b.grants.end(one, e.At, e.Kind)
 		}
 	}
 }
 
-// extendUntold records another end of a grant whose extension had no event. When it was
-// extended is unknown.
-func (b *batch) extendUntold(one *grant, until, at time.Time) {
-	if until.Sub(one.until) > extendedBy {
-		one.extended = at
+// told records what an event says of the end of a grant and its extensions. An end that
+// differs by less than an extension is the jitter of a read.
+func (b *batch) told(one *grant, e monitor.Event) {
+	b.takeExtensions(one)
+	n, at, until := one.before+e.Times, e.At, e.Until
+	if until.IsZero() && e.Kind != "acquired" && e.Kind != "extended" {
+		until = one.until
 	}
-	one.until = until
-	b.grants.change(one)
+	if n > one.extensions && !e.Extended.IsZero() {
+		at = e.Extended
+	}
+	switch {
+	case n > one.extensions:
+		b.know(one, at, until, n)
+	case until.Sub(one.until) > extendedBy:
+		b.know(one, at, until, one.extensions)
+	}
 }
 
 // extendedBy is how much an end moves with an extension, more than the jitter of a read.
 const extendedBy = 100 * time.Millisecond
 
-// endGone ends the open grants of locks that are gone: as not seen, at the last time at
-// which they were known, or at the end of the TTL if that was earlier.
+// endGone ends the open grants of locks that are gone, as not seen: at the end of the TTL
+// as last known, or now if that is later.
 func (b *batch) endGone(s *monitor.Snapshot) {
 	endIfGone := func(one *grant) {
 		l := s.Locks.Get(one.lock)
@@ -128,7 +144,7 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 			b.look(one.lock, l)
 			return
 		}
-		at := b.seen
+		at := b.now
 		if !one.until.IsZero() && one.until.Before(at) {
 			at = one.until
 		}
@@ -171,7 +187,7 @@ func (b *batch) endDue(s *monitor.Snapshot) {
 		return
 	}
 	var due []string
-	b.each(func(one *grant) { due = append(due, one.lock) }, dueGrants, b.cluster, millis(b.now.Add(-slack)))
+	b.each(func(one *grant) { due = append(due, one.lock) }, dueGrants, b.cluster, millis(b.now.Add(-lag)))
 	for _, lock := range due {
 		one, l := b.openGrant(lock), s.Locks.Get(lock)
 		switch {
@@ -233,8 +249,8 @@ func (b *batch) writeGrants() {
 			b.minutes.ended(one)
 		}
 		if one.id != 0 {
-			b.exec(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, copies = ?, ended_ms = ?, ended = ?, ends = ? WHERE id = ?`,
-				null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how, nothing(one.ends), one.id)
+			b.exec(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, before = ?, copies = ?, ended_ms = ?, ended = ?, ends = ? WHERE id = ?`,
+				null(one.until), null(one.extended), one.extensions, one.before, nothing(one.copies), null(one.ended), how, nothing(one.ends), one.id)
 		} else {
 			var owner any
 			if one.owner+one.library != "" {
@@ -242,12 +258,13 @@ func (b *batch) writeGrants() {
 					ON CONFLICT (owner, library) DO UPDATE SET owner = owner RETURNING id`, one.owner, one.library)
 			}
 			lock := b.lock(one.lock)
-			done := b.exec(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, copies, ended_ms, ended, ends) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-				lock, one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how, nothing(one.ends))
+			done := b.exec(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, before, copies, ended_ms, ended, ends) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				lock, one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended), one.extensions, one.before, nothing(one.copies), null(one.ended), how, nothing(one.ends))
 			if b.err == nil {
 				one.id, b.err = done.LastInsertId()
 			}
 		}
+		b.writeKnown(one)
 		if b.err != nil {
 			return
 		}

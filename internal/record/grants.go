@@ -19,11 +19,14 @@ type grant struct {
 	until      time.Time // zero: no TTL
 	extended   time.Time
 	extensions int
+	before     int // extensions before the monitor began to count them
 	ended      time.Time
 	how        string
 	ends       string        // how it ends at until without a further event, because its majority is no longer seen; "": it is seen
 	copies     string        // at the first read; "": none yet
 	wait       time.Duration // since the grant before it ended; 0: unknown
+	knew       []known       // not written yet
+	rows       bool          // it has rows in ends
 	dirty      bool
 	counted    bool // in the counts of its minute
 }
@@ -31,6 +34,7 @@ type grant struct {
 // grants follows the grants of all locks. It remembers the open ones that changed last;
 // the file has them all.
 type grants struct {
+	seen    time.Time            // all is recorded up to then, by this recorder or the one before; zero: nothing yet
 	open    map[string]*grant    // by lock name; nil: no open grant
 	all     bool                 // a grant that is not in open is not open
 	most    int                  // limit of open
@@ -55,7 +59,7 @@ func shortSHA(token string) [8]byte {
 
 // Queries for open grants; ?1 is the cluster.
 var (
-	openColumns = `SELECT g.id, l.name, g.token, g.began_ms, g.partly, g.until_ms, g.extensions, coalesce(g.copies, ''), coalesce(g.ends, '') `
+	openColumns = `SELECT g.id, l.name, g.token, g.began_ms, g.partly, g.until_ms, g.extensions, g.before, coalesce(g.copies, ''), coalesce(g.ends, '') `
 	openGrants  = openColumns + fmt.Sprintf(`FROM grants g INDEXED BY grants_by_length CROSS JOIN locks l ON l.id = g.lock
 		WHERE %s = %d AND l.cluster = ?1`, lengthClass, len(lengths)+1)
 	openGrantOf = openColumns + `FROM locks l CROSS JOIN grants g INDEXED BY grants_of_lock ON g.lock = l.id
@@ -67,7 +71,7 @@ var (
 func scanGrant(row interface{ Scan(...any) error }) (*grant, error) {
 	one := &grant{}
 	var token []byte
-	if err := row.Scan(&one.id, &one.lock, &token, (*ms)(&one.began), &one.partly, (*ms)(&one.until), &one.extensions, &one.copies, &one.ends); err != nil {
+	if err := row.Scan(&one.id, &one.lock, &token, (*ms)(&one.began), &one.partly, (*ms)(&one.until), &one.extensions, &one.before, &one.copies, &one.ends); err != nil {
 		return nil, err
 	}
 	copy(one.token[:], token)
@@ -109,6 +113,9 @@ func (g *grants) change(one *grant) {
 }
 
 func (g *grants) end(one *grant, at time.Time, how string) {
+	if one.ends == "" || !at.Equal(one.until) { // otherwise it was known to end then
+		at = g.after(at)
+	}
 	if at.Before(one.began) {
 		at = one.began
 	}
@@ -147,6 +154,7 @@ func (g *grants) takeUp(lock string, token [8]byte) *grant {
 	}
 	delete(g.lapsed, lock)
 	one.ended, one.how, one.ends = time.Time{}, "", ""
+	one.before = one.extensions // the monitor begins to count anew
 	g.open[lock] = one
 	g.change(one)
 	return one

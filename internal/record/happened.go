@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,15 +14,82 @@ const (
 	KindVerdict = "verdict"
 )
 
-// Causes returns the last n events of a span, oldest first; only of one node if node is
-// not "". It omits events that are part of another: one cause is one line.
-func (r *Reader) Causes(node string, in Span, n int) ([]Event, error) {
-	all, err := r.Events(node, "", in, n)
+// Causes returns the events of a span, oldest first; only of one node if node is not "".
+// It omits events that are part of another: one cause is one line.
+func (r *Reader) Causes(node string, in Span) ([]Event, error) {
+	all, err := r.Events(node, "", in, math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}
 	of := byNode(all)
 	return ofManyLocks(slices.DeleteFunc(all, func(e Event) bool { return e.Part || e.Kind == "guard waiting" && waits(of[e.Node], e) })), nil
+}
+
+const (
+	// burst is how many events of locks of one kind are one line, if each follows the one
+	// before within burstPause.
+	burst      = 10
+	burstPause = 5 * time.Second
+)
+
+// Fold merges bursts of events of the same kind about locks into one line each, at the
+// time of the first: so nothing important is lost among them.
+func Fold(events []Event) []Event {
+	type line struct {
+		count int
+		last  time.Time
+	}
+	lines, of, at := []*line{}, make([]*line, len(events)), map[string]*line{}
+	for i, e := range events {
+		if e.Lock == "" {
+			continue
+		}
+		l := at[e.Kind]
+		if l == nil || e.At.Sub(l.last) > burstPause {
+			l = &line{}
+			lines, at[e.Kind] = append(lines, l), l
+		}
+		l.count, l.last, of[i] = l.count+1, e.At, l
+	}
+	out, told := make([]Event, 0, len(events)), map[*line]bool{}
+	for i, e := range events {
+		l := of[i]
+		switch {
+		case l == nil || l.count < burst:
+		case told[l]:
+			continue
+		default:
+			told[l] = true
+			e.Text = fmt.Sprintf("%d events of locks, the first is %s: %s", l.count, e.Lock, e.Text)
+			e.Lock, e.Count, e.Last = "", l.count, l.last
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// Latest returns at most n of the events, in their order, and how many it left out: the
+// oldest ones about single locks. What is about nodes, the cluster or actions stays, even
+// if that is more than n.
+func Latest(events []Event, n int) (kept []Event, left int) {
+	left = len(events) - n
+	if left <= 0 {
+		return events, 0
+	}
+	gone := 0
+	kept = slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
+		if gone >= left || e.important() {
+			return false
+		}
+		gone++
+		return true
+	})
+	return kept, gone
+}
+
+// important reports whether an event must not be left out of a list that is too long.
+func (e *Event) important() bool {
+	return e.Lock == "" || e.Kind == lostMajority || e.Kind == "revoked" || e.Kind == forceReleased
 }
 
 // ofManyLocks merges the locks that lost their majority together into one line.
@@ -41,16 +109,16 @@ func ofManyLocks(events []Event) []Event {
 	for i, n := range locks {
 		if n > 1 {
 			out[i].Text = fmt.Sprintf("%d locks, the first is %s: %s", n, out[i].Lock, out[i].Text)
-			out[i].Lock = ""
+			out[i].Lock, out[i].Count = "", n
 		}
 	}
 	return out
 }
 
-// Happened returns the last n entries of a span, oldest first: [Reader.Causes], and the
-// changes of state that none of them reports.
-func (r *Reader) Happened(node string, in Span, n int) ([]Event, error) {
-	out, err := r.Causes(node, in, n)
+// Happened returns the entries of a span, oldest first: [Reader.Causes], and the changes
+// of state that none of them reports.
+func (r *Reader) Happened(node string, in Span) ([]Event, error) {
+	out, err := r.Causes(node, in)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +147,7 @@ func (r *Reader) Happened(node string, in Span, n int) ([]Event, error) {
 		out = append(out, e)
 	}
 	slices.SortStableFunc(out, func(a, b Event) int { return a.At.Compare(b.At) })
-	return out[max(0, len(out)-n):], nil
+	return out, nil
 }
 
 func byNode(events []Event) map[string][]Event {

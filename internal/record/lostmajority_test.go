@@ -27,6 +27,7 @@ func TestALostMajorityAtAMoment(t *testing.T) {
 	write(t, w, from, now)
 	write := func(at int) {
 		t.Helper()
+		from.s.At = second(at)
 		if err := w.write(t.Context(), changing{from}, second(at)); err != nil {
 			t.Fatal(err)
 		}
@@ -61,8 +62,9 @@ func TestALostMajorityAtAMoment(t *testing.T) {
 	}
 }
 
-// The end of an extended grant is not invented: not each extension has an event.
-func TestTheEndOfAnExtendedGrantIsNotKnown(t *testing.T) {
+// A moment shows the end that was known then; none where it is not known when an
+// extension was.
+func TestTheEndOfAnExtendedGrantAtAMoment(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
 	from := &told{s: cluster(now)}
 	w := begin(t, path, from, now)
@@ -71,16 +73,18 @@ func TestTheEndOfAnExtendedGrantIsNotKnown(t *testing.T) {
 	from.tell("acquired", "b", "b", now, now.Add(20*time.Second))
 	from.tell("extended", "b", "b", now.Add(time.Second), now.Add(21*time.Second))
 	write(t, w, from, now.Add(2*time.Second))
-	m, err := read(t, path).At(now.Add(2 * time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	locks := m.Snapshot.Locks
-	if end := locks.Get("a").HeldUntil(); !end.Equal(now.Add(20 * time.Second)) {
-		t.Error(end)
-	}
-	if end := locks.Get("b").HeldUntil(); !end.IsZero() {
-		t.Error(end)
+	for _, c := range []struct {
+		lock string
+		at   time.Duration
+		want time.Time
+	}{{"a", 2 * time.Second, now.Add(20 * time.Second)}, {"b", 2 * time.Second, now.Add(21 * time.Second)}, {"b", 500 * time.Millisecond, time.Time{}}} {
+		m, err := read(t, path).At(now.Add(c.at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := m.Snapshot.Locks.Get(c.lock); l == nil || !l.HeldUntil().Equal(c.want) {
+			t.Errorf("%s after %s: %+v", c.lock, c.at, l)
+		}
 	}
 }
 
@@ -97,7 +101,7 @@ func TestStatesAreWrittenAtOnce(t *testing.T) {
 		time.Sleep(3050 * time.Millisecond)
 		changed := time.Now()
 		from.mu.Lock()
-		from.s.Version, from.missed = 2, 1
+		from.s.Version, from.missed, from.s.At = 2, 1, changed.Add(300*time.Millisecond)
 		monitortest.Put(&from.s, monitortest.LockOf(changed, "import", monitor.LockOrphaned, monitortest.TokenA, "30 30 - - -"))
 		from.s.Counts[monitor.LockOrphaned]++
 		from.mu.Unlock()

@@ -30,7 +30,12 @@ type Moment struct {
 const momentEvents = 300
 
 // At returns what was known at a time.
-func (r *Reader) At(t time.Time) (*Moment, error) {
+func (r *Reader) At(t time.Time) (m *Moment, err error) {
+	err = r.atOnce(func() error { m, err = r.at(t); return err })
+	return m, err
+}
+
+func (r *Reader) at(t time.Time) (*Moment, error) {
 	c := r.Cluster
 	s := &monitor.Snapshot{At: t, Cluster: monitor.Cluster{Name: c.Name, N: c.N, Quorum: c.Quorum, MaxTTL: c.MaxTTL}}
 	m := &Moment{Snapshot: s}
@@ -39,7 +44,7 @@ func (r *Reader) At(t time.Time) (*Moment, error) {
 	if err != nil && err != sql.ErrNoRows {
 		return nil, err
 	}
-	known := err == nil && millis(t) <= millis(seen.Add(slack))
+	known := err == nil && !t.After(seen)
 	if err := r.nodesAt(m, known); err != nil {
 		return nil, err
 	}
@@ -135,11 +140,11 @@ func (r *Reader) findingsAt(t time.Time) (out []monitor.Finding, err error) {
 // locksAt sets the locks: those that were held, and those in a state that no grant shows.
 // unread says why some are missing.
 func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
-	held, err := r.HeldAt(s.At)
+	held, err := r.heldAt(s.At, s.At)
 	if err != nil {
 		return "", err
 	}
-	locks, extended := make(map[string]*monitor.Lock, len(held)), map[string]bool{}
+	locks := make(map[string]*monitor.Lock, len(held))
 	for i := range held {
 		g := &held[i]
 		l := &monitor.Lock{Key: safetext.New(g.Lock), Held: -1, Holder: safetext.New(TokenName(g.Token))}
@@ -147,8 +152,8 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 			l.Form = &lockform.Form{Library: g.Library, Owner: safetext.New(g.Owner)}
 		}
 		recallCopies(s, l, g.Copies, g.Token)
-		if g.Extended.After(s.At) {
-			g.Until = time.Time{} // its earlier value was not recorded
+		if g.EndUnknown {
+			g.Until = time.Time{}
 		}
 		*l = l.Timed(g.Began, g.Until)
 		if l.Held >= 0 && l.Margin() <= 0 {
@@ -157,16 +162,13 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 		if was := locks[g.Lock]; was != nil { // its client relied on it too
 			l.Earlier = &monitor.Reliance{Token: was.Holder, Until: was.HeldUntil()}
 		}
-		locks[g.Lock], extended[g.Lock] = l, !g.Extended.IsZero()
+		locks[g.Lock] = l
 	}
 	if unread, err = r.lockStatesAt(s, locks); err != nil {
 		return "", err
 	}
 	all := make([]monitor.Lock, 0, len(locks))
-	for key, l := range locks {
-		if extended[key] && !l.MajorityEnd().IsZero() {
-			*l = l.Timed(l.Since(), time.Time{}) // not each extension was recorded
-		}
+	for _, l := range locks {
 		if end := l.MajorityEnd(); l.State == monitor.LockHeld && !end.IsZero() && end.Sub(s.At) <= time.Second {
 			l.State = monitor.LockExpiring
 		}
@@ -183,7 +185,7 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 		name, state, copies, token string
 		began                      time.Time
 	}
-	for _, condition := range classes() {
+	for _, condition := range classes(`?1`) {
 		rows, err := collect(r.db, func(from *sql.Rows, to *row) error {
 			var tokens []byte
 			err := from.Scan(&to.name, &to.state, &tokens, &to.copies, (*ms)(&to.began))

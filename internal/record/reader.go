@@ -12,12 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Reader reads a record, even one that is being written, or a copy from another host.
 type Reader struct {
-	db      *sql.DB
+	db      *sql.DB // with one connection
+	once    sync.Mutex
 	cluster int64
 	// Cluster is the recorded cluster.
 	Cluster Cluster
@@ -70,6 +72,7 @@ func OpenReader(path, name string) (*Reader, error) {
 		_ = db.Close()
 		return nil, fmt.Errorf("%s: %w", path, ErrNewer)
 	}
+	db.SetMaxOpenConns(1)
 	r := &Reader{db: db}
 	if err := r.choose(name); err != nil {
 		_ = db.Close()
@@ -123,40 +126,86 @@ type Grant struct {
 	Until          time.Time // as last seen; zero: no TTL
 	Extended       time.Time // last extension; zero: none
 	Extensions     int
-	Ended          time.Time // zero: not ended, as far as is known
-	How            string    // how it ended: "released", "expired", …
+	// EndUnknown: it may have been extended beyond Until, at a time that was not recorded.
+	EndUnknown bool
+	Ended      time.Time // zero: not ended, as far as is known
+	How        string    // how it ended: "released", "expired", …
 	// Copies has a letter for each node at the first read: A for a copy; "": it was never
 	// read.
 	Copies string
 	// Overlaps: it began before another token's grant of the same lock had ended, or
 	// would have expired if it had not been force-released.
 	Overlaps bool
+	// endsAt and endsHow are how it ended after the time for which it was read.
+	endsAt  time.Time
+	endsHow string
 }
 
-const grantColumns = `SELECT l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.until_ms, g.extended_ms, g.extensions, g.ended_ms, coalesce(g.ended, ''), coalesce(g.copies, '')
-	FROM grants g `
+// grantColumns are those of grants as known at ?1: a grant that was extended has a row for
+// each end, k is the one that was known then, n the next one.
+const grantColumns = `SELECT l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.ended_ms, coalesce(g.ended, ''), coalesce(g.ends, ''), coalesce(g.copies, ''),
+	g.until_ms, g.extended_ms, g.extensions, k.at_ms, k.until_ms, k.extensions, n.extensions FROM grants g `
 
 // ofLocks joins grants with the rows that they refer to; a CROSS before it makes SQLite
 // find the grants first.
-const ofLocks = `JOIN locks l ON l.id = g.lock LEFT JOIN owners o ON o.id = g.owner `
+const ofLocks = `JOIN locks l ON l.id = g.lock LEFT JOIN owners o ON o.id = g.owner
+	LEFT JOIN ends k ON k.grant_id = g.id AND k.at_ms = (SELECT max(at_ms) FROM ends WHERE grant_id = g.id AND at_ms <= ?1)
+	LEFT JOIN ends n ON n.grant_id = g.id AND n.at_ms = (SELECT min(at_ms) FROM ends WHERE grant_id = g.id AND at_ms > ?1) `
 
-func (r *Reader) grants(query string, args ...any) ([]Grant, error) {
+// grants returns grants as known at a time, which is ?1 of the query.
+func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error) {
 	return collect(r.db, func(row *sql.Rows, g *Grant) error {
 		var token []byte
-		err := row.Scan(&g.Lock, &token, &g.Owner, &g.Library, (*ms)(&g.Began), &g.Partly, (*ms)(&g.Until), (*ms)(&g.Extended), &g.Extensions, (*ms)(&g.Ended), &g.How, &g.Copies)
+		var changed, until time.Time
+		var then, next sql.NullInt64
+		var ends string
+		err := row.Scan(&g.Lock, &token, &g.Owner, &g.Library, (*ms)(&g.Began), &g.Partly, (*ms)(&g.Ended), &g.How, &ends, &g.Copies,
+			(*ms)(&g.Until), (*ms)(&g.Extended), &g.Extensions, (*ms)(&changed), (*ms)(&until), &then, &next)
 		g.Token = hex.EncodeToString(token)
+		if then.Valid {
+			// An extension whose time was not recorded may have been known then.
+			later := int64(g.Extensions)
+			if next.Valid {
+				later = next.Int64 - 1
+			}
+			g.EndUnknown = later > then.Int64 && (next.Valid || g.Ended.IsZero() || g.Ended.After(at))
+			g.Until, g.Extensions, g.Extended = until, int(then.Int64), time.Time{}
+			if g.Extensions > 0 {
+				g.Extended = changed
+			}
+		}
+		if g.Ended.After(at) {
+			g.endsAt, g.endsHow = g.Ended, g.How
+			g.Ended, g.How = time.Time{}, ""
+		}
+		switch over := !g.Until.IsZero() && g.Ended.IsZero(); {
+		case over && ends != "" && !g.Until.After(at): // what will be written
+			g.Ended, g.How = g.Until, ends
+		case over && !g.Until.Add(overdue).After(at): // it was out of sight then
+			g.Ended, g.How = g.Until, notSeen
+		}
 		return err
-	}, grantColumns+query, args...)
+	}, grantColumns+query, append([]any{millis(at)}, args...)...)
 }
 
-// Span is a period from Since (inclusive) to Until (exclusive).
-type Span struct{ Since, Until time.Time }
+// overdue is how long after its end a grant is told to have ended, at most.
+const overdue = 2 * time.Second
 
-// GrantsOf returns the last n grants of a lock in a span, oldest first.
+// GrantsOf returns the last n grants of a lock in a span, oldest first, as known at its
+// end.
 func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
-	all, err := r.grants(ofLocks+`WHERE l.cluster = ? AND l.name = ? AND g.began_ms < ? AND (g.ended_ms IS NULL OR g.ended_ms >= ?) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?`,
-		r.cluster, lock, millis(in.Until), millis(in.Since), n)
+	at, err := r.lastLocks(in.Until.Add(-time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.grants(ofLocks+`WHERE l.cluster = ?2 AND l.name = ?3 AND g.began_ms <= ?1 AND (g.ended_ms IS NULL OR g.ended_ms >= ?4) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?5`,
+		at, r.cluster, lock, millis(in.Since), n)
 	slices.Reverse(all)
+	for i := range len(all) - 1 { // what the next one told of it was known
+		if g := &all[i]; !g.endsAt.IsZero() && g.endsHow == lostMajority {
+			g.Ended, g.How = g.endsAt, g.endsHow
+		}
+	}
 	var last *Grant // the longest-lasting one so far
 	for i := range all {
 		g := &all[i]
@@ -179,12 +228,31 @@ const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `
 
 // HeldAt returns the grants at a time, by the names of their locks, the oldest first.
 func (r *Reader) HeldAt(t time.Time) (all []Grant, err error) {
-	for _, condition := range classes() {
-		some, err := r.grants(byLength+condition+` AND l.cluster = ?2`, millis(t), r.cluster)
+	err = r.atOnce(func() error { all, err = r.heldAt(t, t); return err })
+	return all, err
+}
+
+// atOnce asks several questions of the same state of a file that is being written: a grant
+// that ends in between would be missing.
+func (r *Reader) atOnce(ask func() error) error {
+	r.once.Lock()
+	defer r.once.Unlock()
+	if _, err := r.db.Exec(`BEGIN`); err != nil {
+		return err
+	}
+	err := ask()
+	_, ended := r.db.Exec(`COMMIT`)
+	return errors.Join(err, ended)
+}
+
+// heldAt returns the grants at a time, as known at another.
+func (r *Reader) heldAt(t, known time.Time) (all []Grant, err error) {
+	for _, condition := range classes(`?2`) {
+		some, err := r.grants(byLength+condition+` AND l.cluster = ?3`, known, millis(t), r.cluster)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, some...)
+		all = append(all, slices.DeleteFunc(some, func(g Grant) bool { return !g.Ended.IsZero() && !g.Ended.After(t) })...)
 	}
 	slices.SortStableFunc(all, func(a, b Grant) int { return cmp.Or(strings.Compare(a.Lock, b.Lock), a.Began.Compare(b.Began)) })
 	return all, nil
@@ -197,6 +265,8 @@ type Event struct {
 	Part        bool   // another event reports it too
 	Node, Lock  string // "": none
 	Text        string
+	Count       int       // how many events of locks this one stands for; 0: it is one
+	Last        time.Time // of those, the time of the last one
 }
 
 // Events returns the last n events of a span, oldest first; only of one node or lock if
@@ -235,33 +305,6 @@ func (r *Reader) States(in Span) ([]State, error) {
 func (r *Reader) Nodes() (names []string, err error) {
 	return collect(r.db, func(row *sql.Rows, name *string) error { return row.Scan(name) },
 		`SELECT node FROM nodes WHERE cluster = ? ORDER BY position`, r.cluster)
-}
-
-// Gaps returns the parts of a span in which nothing was recorded, oldest first.
-func (r *Reader) Gaps(in Span) (gaps []Span, err error) {
-	runs, err := collect(r.db, func(row *sql.Rows, run *Span) error { return row.Scan((*ms)(&run.Since), (*ms)(&run.Until)) },
-		`SELECT began_ms, seen_ms FROM runs WHERE cluster = ? AND began_ms < ? AND seen_ms >= ? ORDER BY began_ms`, r.cluster, millis(in.Until), millis(in.Since))
-	if err != nil {
-		return nil, err
-	}
-	from := in.Since
-	gap := func(to time.Time) {
-		if to.Sub(from) > slack {
-			gaps = append(gaps, Span{from, to})
-		}
-	}
-	for _, run := range runs {
-		gap(run.Since)
-		from = run.Until
-	}
-	gap(in.Until)
-	return gaps, nil
-}
-
-// SawLocks reports whether locks were recorded at any time in a span.
-func (r *Reader) SawLocks(in Span) (saw bool, err error) {
-	err = r.db.QueryRow(`SELECT count(*) > 0 FROM runs WHERE cluster = ? AND locks_ms < ? AND seen_ms >= ?`, r.cluster, millis(in.Until), millis(in.Since)).Scan(&saw)
-	return saw, err
 }
 
 func (r *Reader) states(query string, args ...any) ([]State, error) {
@@ -307,19 +350,28 @@ func (r *Reader) Patterns(in Span, n int) ([]Minute, error) {
 
 // Longest returns the n grants of a span that lasted longest, including those that began
 // earlier.
-func (r *Reader) Longest(in Span, n int) ([]Grant, error) {
-	all, err := r.HeldAt(in.Since.Add(-1))
+func (r *Reader) Longest(in Span, n int) (all []Grant, err error) {
+	err = r.atOnce(func() error { all, err = r.longest(in, n); return err })
+	return all, err
+}
+
+func (r *Reader) longest(in Span, n int) ([]Grant, error) {
+	at, err := r.lastLocks(in.Until.Add(-time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.heldAt(in.Since.Add(-1), at)
 	for class := len(lengths) + 1; class >= 0 && err == nil; class-- {
 		var some []Grant
-		some, err = r.grants(byLength+inClass(class)+` AND l.cluster = ?3 ORDER BY coalesce(g.ended_ms, ?2) - g.began_ms DESC LIMIT ?4`,
-			millis(in.Since), millis(in.Until), r.cluster, n)
+		some, err = r.grants(byLength+inClass(class)+` AND l.cluster = ?3 ORDER BY min(coalesce(g.ended_ms, ?1), ?1) - g.began_ms DESC LIMIT ?4`,
+			at, millis(in.Since), r.cluster, n)
 		if all = append(all, some...); class <= len(lengths) && len(some) == n {
 			break // the others are shorter
 		}
 	}
 	lasted := func(g *Grant) time.Duration {
 		if g.Ended.IsZero() {
-			return in.Until.Sub(g.Began)
+			return at.Sub(g.Began)
 		}
 		return g.Ended.Sub(g.Began)
 	}
@@ -342,7 +394,3 @@ func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
 		JOIN locks l ON l.id = most.lock JOIN grants g ON g.lock = most.lock AND g.began_ms >= ?2 AND g.began_ms < ?3
 		GROUP BY most.lock ORDER BY most.times DESC, l.name`, r.cluster, millis(in.Since), millis(in.Until), n)
 }
-
-// slack is how long after a second its data may be written: the recorder writes once a
-// second.
-const slack = 3 * time.Second

@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ const (
 	stirEvery  = 100 * time.Millisecond
 	stirPause  = 9
 	retryEvery = 30 * time.Second
+	checkEvery = 24 * time.Hour
 )
 
 // Recorder writes what a monitor saw into a file.
@@ -51,8 +53,17 @@ func (r *Recorder) Run(ctx context.Context, from Source) {
 		if ctx.Err() != nil {
 			return
 		}
+		pause := retryEvery
+		switch {
+		case isDamage(err):
+			aside, failed := putAside(r.opt.Path, r.now())
+			err = errors.Join(fmt.Errorf("%w; it is kept as %s", err, aside), failed)
+			pause = writeEvery
+		case errors.Is(err, errGone):
+			pause = writeEvery
+		}
 		r.set(err)
-		if sleep.For(ctx, retryEvery) != nil {
+		if sleep.For(ctx, pause) != nil {
 			return
 		}
 	}
@@ -77,6 +88,14 @@ func (r *Recorder) record(ctx context.Context, from Source) error {
 	}
 	defer lock.Close()
 	defer db.Close()
+	same, err := sameFile(r.opt.Path)
+	if err != nil {
+		return err
+	}
+	if err := check(db); err != nil {
+		return err
+	}
+	checked := time.Now()
 	var w *writer
 	tick := time.NewTicker(stirEvery)
 	defer tick.Stop()
@@ -87,6 +106,15 @@ func (r *Recorder) record(ctx context.Context, from Source) error {
 			}
 		}
 		begun := time.Now()
+		if !same() {
+			return errGone
+		}
+		if begun.Sub(checked) > checkEvery {
+			if err := check(db); err != nil {
+				return err
+			}
+			checked = begun
+		}
 		if err := w.write(ctx, from, r.now()); err != nil {
 			return fmt.Errorf("the record cannot be written: %w", err)
 		}
@@ -104,7 +132,9 @@ func (r *Recorder) record(ctx context.Context, from Source) error {
 			case <-ctx.Done():
 				last, wait = true, false
 			case now := <-tick.C:
-				wait = now.Before(begun.Add(writeEvery)) && (now.Before(paused) || !w.stirred(from.Snapshot()))
+				s := from.Snapshot()
+				w.extensions.collect(from, s)
+				wait = now.Before(begun.Add(writeEvery)) && (now.Before(paused) || !w.stirred(s))
 			}
 		}
 	}

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Version of the schema. A file of a newer version is refused; one of an older version is
-// upgraded.
+// Version of the schema. A file of a newer version is refused.
 const Version = 1
 
 // schema has the tables; docs/record.md explains them for queries. Times are milliseconds
@@ -35,14 +34,22 @@ CREATE TABLE grants (
   until_ms INTEGER,                -- the majority end as last seen; NULL: no TTL
   extended_ms INTEGER,             -- the last extension that was seen
   extensions INTEGER NOT NULL,
+  before INTEGER NOT NULL,         -- how many of them were seen before its last recorder began, or before it was out of sight
   copies TEXT,                     -- on which nodes, when it was first looked at: see lock_states; NULL: it never was
   ended_ms INTEGER,                -- NULL: not seen to end
   ended TEXT,                      -- released, expired, revoked, force-released, lost majority, not seen
   ends TEXT                        -- how it ends at until_ms if nothing else is told: its majority is seen no more; NULL: it is
 );
 CREATE INDEX grants_of_lock ON grants (lock, began_ms);
+CREATE INDEX grants_ending ON grants (until_ms) WHERE ` + ending + `; -- the majority is no longer seen
 CREATE INDEX grants_by_length ON grants (` + lengthClass + `, began_ms);
 
+CREATE TABLE ends (              -- of grants that were extended: until when each was held, as known from a time on
+  grant_id INTEGER NOT NULL REFERENCES grants, at_ms INTEGER NOT NULL,
+  until_ms INTEGER,              -- NULL: no TTL
+  extensions INTEGER NOT NULL,   -- so far
+  PRIMARY KEY (grant_id, at_ms)
+) WITHOUT ROWID;
 CREATE TABLE lock_states (       -- what a lock was for a time, where its grant does not say it
   id INTEGER PRIMARY KEY, lock INTEGER NOT NULL REFERENCES locks,
   state TEXT NOT NULL,
@@ -83,12 +90,6 @@ CREATE TABLE minutes (           -- of the grants that ended in this minute, by 
 ) WITHOUT ROWID;
 `
 
-// withEnds adds a column that files did not have at first.
-const withEnds = `ALTER TABLE grants ADD COLUMN ends TEXT`
-
-// indexEnds finds the open grants whose majority is no longer seen, by their end.
-const indexEnds = `CREATE INDEX IF NOT EXISTS grants_ending ON grants (until_ms) WHERE ` + ending
-
 const ending = `ends IS NOT NULL AND ended_ms IS NULL`
 
 // lengths are the limits of the classes by which durations are indexed. A query for one
@@ -110,20 +111,19 @@ var lengthClass = func() string {
 	return b.String() + fmt.Sprintf(" ELSE %d END", len(lengths))
 }()
 
-// classes returns the conditions, one per class, for rows present at time ?1.
-func classes() (conditions []string) {
+// classes returns the conditions, one per class, for rows present at a time.
+func classes(at string) (conditions []string) {
 	for i, d := range lengths {
-		conditions = append(conditions, fmt.Sprintf("%s = %d AND began_ms BETWEEN ?1 - %d AND ?1 AND ended_ms > ?1", lengthClass, i, d.Milliseconds()))
+		conditions = append(conditions, fmt.Sprintf("%s = %d AND began_ms BETWEEN %s - %d AND %[3]s AND ended_ms > %[3]s", lengthClass, i, at, d.Milliseconds()))
 	}
 	return append(conditions,
-		fmt.Sprintf("%s = %d AND began_ms <= ?1 AND ended_ms > ?1", lengthClass, len(lengths)),
-		fmt.Sprintf("%s = %d AND began_ms <= ?1", lengthClass, len(lengths)+1))
+		fmt.Sprintf("%s = %d AND began_ms <= %s AND ended_ms > %[3]s", lengthClass, len(lengths), at),
+		fmt.Sprintf("%s = %d AND began_ms <= %s", lengthClass, len(lengths)+1, at))
 }
 
-// inClass returns the condition for rows of one class that began between ?1 and ?2,
-// exclusive.
+// inClass returns the condition for rows of one class that began from ?2 to ?1.
 func inClass(class int) string {
-	return fmt.Sprintf("%s = %d AND began_ms >= ?1 AND began_ms < ?2", lengthClass, class)
+	return fmt.Sprintf("%s = %d AND began_ms >= ?2 AND began_ms <= ?1", lengthClass, class)
 }
 
 // partLevel is the level of events that are part of another.

@@ -144,8 +144,7 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 		b.grants.change(one)
 	}
 	if end := l.HeldUntil(); unseen(l) && end.After(one.until) { // extended, as far as is seen
-		one.until = end
-		b.grants.change(one)
+		b.know(one, b.now, end, one.extensions)
 	}
 	if one.copies == "" && !unseen(l) {
 		one.copies = now.copies
@@ -189,7 +188,7 @@ func (b *batch) look(key string, l *monitor.Lock) {
 func (b *batch) relied(l *monitor.Lock) {
 	one := b.openGrant(l.Key.Raw())
 	if one != nil && one.token == shortSHA(l.Holder.Raw()) && !one.until.Equal(l.HeldUntil()) {
-		b.extendUntold(one, l.HeldUntil(), b.now)
+		b.know(one, b.now, l.HeldUntil(), one.extensions)
 	}
 }
 
@@ -210,8 +209,18 @@ func (b *batch) takeInGrant(l *monitor.Lock) {
 	if l.State == monitor.LockLostMajority {
 		ends = lostMajority
 	}
-	if !one.until.Equal(l.HeldUntil()) || one.ends != ends {
-		one.until, one.ends = l.HeldUntil(), ends
+	b.takeExtensions(one)
+	n, at := one.before+int(l.Extensions), b.now
+	switch {
+	case n > one.extensions: // none of them was collected
+		at = l.ExtendedAt()
+	case l.HeldUntil().Sub(one.until) > extendedBy && l.Extensions == 0: // while nobody recorded
+		one.before++
+		n++
+	}
+	b.know(one, at, l.HeldUntil(), n)
+	if one.ends != ends {
+		one.ends = ends
 		b.grants.change(one)
 	}
 }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -19,6 +20,13 @@ func (w *writer) trim(opt Options, now time.Time) error {
 	}
 	if _, err := w.db.Exec(`DELETE FROM minutes WHERE minute_ms < ?`, millis(now.Add(-opt.Keep-SummariesKept))); err != nil {
 		return err
+	}
+	if size, err := w.size(); err != nil {
+		return err
+	} else if size > opt.MaxSize {
+		if _, err := w.db.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+			return err
+		}
 	}
 	for range 20 { // a twentieth of the span each time
 		size, err := w.size()
@@ -39,11 +47,15 @@ func (w *writer) trim(opt Options, now time.Time) error {
 	return nil
 }
 
-// size returns the bytes of the file that are in use.
+// size returns the bytes that are in use: of the file, and of the log beside it.
 func (w *writer) size() (int64, error) {
 	var pages, free, page int64
 	err := w.db.QueryRow(`SELECT page_count, freelist_count, page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()`).Scan(&pages, &free, &page)
-	return (pages - free) * page, err
+	log := int64(0)
+	if info, err := os.Stat(w.path + "-wal"); err == nil {
+		log = info.Size()
+	}
+	return (pages-free)*page + log, err
 }
 
 // deleteBefore deletes what ended before a time, in small steps.
@@ -52,12 +64,14 @@ func (w *writer) deleteBefore(t time.Time) error {
 	queries := []string{`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at_ms < ? LIMIT 10000)`,
 		`DELETE FROM findings WHERE cleared_ms < ?`,
 		// The last state of each node before that time was still valid then.
-		`DELETE FROM states WHERE at_ms < ? AND at_ms < (SELECT max(at_ms) FROM states AS later WHERE later.cluster = states.cluster AND later.node = states.node)`,
+		`DELETE FROM states WHERE at_ms < ?1 AND at_ms < (SELECT max(at_ms) FROM states AS later WHERE later.cluster = states.cluster AND later.node = states.node AND later.at_ms < ?1)`,
 		`DELETE FROM runs WHERE seen_ms < ?`,
+		// So is the last end of a grant.
+		`DELETE FROM ends WHERE at_ms < ?1 AND at_ms < (SELECT max(at_ms) FROM ends AS later WHERE later.grant_id = ends.grant_id AND later.at_ms < ?1)`,
 	}
 	for class := range len(lengths) + 1 { // except what has not ended
 		for _, table := range []string{"grants", "lock_states"} {
-			queries = append(queries, fmt.Sprintf(`DELETE FROM %[1]s WHERE id IN (SELECT id FROM %[1]s WHERE %[2]s = %[3]d AND began_ms < ? LIMIT 10000)`, table, lengthClass, class))
+			queries = append(queries, fmt.Sprintf(`DELETE FROM %[1]s WHERE id IN (SELECT id FROM %[1]s WHERE %[2]s = %[3]d AND began_ms < ?1 AND ended_ms < ?1 LIMIT 10000)`, table, lengthClass, class))
 		}
 	}
 	for _, query := range queries {
@@ -75,10 +89,17 @@ func (w *writer) deleteBefore(t time.Time) error {
 			}
 		}
 	}
+	// What is left of a longer run is what is recorded.
+	if _, err := w.db.Exec(`UPDATE runs SET began_ms = max(began_ms, ?1), locks_ms = max(locks_ms, ?1) WHERE began_ms < ?1`, ms); err != nil {
+		return err
+	}
 	if deleted == 0 {
 		return nil
 	}
 	clear(w.grants.locks)
+	if _, err := w.db.Exec(`DELETE FROM ends WHERE NOT EXISTS (SELECT 1 FROM grants WHERE id = grant_id)`); err != nil {
+		return err
+	}
 	if _, err := w.db.Exec(`DELETE FROM locks WHERE NOT EXISTS (SELECT 1 FROM grants WHERE lock = locks.id) AND NOT EXISTS (SELECT 1 FROM events WHERE lock = locks.id)
 		AND NOT EXISTS (SELECT 1 FROM lock_states WHERE lock = locks.id)`); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 const takeInAfter = 2 * time.Second
 
 func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*writer, error) {
-	w := &writer{db: db, most: takeInMost, fences: opt.Fences, seen: now, began: now, states: map[string]string{}, findings: map[string]openFinding{}, grants: newGrants(), looks: looks{open: map[string]*look{}}}
+	w := &writer{db: db, path: opt.Path, most: takeInMost, fences: opt.Fences, began: now, states: map[string]string{}, findings: map[string]openFinding{}, grants: newGrants(), extensions: extensions{seen: map[string][]extension{}}, looks: looks{open: map[string]*look{}}}
 	err := db.QueryRow(`INSERT INTO clusters (name, n, quorum, max_ttl_ms) VALUES (?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET n = excluded.n, quorum = excluded.quorum, max_ttl_ms = excluded.max_ttl_ms RETURNING id`,
 		about.Name, about.N, about.Quorum, about.MaxTTL.Milliseconds()).Scan(&w.cluster)
@@ -35,10 +35,12 @@ func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*
 	}
 	if last.Valid {
 		w.seen = time.UnixMilli(last.Int64)
+		w.grants.seen = w.seen
 		_, err = db.Exec(`INSERT INTO events (cluster, at_ms, level, kind, text) VALUES (?1, ?2, 'notice', 'recorder', ?3);
 			UPDATE findings SET cleared_ms = ?4 WHERE cluster = ?1 AND cleared_ms IS NULL;
+			UPDATE grants SET before = extensions WHERE `+fmt.Sprintf("%s = %d", lengthClass, len(lengths)+1)+` AND extensions > before;
 			UPDATE lock_states SET ended_ms = max(?4, began_ms) WHERE ended_ms IS NULL AND lock IN (SELECT id FROM locks WHERE cluster = ?1)`,
-			w.cluster, millis(now), "recording goes on; nothing was recorded since "+w.seen.UTC().Format(time.RFC3339), last.Int64)
+			w.cluster, millis(now), "recording goes on; nothing was recorded since "+w.seen.UTC().Format(time.RFC3339), last.Int64+1)
 	}
 	if err != nil {
 		return nil, err
@@ -71,10 +73,12 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 		b.takeIn(s)
 		b.caughtUp = true
 	}
+	w.extensions.collect(from, s)
 	for _, e := range events {
 		w.seq = e.Seq
 		b.event(e)
 	}
+	b.takeAllExtensions()
 	if begins {
 		b.takeIn(s)
 	}
@@ -95,12 +99,27 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	}
 	b.writeGrants()
 	b.writeMinutes()
-	b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(now), w.run)
+	seen := slices.MaxFunc([]time.Time{seenBy(s, now), w.began}, time.Time.Compare)
+	b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(seen), w.run)
 	if err := b.commit(); err != nil {
 		return err
 	}
-	w.seen = now
+	w.seen = seen
+	if w.follows {
+		w.grants.seen = seen
+	}
+	clear(w.extensions.seen)
+	w.extensions.count = 0
 	return nil
+}
+
+// seenBy returns until when a snapshot shows what happened: later events may not have
+// been told yet.
+func seenBy(s *monitor.Snapshot, now time.Time) time.Time {
+	if s.At.IsZero() || s.At.After(now) {
+		return now
+	}
+	return s.At
 }
 
 // event writes an event that is worth keeping on its own, and follows the locks' grants
@@ -132,7 +151,7 @@ func (b *batch) event(e monitor.Event) {
 		level = partLevel
 	}
 	b.exec(`INSERT INTO events (cluster, at_ms, level, kind, node, lock, text) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		b.cluster, millis(e.At), level, e.Kind, node, lock, text)
+		b.cluster, millis(after(e.At, b.seen)), level, e.Kind, node, lock, text)
 }
 
 // nodes writes changed states; of the cluster, its verdict.

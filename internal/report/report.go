@@ -28,9 +28,12 @@ type Report struct {
 	Away     []Away // how long each node did not serve
 	Findings []record.Finding
 	Events   []record.Event // except those of findings
-	Longest  []record.Grant
-	Busiest  []record.Use
-	Patterns []record.Minute
+	// EventsLeft is how many older events of single locks are left out.
+	EventsLeft int
+	Longest    []record.Grant
+	Busiest    []record.Use
+	Patterns   []record.Minute
+	Coverage   record.Coverage
 	// LocksUnrecorded says that locks were not recorded then, and how to record them;
 	// empty: they were.
 	LocksUnrecorded string
@@ -75,33 +78,27 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 		return nil, err
 	}
 	states := append(before, changes...)
-	if len(before) > 0 || len(changes) > 0 {
-		gaps, err := r.Gaps(in)
-		if err != nil {
-			return nil, err
-		}
-		states = notRecorded(states, gaps)
+	if rep.Coverage, err = r.Coverage(in); err != nil {
+		return nil, err
 	}
+	states = notRecorded(states, rep.Coverage.Gaps)
 	rep.lanes(states, in)
 	if rep.Findings, err = r.Findings(in); err != nil {
 		return nil, err
 	}
-	events, err := r.Causes("", in, mostEvents)
+	events, err := r.Causes("", in)
 	if err != nil {
 		return nil, err
 	}
-	rep.Events = slices.DeleteFunc(events, func(e record.Event) bool { return strings.HasPrefix(e.Kind, "finding") })
+	events = record.Fold(slices.DeleteFunc(events, func(e record.Event) bool { return strings.HasPrefix(e.Kind, "finding") }))
+	rep.Events, rep.EventsLeft = record.Latest(events, mostEvents)
 	if rep.Longest, err = r.Longest(in, mostLocks); err != nil {
 		return nil, err
 	}
 	if rep.Busiest, err = r.Busiest(in, mostLocks); err != nil {
 		return nil, err
 	}
-	saw, err := r.SawLocks(in)
-	if err != nil {
-		return nil, err
-	}
-	if !saw {
+	if len(rep.Coverage.Locks) == 0 {
 		rep.LocksUnrecorded = "locks were not recorded then: " + monitor.AdviceRecordLocks
 	}
 	rep.Patterns, err = r.Patterns(in, mostLocks)
@@ -181,6 +178,23 @@ func (rep *Report) HTML(w io.Writer) error {
 	return t.Execute(w, rep)
 }
 
+// Missing says what was not recorded, a gap a line.
+func (rep *Report) Missing() []string {
+	spans := func(all []record.Span) (out []view.SpanDoc) {
+		for _, s := range all {
+			out = append(out, view.SpanDoc(s))
+		}
+		return out
+	}
+	c := view.CoverageDoc{Gaps: spans(rep.Coverage.Gaps), LockGaps: spans(rep.Coverage.LockGaps)}
+	return c.Lines(rep.utc)
+}
+
+// Left says which events are left out, and how to see them.
+func (rep *Report) Left() string {
+	return fmt.Sprintf("%s of locks left out: redlockctl history --limit %d shows all", view.Plural(rep.EventsLeft, "older event"), rep.EventsLeft+len(rep.Events))
+}
+
 // at formats a time with date and zone.
 func (rep *Report) at(t time.Time) string {
 	switch {
@@ -220,8 +234,8 @@ func (rep *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	heading := func(s string) { fmt.Fprintf(&b, "\n%s\n", s) }
 	fmt.Fprintf(&b, "%s: %s to %s\n", safetext.Escape(rep.Cluster.Name), rep.at(rep.Since), rep.at(rep.Until))
-	if rep.Since.Before(rep.Cluster.First) || rep.Cluster.Last.Add(time.Minute).Before(rep.Until) {
-		fmt.Fprintf(&b, "recorded from %s to %s\n", rep.at(rep.Cluster.First), rep.at(rep.Cluster.Last))
+	for _, line := range rep.Missing() {
+		fmt.Fprintln(&b, line)
 	}
 	heading("Not serving, not safe")
 	for _, a := range rep.Away {
@@ -244,6 +258,9 @@ func (rep *Report) Text(w io.Writer) error {
 			about = safetext.Escape(e.Lock) + ": " + about
 		}
 		fmt.Fprintf(&b, "  %s  %-19s %s\n", rep.at(e.At), e.Kind, about)
+	}
+	if rep.EventsLeft > 0 {
+		fmt.Fprintf(&b, "  %s\n", rep.Left())
 	}
 	heading("Held longest")
 	if rep.LocksUnrecorded != "" {

@@ -31,6 +31,9 @@ type PastEventDoc struct {
 	Node *safetext.Text `json:"node,omitempty"`
 	Lock *safetext.Text `json:"lock,omitempty"`
 	Text safetext.Text  `json:"text"`
+	// Count is how many events of locks this one stands for; 0: it is one.
+	Count int       `json:"count,omitempty"`
+	Last  time.Time `json:"last_at,omitzero"` // of these, the last one
 }
 
 // Stamp formats a moment with its date and zone.
@@ -151,7 +154,7 @@ func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 		Name: "LOCK", Help: "the lock, if it concerns one", Fields: []string{"lock"}, Compare: byText(func(e *PastEventDoc) string { return rawOf(e.Lock) }), Cut: 48,
 		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Lock) },
 	}, {
-		Name: "TEXT", Help: "what happened, as a sentence", Compare: byText(func(e *PastEventDoc) string { return e.Text.Raw() }), Fields: []string{"text"},
+		Name: "TEXT", Help: "what happened, as a sentence", Compare: byText(func(e *PastEventDoc) string { return e.Text.Raw() }), Fields: []string{"text", "count", "last_at"},
 		Cell: func(c *Context, e *PastEventDoc) Cell { return Cell{Text: c.Whole(e.Text.Raw())} },
 	}}
 }

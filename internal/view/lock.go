@@ -36,7 +36,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Fields: []string{"copies", "n"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, First: "fewest copies",
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 3+2*len(strconv.Itoa(len(nodes)))),
 	}, {
-		Name: "TTLS", Help: "a bar for the copy on each node: its remaining time relative to the longest; all full if they agree within a second. `·` no copy, `×` a lost one, `◇` another token's copy, `?` not known (`.`, `x`, `Y` and `?` with `--ascii`). `W` shows a column for each node instead",
+		Name: "TTLS", Help: "a bar for the copy on each node: its remaining time relative to the longest; all full if they agree within a second. `·` no copy, `×` a lost one, `◇` another token's copy, `–` a copy whose end was not recorded, `?` not known (`.`, `x`, `Y`, `-` and `?` with `--ascii`). `W` shows a column for each node instead",
 		SortAs: "ends", Cell: lockChart, Wide: true, Rank: 6, Width: max(4, len(nodes)),
 	}}
 	for i := range nodes {
@@ -173,8 +173,10 @@ func lockChart(c *Context, l *monitor.Lock) Cell {
 			b.WriteString(c.noCopy)
 		case one.State == monitor.CopyLost:
 			b.WriteString(c.lostCopy)
-		case one.State == monitor.CopyPresent && !own(one):
+		case (one.State == monitor.CopyPresent || one.State == monitor.CopySeen) && one.Token != l.Holder:
 			b.WriteString(c.split)
+		case one.State == monitor.CopySeen:
+			b.WriteString(c.None)
 		case one.State != monitor.CopyPresent:
 			b.WriteByte('?')
 		case one.Expires.IsZero() || longest.Sub(one.Expires) <= time.Second:
@@ -220,7 +222,7 @@ func lockEnds(c *Context, l *monitor.Lock) Cell {
 	case l.State == monitor.LockNoTTL:
 		return Cell{Text: c.Endless}
 	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):
-		return Cell{Text: "?", Tone: Dim} // a record does not know each extension
+		return Cell{Text: c.None, Tone: Dim} // a record may not know the time of an extension
 	}
 	return Cell{Text: c.None}
 }

@@ -148,6 +148,23 @@ func Plural(n int, one string, many ...string) string {
 	return Count(n) + " " + one + "s"
 }
 
+// ParseEnd parses the end of a time that begins at since, as [ParseMoment] does; but a
+// time of day that comes within the hour, or whose last one is before since, is today's. An
+// end after now is now.
+func ParseEnd(text string, since, now time.Time) (time.Time, error) {
+	end, err := ParseMoment(text, now)
+	if err != nil {
+		return end, err
+	}
+	if next, err := ParseMoment("today "+strings.TrimSpace(text), now); err == nil && (next.Sub(now) <= time.Hour || !end.After(since)) {
+		end = next
+	}
+	if end.After(now) {
+		end = now
+	}
+	return end, nil
+}
+
 // momentForms are the accepted forms of a moment besides "2h ago".
 var momentForms = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
 

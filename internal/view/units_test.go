@@ -83,3 +83,26 @@ func TestMomentSince(t *testing.T) {
 		}
 	}
 }
+
+// The end of a time is the next one of that time of day where the last one makes no sense.
+func TestParseEnd(t *testing.T) {
+	now := time.Date(2026, 11, 25, 12, 31, 24, 0, time.UTC)
+	for _, c := range []struct {
+		until string
+		since time.Duration
+		want  time.Time
+	}{
+		{"12:31:30", 24 * time.Hour, now},
+		{"13:00", 24 * time.Hour, now},
+		{"18:00", time.Hour, now},
+		{"18:00", 24 * time.Hour, now.Add(-time.Duration(18*time.Hour + 31*time.Minute + 24*time.Second))},
+		{"12:30", time.Hour, now.Add(-84 * time.Second)},
+		{"yesterday 13:00", 48 * time.Hour, now.Add(-time.Duration(23*time.Hour + 31*time.Minute + 24*time.Second))},
+		{"1h ago", 24 * time.Hour, now.Add(-time.Hour)},
+		{"now", time.Hour, now},
+	} {
+		if got, err := ParseEnd(c.until, now.Add(-c.since), now); err != nil || !got.Equal(c.want) {
+			t.Errorf("%s since %s ago: %s, %v, not %s", c.until, c.since, got, err, c.want)
+		}
+	}
+}

@@ -36,17 +36,18 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: a.holder, end: max(a.end, a.lock.Relied), seen: a.end}
 		delete(t.endings, r.key())
 		if t.settled && !r.early {
-			kind, text, times := "acquired", "acquired by %s for %s", 0
+			kind, text := "acquired", "acquired by %s for %s"
 			if t.lapsed.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix)) {
-				kind, text, times = "extended", "extended by %s while it was not seen: ends in %s", 1
+				kind, text = "extended", "extended by %s while it was not seen: ends in %s"
+				g.extensions, g.told, g.extended = 1, 1, a.now
 			}
-			t.emit(t.grantEvent(r, a.holder, a.end, times, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, r.Tokens[a.holder].Prefix, left(a.end, a.now))))
+			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, safetext.Short(r.Tokens[a.holder].Prefix), left(a.end, a.now))))
 		}
 		r.early, r.aged = false, false
 	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
 		g.end = a.lock.Relied // by an extension whose majority was not seen
 	case holds && a.holder == g.token:
-		t.trackExtension(r, a)
+		t.tellExtensions(r, a)
 		if g.end = max(a.end, a.lock.Relied); !a.shrank {
 			g.seen = a.end
 		}
@@ -55,22 +56,32 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	}
 }
 
-// trackExtension reports an extension, unless one was reported just now.
-func (t *Table) trackExtension(r *record, a *assessment) {
+// countExtension counts an extension of the grant of r, before the lock is published with
+// their number.
+func (t *Table) countExtension(r *record, a *assessment) {
 	g := &r.grant
-	if !t.settled || g.seen == 0 || time.Duration(a.end-g.seen) <= extendedBy {
+	if a.holder < 0 || a.holder != g.token {
 		return
 	}
-	g.extensions = min(g.extensions, 1<<15) + 1
-	if g.extended != 0 && time.Duration(a.now-g.extended) < extendedEvery {
+	if t.settled && a.majority && a.locks > 0 && g.seen != 0 && time.Duration(a.end-g.seen) > extendedBy {
+		g.extensions++
+		g.extended = a.now
+	}
+	a.lock.Extensions, a.lock.Extended = g.extensions, g.extended
+}
+
+// tellExtensions reports the last extensions, unless some were reported just now.
+func (t *Table) tellExtensions(r *record, a *assessment) {
+	g := &r.grant
+	if g.extended != a.now || g.told == g.extensions || g.toldAt != 0 && time.Duration(a.now-g.toldAt) < extendedEvery {
 		return
 	}
 	often := ""
-	if g.extensions > 1 {
-		often = fmt.Sprintf(" (%d times since this was last reported)", g.extensions)
+	if n := g.extensions - g.told; n > 1 {
+		often = fmt.Sprintf(" (%d times since this was last reported)", n)
 	}
-	t.emit(t.grantEvent(r, a.holder, a.end, int(g.extensions), monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.Tokens[a.holder].Prefix, left(a.end, a.now), often)))
-	g.extended, g.extensions = a.now, 0
+	t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", safetext.Short(r.Tokens[a.holder].Prefix), left(a.end, a.now), often)))
+	g.toldAt, g.told = a.now, g.extensions
 }
 
 // standing counts what is left of the copies of a grant.
@@ -189,9 +200,7 @@ func (t *Table) goesOn(r *record, s *standing, now packed.Moment) bool {
 func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind, text string) {
 	token := r.Tokens[r.grant.token].Prefix
 	if t.settled {
-		e := monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, token)
-		e.Token = safetext.New(token)
-		t.emit(e)
+		t.emit(t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, safetext.Short(token))))
 	}
 	sum, g := announce.TokenSum(token), &r.grant
 	t.ended.add(r.key(), sum)
@@ -214,8 +223,8 @@ func (t *Table) lapse(r *record, now packed.Moment) {
 	}
 	token := r.Tokens[g.token].Prefix
 	if t.settled {
-		t.emit(t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelInfo, "not seen", r.key(), "not seen from here since %s: held until %s as last known, or longer (%s)",
-			words.Moment(t.Time(since), t.Time(now)), words.Moment(t.Time(g.end), t.Time(now)), token)))
+		t.emit(t.grantEvent(r, g.end, monitor.LockEvent(t.Time(now), monitor.LevelInfo, "not seen", r.key(), "not seen from here since %s: held until %s as last known, or longer (%s)",
+			words.Moment(t.Time(since), t.Time(now)), words.Moment(t.Time(g.end), t.Time(now)), safetext.Short(token))))
 	}
 	t.lapsed.add(r.key(), announce.TokenSum(token))
 	r.dropVotes(g.token)
@@ -243,16 +252,20 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	case g.parted:
 		text, part = "copies expired early or were deleted, but not all of them: may be held "+until, false
 	}
-	e := t.grantEvent(r, g.token, g.end, 0, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, monitor.LockLostMajority.String(), r.key(), "%s (%s)", text, r.Tokens[g.token].Prefix))
+	e := t.grantEvent(r, g.end, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, monitor.LockLostMajority.String(), r.key(), "%s (%s)", text, safetext.Short(r.Tokens[g.token].Prefix)))
 	e.Part = part
 	t.emit(e)
 }
 
-// grantEvent adds the details of a holder's grant to an event.
-func (t *Table) grantEvent(r *record, holder int8, end packed.Moment, times int, e monitor.Event) monitor.Event {
-	e.Token, e.Times = safetext.New(r.Tokens[holder].Prefix), times
+// grantEvent adds the details of the grant of r to an event.
+func (t *Table) grantEvent(r *record, end packed.Moment, e monitor.Event) monitor.Event {
+	g := &r.grant
+	e.Token, e.Times = safetext.New(r.Tokens[g.token].Prefix), int(g.extensions)
 	if end != 0 {
 		e.Until = t.Time(end)
+	}
+	if g.extended != 0 {
+		e.Extended = t.Time(g.extended)
 	}
 	return e
 }

@@ -148,9 +148,9 @@ type grant struct {
 	// so this is no release.
 	fell, parted bool
 	supposed     bool // its end is that of an extension that silent nodes may have received too
-	// extensions counts those since the last one that was reported, at extended (zero:
-	// none yet).
-	extensions uint16
+	// extensions counts those that were seen, the last one at extended; told of them were
+	// reported, the last ones at toldAt.
+	extensions, told uint32
 	// went has a bit for each of the first 32 nodes on which a copy was lost since the
 	// last report.
 	went     uint32
@@ -158,6 +158,7 @@ type grant struct {
 	end      packed.Moment // until when its holder may rely on it; zero: no end
 	seen     packed.Moment // end of the last majority that was seen
 	extended packed.Moment
+	toldAt   packed.Moment
 	heard    [8]byte // sum of its token, if a guard announced the grant; otherwise zero
 }
 

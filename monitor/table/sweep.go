@@ -171,6 +171,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	}
 	r.aged = r.aged || r.holder >= 0 && a.holder != r.holder // it may have existed for some time
 	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
+	t.countExtension(r, &a)
 	was, known := r.lock.State, r.known
 	if a.lock.Copies = monitor.CopiesOf(r.Set); !known || !same(r.lock, &a.lock) {
 		r.shared = true
@@ -287,7 +288,7 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 // same reports whether a lock looks the same as before.
 func same(old, next *monitor.Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Supposed == next.Supposed && old.Lost == next.Lost && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		old.Nobody == next.Nobody && old.Supposed == next.Supposed && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
 		packed.Alike(old.Span.End, next.Span.End) && old.Copies.Packed().Alike(next.Copies.Packed())
 }
 

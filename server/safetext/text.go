@@ -156,3 +156,10 @@ func Texts(raw []string) (texts []Text) {
 	}
 	return texts
 }
+
+// Short returns the beginning of a token, for sentences: enough to compare it with one that
+// is shown whole, and of no use to release a lock with.
+func Short(token string) string {
+	runes := []rune(token)
+	return string(runes[:min(6, len(runes)/4)]) + "..."
+}

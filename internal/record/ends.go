@@ -1,0 +1,115 @@
+package record
+
+import (
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// known is what is known of an open grant from a time on: its end, and how often it was
+// extended so far. Before it begins nothing of it is known, and while it is not extended
+// one row says it all.
+type known struct {
+	at, until  time.Time
+	extensions int
+}
+
+// know records another end of an open grant from a time on, or another number of its
+// extensions.
+func (b *batch) know(one *grant, at, until time.Time, extensions int) {
+	extensions = max(extensions, one.extensions)
+	if extensions == one.extensions && until.Equal(one.until) {
+		return
+	}
+	at = b.grants.after(at)
+	if len(one.knew) == 0 && !one.rows {
+		one.knew = append(one.knew, known{one.began, one.until, one.extensions})
+	}
+	one.knew = append(one.knew, known{at, until, extensions})
+	if extensions > one.extensions {
+		one.extended = at
+	}
+	one.until, one.extensions = until, extensions
+	b.grants.change(one)
+}
+
+// after returns a time, moved out of the time that is already recorded: what was answered
+// about that must not change.
+func (g *grants) after(t time.Time) time.Time { return after(t, g.seen) }
+
+func after(t, seen time.Time) time.Time {
+	if first := seen.Add(time.Millisecond); !seen.IsZero() && t.Before(first) {
+		return first
+	}
+	return t
+}
+
+// writeKnown writes what became known of a grant that has a row.
+func (b *batch) writeKnown(one *grant) {
+	for i, k := range one.knew {
+		how := `INSERT OR REPLACE`
+		if i == 0 && !one.rows {
+			how = `INSERT OR IGNORE` // it may have rows of a time when it was not remembered
+		}
+		b.exec(how+` INTO ends VALUES (?, ?, ?, ?)`, one.id, millis(k.at), null(k.until), k.extensions)
+	}
+	one.rows, one.knew = one.rows || len(one.knew) > 0, nil
+}
+
+// extension is an extension of a grant that a snapshot shows.
+type extension struct {
+	token string
+	known
+}
+
+// extensions collects the extensions between two writes, so that the time of each is
+// known: of most of them there is no event.
+type extensions struct {
+	version uint64 // of the last snapshot
+	seen    map[string][]extension
+	count   int
+}
+
+// mostExtensions limits the extensions between two writes whose times are recorded; the
+// others are only counted.
+const mostExtensions = 10_000
+
+// collect remembers the extensions that a snapshot shows.
+func (x *extensions) collect(from Source, s *monitor.Snapshot) {
+	keys, ok := from.ChangedSince(x.version)
+	x.version = s.Version
+	if !ok {
+		return
+	}
+	for _, key := range keys {
+		l := s.Locks.Get(key)
+		if l == nil || l.Extensions == 0 || x.count >= mostExtensions {
+			continue
+		}
+		one := extension{l.Holder.Raw(), known{l.ExtendedAt(), l.HeldUntil(), int(l.Extensions)}}
+		was := x.seen[key]
+		if n := len(was); n > 0 && was[n-1].token == one.token && was[n-1].extensions == one.extensions {
+			continue
+		}
+		x.seen[key] = append(was, one)
+		x.count++
+	}
+}
+
+// takeExtensions records the collected extensions of an open grant.
+func (b *batch) takeExtensions(one *grant) {
+	for _, x := range b.extensions.seen[one.lock] {
+		if n := one.before + x.extensions; n > one.extensions && shortSHA(x.token) == one.token {
+			b.know(one, x.at, x.until, n)
+		}
+	}
+}
+
+// takeAllExtensions records the collected extensions of all open grants.
+func (b *batch) takeAllExtensions() {
+	for key := range b.extensions.seen {
+		if one := b.openGrant(key); one != nil {
+			b.takeExtensions(one)
+		}
+	}
+}
