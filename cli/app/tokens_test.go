@@ -47,7 +47,7 @@ func TestNoTokenLeavesWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := otlp.New("c")
+	e, err := otlp.New("c", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
