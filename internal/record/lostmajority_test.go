@@ -130,6 +130,7 @@ func TestASplitBesideALostMajority(t *testing.T) {
 	put := func(at int, state monitor.LockState, token, copies string, until int) {
 		t.Helper()
 		from.s.Version++
+		from.s.At = second(at)
 		monitortest.Put(&from.s, monitortest.LockOf(second(at), "import", state, token, copies).Until(second(until)))
 		if err := w.write(t.Context(), changing{from}, second(at)); err != nil {
 			t.Fatal(err)
@@ -138,6 +139,7 @@ func TestASplitBesideALostMajority(t *testing.T) {
 	from.tell(lostMajority, "import", monitortest.TokenA, second(5), second(20))
 	put(5, monitor.LockLostMajority, monitortest.TokenA, "15 15 - - -", 20)
 	put(6, monitor.LockSplit, monitortest.TokenB, "14b 14b - 14 14", 20)
+	put(9, monitor.LockSplit, monitortest.TokenB, "11b 11b - 11 11", 20) // recorded until then
 	m, err := read(t, path).At(second(8))
 	if err != nil {
 		t.Fatal(err)
