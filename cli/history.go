@@ -237,7 +237,7 @@ func (a *commandLine) tellHistory(doc historyJSON, lock, hint string, o historyO
 		return err
 	}
 	span := "from " + view.Stamp(doc.Since, o.utc) + " to " + view.Stamp(doc.Until, o.utc)
-	covered := len(doc.Recorded) > 0
+	covered := len(doc.Recorded) > 0 || len(events) > 0 // a record that has just begun has a length of zero
 	switch {
 	case len(events) > 0 || a.Output == "csv":
 		if lock != "" {
