@@ -254,8 +254,8 @@ func (l *follower) run(ctx context.Context) (err error) {
 		if left := l.readAgain.Sub(now); left <= 0 {
 			keys, until := queue.Take(wire.BatchKeys, wire.BatchBytes)
 			l.comparison.explain(keys)
-			upToDate := !until.IsZero() && !l.missing && (l.full == nil || l.full.pace == paceShare)
-			if upToDate {
+			current := !until.IsZero() && !l.missing && (l.full == nil || l.full.pace == paceShare)
+			if current {
 				l.monitor.readUpTo(l.node, l.runID, until)
 				if err := l.confirm(ctx, until); err != nil {
 					return err
@@ -267,7 +267,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 				}
 				continue
 			}
-			if upToDate {
+			if current {
 				continue
 			}
 		} else if !queue.Empty() {
