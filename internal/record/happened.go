@@ -39,7 +39,7 @@ func Fold(events []Event) []Event {
 		count int
 		last  time.Time
 	}
-	lines, of, at := []*line{}, make([]*line, len(events)), map[string]*line{}
+	of, at := make([]*line, len(events)), map[string]*line{}
 	for i, e := range events {
 		if e.Lock == "" {
 			continue
@@ -47,7 +47,7 @@ func Fold(events []Event) []Event {
 		l := at[e.Kind]
 		if l == nil || e.At.Sub(l.last) > burstPause {
 			l = &line{}
-			lines, at[e.Kind] = append(lines, l), l
+			at[e.Kind] = l
 		}
 		l.count, l.last, of[i] = l.count+1, e.At, l
 	}

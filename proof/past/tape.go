@@ -165,18 +165,18 @@ func (t *tape) grants() (out []*grant) {
 	for _, one := range t.tokens {
 		g := &grant{key: one.key, sha: one.sha}
 		for k := 0; ; k++ {
-			var ats, untils []time.Time
+			var ats, validTo []time.Time
 			for node := range one.ends {
 				if k < len(one.ends[node]) {
-					ats, untils = append(ats, one.ends[node][k].at), append(untils, one.ends[node][k].until)
+					ats, validTo = append(ats, one.ends[node][k].at), append(validTo, one.ends[node][k].until)
 				}
 			}
 			if len(ats) < quorum {
 				break
 			}
 			slices.SortFunc(ats, time.Time.Compare)
-			slices.SortFunc(untils, time.Time.Compare)
-			g.ends = append(g.ends, end{ats[quorum-1], untils[len(untils)-quorum]})
+			slices.SortFunc(validTo, time.Time.Compare)
+			g.ends = append(g.ends, end{ats[quorum-1], validTo[len(validTo)-quorum]})
 		}
 		var released []time.Time
 		for _, at := range one.released {

@@ -139,7 +139,7 @@ func TestInit(t *testing.T) {
 		t.Error("the guard has no configuration")
 	}
 	for _, env := range guard.Containers[0].Env {
-		if ref := env.ValueFrom; ref != nil && len(all["Secret "+ref.SecretKeyRef.Name].(*core.Secret).Data[ref.SecretKeyRef.Key]) == 0 {
+		if ref := env.ValueFrom; ref != nil && ref.SecretKeyRef != nil && len(all["Secret "+ref.SecretKeyRef.Name].(*core.Secret).Data[ref.SecretKeyRef.Key]) == 0 {
 			t.Errorf("%s is in no secret", env.Name)
 		}
 	}
