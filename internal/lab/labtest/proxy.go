@@ -2,10 +2,12 @@ package labtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"regexp"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/base/sleep"
 	"redlockctl/internal/lab"
 	"redlockctl/redlock"
 )
@@ -26,8 +29,9 @@ const (
 )
 
 const (
-	proxyChunk = 4 << 10 // bytes that travel together
-	proxyQueue = 64      // chunks on their way, of one connection in one direction
+	proxyChunk  = 4 << 10 // bytes that travel together
+	proxyPacket = 1400    // of them, through a line of a limited width
+	proxyQueue  = 64      // chunks on their way, of one connection in one direction
 )
 
 // Proxy is the network between the clients of a test and one server, and does
@@ -53,6 +57,40 @@ type Proxy struct {
 	cut      [2]int           // bytes to let through before a reset; negative: none
 	swallow  bool
 	losing   bool
+	share    [2]float64       // of what travels that is lost on the way
+	again    [2]time.Duration // until that is sent once more
+	line     [2]*Line         // nil: as wide as you like
+	gone     bool             // nobody can connect, and nothing is heard
+}
+
+// Line is a line of a limited width that proxies share, such as that of an office: as in TCP, each
+// connection gets a part of it, and little waits in front of it.
+type Line struct {
+	rate float64 // bytes per second
+
+	mu   sync.Mutex
+	free time.Time // when all that was sent has passed
+}
+
+// NewLine makes a line for so many bits per second.
+func NewLine(bits int) *Line { return &Line{rate: float64(bits) / 8} }
+
+// lineQueue is how long bytes wait in front of a line at most.
+const lineQueue = 100 * time.Millisecond
+
+// pass sends n bytes, and returns when they have passed, or how long to wait for room.
+func (l *Line) pass(n int) (passed time.Time, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.free.Before(now) {
+		l.free = now
+	}
+	if wait := l.free.Sub(now) - lineQueue; wait > 0 {
+		return time.Time{}, wait
+	}
+	l.free = l.free.Add(time.Duration(float64(n) / l.rate * float64(time.Second)))
+	return l.free, 0
 }
 
 // NewProxy puts a proxy in front of a server, for as long as the test.
@@ -86,13 +124,31 @@ func Proxies(tb testing.TB, servers []*lab.Server) []*Proxy {
 	return proxies
 }
 
-// Node is the server, by its own name, as it is reached through the proxy.
+// Node is the server, by its own name, as it is reached through the proxy. To connect takes a round
+// trip.
 func (p *Proxy) Node() *redlock.Node {
-	n, err := redlock.NewNode(p.name, &redis.Options{Addr: p.listener.Addr().String()})
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		for _, d := range []Direction{ToServer, ToClient} {
+			if err := sleep.For(ctx, p.delay(d)); err != nil {
+				return nil, dialError(network, err)
+			}
+		}
+		if p.isGone() {
+			<-ctx.Done()
+			return nil, dialError(network, os.ErrDeadlineExceeded)
+		}
+		var d net.Dialer
+		return d.DialContext(ctx, network, addr)
+	}
+	n, err := redlock.NewNode(p.name, &redis.Options{Addr: p.listener.Addr().String(), Dialer: dial})
 	if err != nil {
 		panic(err) // the name and address are ours
 	}
 	return n
+}
+
+func dialError(network string, err error) error {
+	return &net.OpError{Op: "dial", Net: network, Err: err}
 }
 
 // Conns is how many connections have been accepted.
@@ -109,6 +165,37 @@ func (p *Proxy) Delay(d Direction, least, most time.Duration) {
 	p.least[d], p.most[d] = least, max(least, most)
 }
 
+// Lose has a share of what travels in a direction be lost on the way: it, and all that is behind it on
+// the same connection, arrives only when it was sent once more, after again.
+func (p *Proxy) Lose(d Direction, share float64, again time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.share[d], p.again[d] = share, again
+}
+
+// Through has what travels in a direction pass a line, which other proxies may share; nil: none.
+func (p *Proxy) Through(d Direction, l *Line) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line[d] = l
+}
+
+// CutOff cuts the line to the server, as if a cable was drawn: nothing is heard on the connections
+// that there are, and to connect takes for ever. [Proxy.Resume] puts the cable back.
+func (p *Proxy) CutOff() {
+	p.Hold(ToServer)
+	p.Hold(ToClient)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+}
+
+func (p *Proxy) isGone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gone
+}
+
 // Hold keeps back all bytes in a direction until [Proxy.Resume].
 func (p *Proxy) Hold(d Direction) {
 	p.mu.Lock()
@@ -122,6 +209,7 @@ func (p *Proxy) Hold(d Direction) {
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.gone = false
 	for d, held := range p.held {
 		if held != nil {
 			close(held)
@@ -198,6 +286,7 @@ func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.least, p.most, p.cut, p.swallow, p.losing = [2]time.Duration{}, [2]time.Duration{}, [2]int{-1, -1}, false, false
+	p.share, p.line = [2]float64{}, [2]*Line{}
 }
 
 // close ends all, and waits for it.
@@ -302,6 +391,9 @@ func (c *proxied) read(d Direction, queue chan<- chunk) {
 	last := time.Now()
 	for {
 		buf := make([]byte, proxyChunk)
+		if c.proxy.lineOf(d) != nil {
+			buf = buf[:proxyPacket] // connections that share a line pass by turns
+		}
 		n, err := c.ends[1-d].Read(buf)
 		if n > 0 {
 			if d == ToServer && bytes.Contains(buf[:n], []byte("TRACKING")) {
@@ -309,7 +401,11 @@ func (c *proxied) read(d Direction, queue chan<- chunk) {
 				c.feed = true
 				c.proxy.mu.Unlock()
 			}
-			due := time.Now().Add(c.delay(d))
+			sent, ok := c.passLine(d, n)
+			if !ok {
+				return
+			}
+			due := sent.Add(c.proxy.delay(d))
 			if due.Before(last) {
 				due = last // bytes do not overtake each other
 			}
@@ -326,11 +422,40 @@ func (c *proxied) read(d Direction, queue chan<- chunk) {
 	}
 }
 
-func (c *proxied) delay(d Direction) time.Duration {
-	c.proxy.mu.Lock()
-	defer c.proxy.mu.Unlock()
-	least, most := c.proxy.least[d], c.proxy.most[d]
-	return least + rand.N(most-least+1)
+// delay is how long something travels, and what is lost until it was sent once more.
+func (p *Proxy) delay(d Direction) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	took := p.least[d] + rand.N(p.most[d]-p.least[d]+1)
+	for again := p.again[d]; p.share[d] > rand.Float64(); again *= 2 {
+		took += again
+	}
+	return took
+}
+
+func (p *Proxy) lineOf(d Direction) *Line {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.line[d]
+}
+
+// passLine sends n bytes through the line, if there is one; false: the connection has ended.
+func (c *proxied) passLine(d Direction, n int) (time.Time, bool) {
+	l := c.proxy.lineOf(d)
+	if l == nil {
+		return time.Now(), true
+	}
+	for {
+		passed, wait := l.pass(n)
+		if wait == 0 {
+			return passed, true
+		}
+		select {
+		case <-time.After(wait):
+		case <-c.dead:
+			return time.Time{}, false
+		}
+	}
 }
 
 // write forwards bytes after their delay, and then the end of the stream. The other
