@@ -48,7 +48,9 @@ func (a *commandLine) printStatus(s *monitor.Snapshot, guard view.Guard) error {
 	for _, h := range view.Headlines(ctx) {
 		fmt.Fprintf(a.Out, "%s: %s: %s\n", name, a.Paint(h.Verdict.Text, h.Verdict.Tone), h.Text())
 	}
-	fmt.Fprintf(a.Out, "nodes: %d of %d serve, quorum %d\n", c.Serving, c.N, c.Quorum)
+	if !c.NotSeen { // the line above says it
+		fmt.Fprintf(a.Out, "nodes: %d of %d serve, quorum %d\n", c.Serving, c.N, c.Quorum)
+	}
 	fmt.Fprintf(a.Out, "locks: %s\n", view.LocksText(s))
 	if n := s.Dangers(); n > 0 {
 		fmt.Fprintf(a.Out, "findings: %s: redlockctl doctor says what to do\n", view.Plural(n, "danger"))

@@ -26,7 +26,7 @@ type Event struct {
 	Level Level
 	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading", "denied",
 	// "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step", "data
-	// wiped", "own clock". Of locks: "acquired", "extended", "released", "expired", "not
+	// wiped", "own clock", "not seen from here", "seen again". Of locks: "acquired", "extended", "released", "expired", "not
 	// seen" (nodes do not answer, its end is unknown), "force-released", "revoked", "lost
 	// copy" (many at once are one event of the node), "lost majority", and the states
 	// "orphaned", "over max TTL", "split", "no TTL". Of findings: "finding opened",

@@ -67,6 +67,11 @@ type Cluster struct {
 	// Hidden counts the nodes that answer but deny access to this program, so it is
 	// unknown whether they serve.
 	Hidden int
+	// NotSeen: so many nodes are silent that a quorum may serve or not, and nothing was
+	// heard of any node since: this program's own line may be cut. Nothing is claimed of
+	// the cluster then. NotSeenSince is when a node was last heard; zero: never.
+	NotSeen      bool
+	NotSeenSince time.Time
 	// Verdict follows from the nodes, the findings and the protection from restarts; see
 	// Snapshot.Assess.
 	Verdict Verdict
@@ -169,6 +174,12 @@ type Node struct {
 	// LocksHidden: State is denied although the node accepts writes: only its locks may
 	// not be read.
 	LocksHidden bool
+	// SilentSince: nothing has been heard of it since it was asked, neither an answer nor
+	// that nobody listens there. It may be up: the line to it may be cut. Zero: it is not
+	// silent.
+	SilentSince time.Time
+	Heard       time.Time // when something was last heard of it; zero: never
+	HeardSince  time.Time // since when it has not been silent
 	// Err is the last failure, while State is denied, slow, down or wrong role.
 	Err safetext.Text
 

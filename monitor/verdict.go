@@ -2,7 +2,9 @@ package monitor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"redlockctl/monitor/words"
 	"redlockctl/server/announce"
@@ -39,6 +41,68 @@ func (s *Snapshot) countNodes() {
 	}
 	c.CanLose = c.Serving - c.Quorum
 	c.Absent = strings.Join(wrong, ", ")
+	s.countSilent()
+}
+
+// countSilent finds out whether the silence of nodes says something of them. It does if
+// the line from here works: another node was heard after they fell silent, and before, or
+// for so long that they would have been heard too.
+func (s *Snapshot) countSilent() {
+	c := &s.Cluster
+	silent := 0
+	var first, last time.Time
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.SilentSince.IsZero() {
+			continue
+		}
+		if silent++; n.SilentSince.After(last) {
+			last = n.SilentSince
+		}
+		if first.IsZero() || n.SilentSince.Before(first) {
+			first = n.SilentSince
+		}
+	}
+	c.NotSeen, c.NotSeenSince = false, time.Time{}
+	if possible := c.CanLose + c.Hidden; possible >= 0 || possible+silent < 0 {
+		return
+	}
+	works := func(n Node) bool {
+		return n.SilentSince.IsZero() && n.Heard.After(last) && (n.HeardSince.Before(first) || s.At.Sub(n.HeardSince) >= lineProven)
+	}
+	if slices.ContainsFunc(s.Nodes, works) {
+		return
+	}
+	c.NotSeen, c.NotSeenSince = true, s.seenUntil()
+}
+
+// lineProven is for how long a node must be heard again to show that the line works: those
+// that are silent then are so by themselves.
+const lineProven = 2 * time.Second
+
+// seenUntil returns when the last of the silent nodes was heard.
+func (s *Snapshot) seenUntil() (last time.Time) {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; !n.SilentSince.IsZero() && n.Heard.After(last) {
+			last = n.Heard
+		}
+	}
+	return last
+}
+
+// NotSeenText says what this program sees, where that is too little to say more.
+func (s *Snapshot) NotSeenText() string {
+	seen := 0
+	for i := range s.Nodes {
+		if s.Nodes[i].State.Answers() {
+			seen++
+		}
+	}
+	text := fmt.Sprintf("this console sees %d of %d nodes", seen, s.Cluster.N)
+	if at := s.Cluster.NotSeenSince; !at.IsZero() {
+		text += " (since " + words.Moment(at, s.At) + ")"
+	}
+	return text + ": what clients can lock is not seen from here"
 }
 
 // Assess sets the verdict, its reason, and what is missing for a safe one. No other
@@ -56,6 +120,10 @@ func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 	c.Protected = heard && c.Missing == ""
 	dangers := s.Dangers()
 	switch {
+	case heard && c.NotSeen:
+		c.Verdict = VerdictUnknown
+		c.Reason = s.NotSeenText()
+		return
 	case heard && c.CanLose+c.Hidden < 0:
 		c.Verdict = VerdictUnavailable
 	case heard && c.CanLose < 0:

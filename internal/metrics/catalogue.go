@@ -163,9 +163,11 @@ func truth(yes bool) float64 {
 func (o sink) snapshot(s *monitor.Snapshot) {
 	o.put("cluster_nodes", float64(s.Cluster.N))
 	o.put("cluster_quorum", float64(s.Cluster.Quorum))
-	o.put("cluster_serving_nodes", float64(s.Cluster.Serving))
 	// Unknown values are missing, not 0.
-	if c := &s.Cluster; c.Serving >= c.Quorum || c.Serving+c.Hidden < c.Quorum {
+	if !s.Cluster.NotSeen {
+		o.put("cluster_serving_nodes", float64(s.Cluster.Serving))
+	}
+	if c := &s.Cluster; !c.NotSeen && (c.Serving >= c.Quorum || c.Serving+c.Hidden < c.Quorum) {
 		o.put("cluster_spare_nodes", float64(c.CanLose))
 		o.put("cluster_lockable", truth(c.Serving >= c.Quorum))
 	}

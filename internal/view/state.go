@@ -137,6 +137,8 @@ func NoLocks(s *monitor.Snapshot) string {
 	switch n := Answering(s); {
 	case s.Unrecorded():
 		return "locks were not recorded then: " + monitor.AdviceRecordLocks
+	case s.Cluster.NotSeen:
+		return "what is locked is not seen from here"
 	case n == 0:
 		return "no node answers: what is locked is not known"
 	case !s.Complete:
@@ -162,6 +164,8 @@ func LocksText(s *monitor.Snapshot) string {
 	switch {
 	case s.Unrecorded():
 		return "not recorded"
+	case s.Cluster.NotSeen:
+		return "not seen from here"
 	case Answering(s) == 0:
 		return "unknown: no node answers"
 	case len(parts) == 0 && s.Complete:

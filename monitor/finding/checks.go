@@ -28,6 +28,10 @@ func noQuorum(k known, f *found) bool {
 	return k.Cluster.Verdict == monitor.VerdictUnavailable && f.seen("%s", evidence)
 }
 
+func notSeen(k known, f *found) bool {
+	return k.Cluster.NotSeen && f.seen("%s; %s", k.NotSeenText(), k.Cluster.Absent)
+}
+
 func sameServer(k known, f *found) bool {
 	byID := map[string][]string{}
 	for i := range k.Nodes {
@@ -129,8 +133,8 @@ func replicas(_ known, n *monitor.Node, f *found) bool {
 }
 
 func nodeDown(k known, n *monitor.Node, f *found) bool {
-	if k.Cluster.Verdict == monitor.VerdictUnavailable {
-		return false // no-quorum reports it
+	if k.Cluster.Verdict == monitor.VerdictUnavailable || k.Cluster.NotSeen {
+		return false // no-quorum or not-seen reports it
 	}
 	f.Title, f.Evidence = "the node is "+n.State.String(), n.Err
 	f.Consequence = fmt.Sprintf("%d more may fail before nothing can be locked.", max(0, k.Cluster.CanLose))

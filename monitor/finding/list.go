@@ -131,6 +131,12 @@ func allChecks() []check {
 		more: "Reported if a quorum takes at least 20 ms and a quarter of the smallest TTL in use to answer (p99); danger above half of it. " +
 			"Nine of ten new locks have at least the smallest TTL in use; until 20 locks were seen, it is max_ttl.",
 	}, {
+		id: "not-seen", part: aboutQuorum, severity: monitor.SeverityWarning, after: agreed, before: settles, find: once(notSeen),
+		title: "the nodes are not seen from here",
+		why:   "Nothing is heard of too many nodes at once, and of no other node since. Most likely the line from this console is cut. Clients may go on as before: nothing is claimed of the cluster.",
+		do:    "Look at the network of this machine first (VPN, route, firewall). Then look from another place: redlockctl status on a host beside the masters.",
+		more:  "Reported instead of no-quorum and node-down. A node that answers, or a host that says that nobody listens there, shows that the line works.",
+	}, {
 		id: "node-down", state: true, part: aboutQuorum, severity: monitor.SeverityWarning, after: settles, before: settles, find: each(nodeDown),
 		title: "the node does not serve",
 		why:   "Locks on the other nodes go on, but the cluster can lose fewer nodes.",

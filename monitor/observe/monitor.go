@@ -45,8 +45,9 @@ type Monitor struct {
 	nodes             []*redlock.Node
 	opt               Options
 	watchedKeys       watchedKeys
-	wake              chan struct{}   // wakes the publisher, which checks urgent
-	changes           []*wire.Changes // changes to be read, of each node
+	wake              chan struct{}    // wakes the publisher, which checks urgent
+	changes           []*wire.Changes  // changes to be read, of each node
+	patience          []*wire.Patience // of each node
 	settled           chan struct{}
 	assessed, decided chan struct{}
 
@@ -87,6 +88,7 @@ func New(nodes []*redlock.Node, opt Options) (*Monitor, error) {
 	}
 	for range nodes {
 		m.changes = append(m.changes, wire.NewChanges())
+		m.patience = append(m.patience, wire.NewPatience(opt.Timeout))
 	}
 	m.beat.Store(&m.world.base)
 	m.world.beat = func() time.Time { return *m.beat.Load() }
@@ -240,10 +242,14 @@ func (m *Monitor) wiped(i int, runID string) {
 	m.table()
 }
 
-func (m *Monitor) failed(i int, err error) {
+// failed records a failed probe. It reports whether that counts: it does not if this
+// process may have been late itself.
+func (m *Monitor) failed(i int, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.after(i, m.world.failed(i, err, time.Now()))
+	counts, changed := m.world.failed(i, err, time.Now())
+	m.after(i, changed)
+	return counts
 }
 
 // after reacts to a change of node i; m.mu is held.

@@ -92,6 +92,7 @@ func newWatch(name, addr string, now time.Time) *watch {
 // last time.
 func (w *watch) answered(s sight) (restarted bool) {
 	w.probed = true
+	w.heard(s.received)
 	w.RTT = s.received.Sub(s.sent)
 	// Snapshots share the slice: it must not be written again.
 	w.RTTs = append(slices.Clone(w.RTTs[max(0, len(w.RTTs)-rttsKept+1):]), w.RTT)
@@ -169,12 +170,26 @@ func (w *watch) booted(s finding.BootSight) {
 }
 
 // failed records a failed probe.
-func (w *watch) failed(state monitor.NodeState, err error, now time.Time) {
+func (w *watch) failed(err error, now time.Time) {
 	w.probed = true
+	switch {
+	case !wire.IsSilence(err):
+		w.heard(now) // of its host at least
+	case w.SilentSince.IsZero():
+		w.SilentSince = now
+	}
 	w.Guards, w.GuardsKnown, w.GuardsDenied = nil, false, false
 	w.measured(now, 0, false)
-	w.base = state
+	w.base = wire.StateOf(err)
 	w.Err = safetext.New(wire.Sentence(err))
+}
+
+// heard records that something was heard of it.
+func (w *watch) heard(at time.Time) {
+	if w.HeardSince.IsZero() || !w.SilentSince.IsZero() {
+		w.HeardSince = at
+	}
+	w.SilentSince, w.Heard = time.Time{}, at
 }
 
 // measured adds a probe to the current minute.

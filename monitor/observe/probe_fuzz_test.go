@@ -30,7 +30,7 @@ func playProbe(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := wire.Dial(ctx, node.Within(resp.NewBudget(probeReply, probeExchange)), time.Second); err == nil {
+	if s, err := wire.Dial(ctx, node.Within(resp.NewBudget(probeReply, probeExchange)), wire.NewPatience(time.Second)); err == nil {
 		p := prober{Session: s}
 		for range 2 {
 			if _, err := p.look(ctx, true); err != nil {

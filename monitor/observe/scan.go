@@ -174,7 +174,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 		})
 		defer func() { f.Close(); <-done }()
 	}
-	s, err := wire.Dial(ctx, m.nodes[i].Within(wire.ReadBudget(len(m.nodes))), m.opt.Timeout)
+	s, err := wire.Dial(ctx, m.nodes[i].Within(wire.ReadBudget(len(m.nodes))), m.patience[i])
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (m *Monitor) feed(ctx context.Context, i int, plan *feedPlan) (*wire.Feed, 
 	if time.Now().Before(plan.next) || m.watchedKeys.patterns == nil && m.watchedKeys.also == nil {
 		return nil, nil
 	}
-	f, err := wire.OpenFeed(ctx, m.nodes[i], m.watchedKeys.prefixes(), m.opt.Timeout)
+	f, err := wire.OpenFeed(ctx, m.nodes[i], m.watchedKeys.prefixes(), m.patience[i])
 	var none wire.ErrNoFeed
 	if errors.As(err, &none) {
 		why := monitor.Limit{Text: safetext.Escape(none.Why), Do: adviceFeed}

@@ -54,7 +54,7 @@ func (p *prober) otherWriters(ctx context.Context, patterns []string) *string {
 	if p.fenceUser == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, p.Patience.Setup())
 	defer cancel()
 	own, err := p.Conn.Do(ctx, "ACL", "WHOAMI").Text()
 	if err != nil {

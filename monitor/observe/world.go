@@ -40,6 +40,7 @@ type world struct {
 	second        time.Time       // when a second read of all nodes was found necessary
 	hasten        bool            // the scans should start now
 	contacts      []monitor.Event // first contacts of a guard, to be reported together
+	silence       silence
 }
 
 type step struct {
@@ -155,13 +156,14 @@ func (w *world) vouches(i int, now time.Time) []string {
 // again.
 const vouchJitter = 100 * time.Millisecond
 
-// failed records a failed probe of node i.
-func (w *world) failed(i int, err error, now time.Time) (changed bool) {
+// failed records a failed probe of node i. It does not count if this process may have
+// been late itself.
+func (w *world) failed(i int, err error, now time.Time) (counts, changed bool) {
 	if w.excused(err, now) {
-		return false
+		return false, false
 	}
-	w.nodes[i].failed(wire.StateOf(err), err, now)
-	return w.restate(i, now)
+	w.nodes[i].failed(err, now)
+	return true, w.restate(i, now)
 }
 
 // wiped records that all keys of node i may be gone although its server runs on, as it
@@ -305,9 +307,15 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 		if n.State.Readable() {
 			n.served = n.State == monitor.NodeServing
 		}
-		if e, ok := n.stateEvent(was, now); ok {
-			// The event of its restart says that the node is fenced.
-			e.Part = n.State == monitor.NodeFenced && w.table.JustRestarted(i, now)
+		unheard := w.silence.broken(n.Name)
+		switch e, ok := n.stateEvent(was, now); {
+		case !ok, unheard && n.State == monitor.NodeServing:
+		case !n.SilentSince.IsZero():
+			w.silence.keep(e)
+		default:
+			// The event of its restart says that the node is fenced. That the nodes are up
+			// is a part of that they are seen again.
+			e.Part = n.State == monitor.NodeFenced && w.table.JustRestarted(i, now) || w.silence.cut
 			w.events.add(e)
 		}
 	}
@@ -491,6 +499,8 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 		s.Complete = s.Complete && n.probed && (!n.State.Readable() || s.Nodes[i].ReadWhole() && s.Nodes[i].NoRoomLocks == 0)
 	}
 	s.Assess(heard, w.done, nil) // the findings need it
+	w.silence.tell(s, w.events.add)
+	s.Events = w.events.latest()
 	fresh := w.table.TakeFresh()
 	w.log.add(version, fresh)
 	w.findings.Note(fresh)
@@ -559,7 +569,7 @@ func (w *world) outdated(sent time.Time) bool {
 // run: its deadline passed meanwhile. A node that is really down fails again.
 func (w *world) excused(err error, now time.Time) bool {
 	w.awake(now)
-	return !w.lateAt.IsZero() && now.Sub(w.lateAt) < w.opt.Timeout && (wire.StateOf(err) == monitor.NodeSlow || errors.Is(err, errMute))
+	return !w.lateAt.IsZero() && now.Sub(w.lateAt) < w.opt.Timeout && (wire.IsSilence(err) || errors.Is(err, errMute))
 }
 
 // errEndless ends a full read that returns more keys than a server can have.

@@ -380,7 +380,7 @@ func TestClockDiscontinuity(t *testing.T) {
 		t.Fatal("no start")
 	}
 	at = at.Add(10 * time.Second) // stopped
-	if w.failed(1, timeoutError{}, at) || w.nodes[1].State != monitor.NodeServing {
+	if counts, _ := w.failed(1, timeoutError{}, at); counts || w.nodes[1].State != monitor.NodeServing {
 		t.Errorf("%s because we were stopped", w.nodes[1].State)
 	}
 	if w.discontinuity.Gap < 10*time.Second || w.nodes[0].clock.Drift().Valid || len(w.nodes[0].clock.Recent) > 0 || !w.hasten {

@@ -50,8 +50,8 @@ const (
 
 // OpenFeed connects to a node and subscribes to changes of keys with these prefixes. The
 // error is an [ErrNoFeed] if the node answers but refuses.
-func OpenFeed(ctx context.Context, node *redlock.Node, prefixes []string, timeout time.Duration) (*Feed, error) {
-	s, err := Dial(ctx, node.Within(resp.NewBudget(feedReply, 0)), timeout, func(opt *redis.Options) { opt.Protocol = 3 })
+func OpenFeed(ctx context.Context, node *redlock.Node, prefixes []string, patience *Patience) (*Feed, error) {
+	s, err := Dial(ctx, node.Within(resp.NewBudget(feedReply, 0)), patience, func(opt *redis.Options) { opt.Protocol = 3 })
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func OpenFeed(ctx context.Context, node *redlock.Node, prefixes []string, timeou
 
 func (f *Feed) start(ctx context.Context, prefixes []string) (err error) {
 	defer resp.Contain(&err, "CLIENT TRACKING")
-	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, 3*f.Patience.Setup()) // to greet, HELLO, CLIENT TRACKING
 	defer cancel()
 	// Any reply is enough: it shows that the connection is set up.
 	if err := f.Session.Conn.Ping(ctx).Err(); err != nil && (!IsAnswer(err) || isSetup(err)) {
@@ -73,7 +73,7 @@ func (f *Feed) start(ctx context.Context, prefixes []string) (err error) {
 	}
 	// From here on, this package uses the connection. The library falls back to RESP2
 	// silently, and then a server reports nothing.
-	if err := f.conn.SetDeadline(time.Now().Add(f.Timeout)); err != nil {
+	if err := f.conn.SetDeadline(time.Now().Add(2 * f.Patience.Setup())); err != nil {
 		return err
 	}
 	args := []string{"CLIENT", "TRACKING", "ON", "BCAST"}
@@ -135,7 +135,7 @@ func (f *Feed) Ping(now time.Time) error {
 		return nil
 	}
 	f.sent = now
-	if err := f.conn.SetWriteDeadline(now.Add(f.Timeout)); err != nil {
+	if err := f.conn.SetWriteDeadline(now.Add(f.Patience.Answer())); err != nil {
 		return err
 	}
 	_, err := f.conn.Write(resp.AppendCommand(nil, "PING"))
@@ -146,7 +146,7 @@ func (f *Feed) Ping(now time.Time) error {
 func (f *Feed) Silent(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.sent.IsZero() && now.Sub(f.sent) > f.Timeout
+	return !f.sent.IsZero() && now.Sub(f.sent) > f.Patience.Answer()
 }
 
 // ponged records the answer to a PING. All changes before until have been reported. A

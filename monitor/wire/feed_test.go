@@ -94,7 +94,7 @@ func TestWhatASignOfLifeVouchesFor(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	go func() { _, _ = io.Copy(io.Discard, b) }()
-	f := &Feed{Session: &Session{Timeout: time.Second}, conn: a}
+	f := &Feed{Session: &Session{Patience: NewPatience(time.Second)}, conn: a}
 	t0 := time.Now()
 	for i, want := range []time.Time{{}, t0, t0.Add(time.Millisecond)} {
 		if err := f.Ping(t0.Add(time.Duration(i) * time.Millisecond)); err != nil {
@@ -140,7 +140,7 @@ func TestWhyThereIsNoFeed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := OpenFeed(t.Context(), n, []string{"job:"}, 5*time.Second)
+			f, err := OpenFeed(t.Context(), n, []string{"job:"}, NewPatience(5*time.Second))
 			if err == nil {
 				f.Close()
 				t.Fatal("a feed")

@@ -91,7 +91,7 @@ func TestOurReadsAreCountedAsTheServerDoes(t *testing.T) {
 		keys = append(keys, fmt.Sprintf("k:%d", i))
 	}
 	keys = append(keys, "long", "hash", "large", "many", "zset", "list", "none")
-	dialled, err := Dial(ctx, s.Node().Within(resp.NewBudget(1<<20, 1<<20)), time.Second)
+	dialled, err := Dial(ctx, s.Node().Within(resp.NewBudget(1<<20, 1<<20)), NewPatience(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,13 +106,13 @@ const (
 // RunID returns the run_id of the server on this connection; empty if INFO is denied.
 func (r *Reader) RunID(ctx context.Context) (_ string, err error) {
 	defer resp.Contain(&err, "INFO")
-	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.Patience.Setup())
 	defer cancel()
 	text, err := r.Conn.Info(ctx, "server").Result()
 	if err != nil && !Says(err, "NOPERM") {
 		return "", err
 	}
-	r.wire = newWire(r.raw, r.Timeout)
+	r.wire = newWire(r.raw, r.Patience)
 	return safetext.Escape(serverinfo.Field(text, "run_id")), nil
 }
 
@@ -266,7 +266,7 @@ func (r *Reader) takeRows(rows []table.Row, keys []string, mixed bool) ([]table.
 // readMulti reads in a transaction. The length of other types is read afterwards: it is
 // only shown.
 func (r *Reader) readMulti(ctx context.Context, keys []string) ([]table.Row, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.Patience.Setup())
 	defer cancel()
 	types := make([]*redis.StatusCmd, len(keys))
 	pttls := make([]*redis.Cmd, len(keys))

@@ -20,11 +20,11 @@ import (
 // breaks: a scan from before a restart can never continue after it with a cursor of the
 // old incarnation.
 type Session struct {
-	client  *redis.Client
-	Conn    *redis.Conn
-	raw     net.Conn // the underlying connection
-	Timeout time.Duration
-	stop    func() bool // detaches it from the context
+	client   *redis.Client
+	Conn     *redis.Conn
+	raw      net.Conn // the underlying connection
+	Patience *Patience
+	stop     func() bool // detaches it from the context
 }
 
 // errSessionOver is returned when a session is asked to dial again.
@@ -38,11 +38,12 @@ func (e DialError) Unwrap() error { return e.Err }
 
 // Dial connects to a node. It dials itself, before the client library uses the
 // connection: after a failed dial, the library keeps dialling in a goroutine and writes
-// to stderr, which is the screen.
-func Dial(ctx context.Context, node *redlock.Node, timeout time.Duration, with ...func(*redis.Options)) (*Session, error) {
+// to stderr, which is the screen. How long it took counts as a round trip if none is
+// known yet.
+func Dial(ctx context.Context, node *redlock.Node, patience *Patience, with ...func(*redis.Options)) (*Session, error) {
 	var first, raw net.Conn
 	var dialErr error
-	client := node.Client(1, timeout, append(with[:len(with):len(with)], func(opt *redis.Options) {
+	client := node.Client(1, patience.Setup(), append(with[:len(with):len(with)], func(opt *redis.Options) {
 		connect := opt.Dialer
 		if connect == nil {
 			connect = redis.NewDialer(opt)
@@ -54,9 +55,13 @@ func Dial(ctx context.Context, node *redlock.Node, timeout time.Duration, with .
 				network = "unix"
 			}
 		}
-		ctx, cancel := context.WithTimeout(ctx, timeout)
+		ctx, cancel := context.WithTimeout(ctx, patience.Setup())
 		defer cancel()
+		begun := time.Now()
 		first, dialErr = connect(ctx, network, opt.Addr)
+		if dialErr == nil && !patience.Measured() {
+			patience.Took(time.Since(begun))
+		}
 		raw = first
 		opt.Dialer = func(context.Context, string, string) (net.Conn, error) {
 			if first == nil {
@@ -73,7 +78,7 @@ func Dial(ctx context.Context, node *redlock.Node, timeout time.Duration, with .
 	}
 	// When ctx ends, pending reads end too.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	return &Session{client: client, Conn: client.Conn(), raw: raw, Timeout: timeout, stop: stop}, nil
+	return &Session{client: client, Conn: client.Conn(), raw: raw, Patience: patience, stop: stop}, nil
 }
 
 // Close ends the connection.
@@ -83,11 +88,12 @@ func (s *Session) Close() {
 	_ = s.client.Close()
 }
 
-// Pipeline sends the commands queued by fill in one write, within the session's timeout.
+// Pipeline sends the commands queued by fill in one write. It is the caller's who finds
+// that the answers are late: they are waited for as long as for a step of the greeting.
 // Errors of single commands stay in the commands; it returns only failures of the
 // connection.
 func (s *Session) Pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Patience.Setup())
 	defer cancel()
 	_, err := s.Conn.Pipelined(ctx, func(p redis.Pipeliner) error { fill(p); return nil })
 	if err == nil || (IsAnswer(err) && !isSetup(err)) {
@@ -139,6 +145,29 @@ func StateOf(err error) monitor.NodeState {
 		return monitor.NodeDenied
 	}
 	return monitor.NodeDown // the connection broke
+}
+
+// ErrLate is the failure of a node that has not answered yet.
+var ErrLate error = lateError{}
+
+type lateError struct{}
+
+func (lateError) Error() string   { return "no answer in time" }
+func (lateError) Timeout() bool   { return true }
+func (lateError) Temporary() bool { return true }
+
+// IsSilence reports whether err says nothing of the node: nothing was heard of it, so the
+// line to it may be cut.
+func IsSilence(err error) bool {
+	var timeout net.Error
+	var name *net.DNSError
+	switch {
+	case IsAnswer(err):
+		return false
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout(), errors.As(err, &name):
+		return true
+	}
+	return slices.ContainsFunc([]error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EHOSTDOWN}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // Sentence returns err in words for people.

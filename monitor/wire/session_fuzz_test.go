@@ -32,7 +32,7 @@ func FuzzSession(f *testing.F) {
 
 func playSession(t *testing.T, text string) {
 	ctx := t.Context()
-	if s, err := Dial(ctx, scripted(t, text).Within(ReadBudget(1)), time.Second); err == nil {
+	if s, err := Dial(ctx, scripted(t, text).Within(ReadBudget(1)), NewPatience(time.Second)); err == nil {
 		r := NewReader(s)
 		if _, err := r.RunID(ctx); err == nil {
 			if p, err := r.Sweep(ctx, nil, 0, "*", 10); err == nil && len(p.Keys) > 0 {
@@ -43,7 +43,7 @@ func playSession(t *testing.T, text string) {
 		}
 		s.Close()
 	}
-	if feed, err := OpenFeed(ctx, scripted(t, text), nil, time.Second); err == nil {
+	if feed, err := OpenFeed(ctx, scripted(t, text), nil, NewPatience(time.Second)); err == nil {
 		for range 8 {
 			if _, err := readPush(feed.in, func([]byte) bool { return true }); err != nil {
 				break

@@ -21,11 +21,12 @@ import (
 // several commands in one write, and parses rows without a library value for each field.
 // Input is limited: no announced size is allocated beyond that.
 type wire struct {
-	conn    net.Conn
-	in      *bufio.Reader
-	out     []byte
-	texts   strings.Builder // the latest texts, many in one piece of memory
-	timeout time.Duration
+	conn     net.Conn
+	in       *bufio.Reader
+	out      []byte
+	texts    strings.Builder // the latest texts, many in one piece of memory
+	patience *Patience
+	end      time.Time // when the present reply must be complete
 }
 
 const (
@@ -34,8 +35,27 @@ const (
 	wireItems = 1 << 20  // of one list
 )
 
-func newWire(conn net.Conn, timeout time.Duration) *wire {
-	return &wire{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), timeout: timeout}
+func newWire(conn net.Conn, patience *Patience) *wire {
+	w := &wire{conn: conn, patience: patience}
+	w.in = bufio.NewReaderSize(w, 64<<10)
+	return w
+}
+
+// replyMost limits how long a reply may take that goes on coming, in times of what one
+// that is silent may.
+const replyMost = 3
+
+// Read reads from the connection. A reply that goes on coming is not overdue: a thin line
+// takes its time.
+func (w *wire) Read(b []byte) (int, error) {
+	by := time.Now().Add(w.patience.Answer())
+	if by.After(w.end) {
+		by = w.end
+	}
+	if err := w.conn.SetReadDeadline(by); err != nil {
+		return 0, err
+	}
+	return w.conn.Read(b)
 }
 
 // put queues a command.
@@ -43,18 +63,18 @@ func (w *wire) put(args ...string) {
 	w.out = resp.AppendCommand(w.out, args...)
 }
 
-// send sends the queued commands. The replies must arrive within the timeout.
+// send sends the queued commands.
 func (w *wire) send(ctx context.Context) error {
 	out := w.out
 	w.out = w.out[:0]
 	if cap(out) > 4*BatchBytes {
 		w.out = nil
 	}
-	end := time.Now().Add(w.timeout)
-	if bound, ok := ctx.Deadline(); ok && bound.Before(end) {
-		end = bound
+	w.end = time.Now().Add(replyMost * w.patience.Answer())
+	if bound, ok := ctx.Deadline(); ok && bound.Before(w.end) {
+		w.end = bound
 	}
-	if err := w.conn.SetDeadline(end); err != nil {
+	if err := w.conn.SetDeadline(w.end); err != nil {
 		return err
 	}
 	_, err := w.conn.Write(out)

@@ -84,6 +84,8 @@ func (l *lockPanel) lines(top, h int, at cursorState) []string {
 			rows = nothing(l.St, "lock", cmp.Or(l.FilterProblem(), l.locks.filter.Hint()), l.In())
 		case l.Shown.Unrecorded():
 			why = "locks were not recorded then: " + monitor.AdviceRecordLocks
+		case l.Shown.Cluster.NotSeen:
+			why = "what is locked is not seen from here"
 		case l.Shown.Cluster.Verdict == monitor.VerdictUnknown && l.Shown.Cluster.Serving < l.Shown.Cluster.N:
 			why = "waiting for the first read of the nodes" + l.St.Ellipsis
 		case !l.Shown.Complete:
