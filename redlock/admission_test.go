@@ -71,7 +71,7 @@ func besideHungNodes(t *testing.T, spoil func(*Client)) (err error) {
 		switch failed, slowest := crowd(t, c, many); {
 		case failed > 0:
 			err = fmt.Errorf("%d of %d failed", failed, many)
-		case slowest > c.opt.NodeTimeout+time.Millisecond:
+		case slowest > c.nodeTimeout()+time.Millisecond:
 			err = fmt.Errorf("one waited for %s", slowest)
 		}
 	})
@@ -85,7 +85,7 @@ func TestCrowdBesideHungNodes(t *testing.T) {
 	}
 	if besideHungNodes(t, func(c *Client) {
 		for _, s := range c.streams {
-			s.conn.reply = time.Hour
+			s.conn.patience = newPatience(time.Hour)
 		}
 	}) == nil {
 		t.Error("not noticed: hung nodes are waited for")
@@ -104,7 +104,7 @@ func TestContextEndsTheWaitForRoom(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		begin := time.Now()
-		if _, err := c.TryAcquire(ctx, "a", time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 20*time.Millisecond+c.opt.NodeTimeout {
+		if _, err := c.TryAcquire(ctx, "a", time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 20*time.Millisecond+c.nodeTimeout() {
 			t.Errorf("after %s: %v", time.Since(begin), err)
 		}
 		for _, s := range c.streams {
@@ -120,7 +120,7 @@ func TestContextEndsTheWaitForRoom(t *testing.T) {
 // goes before who wants one.
 func TestReleasesGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStream(memDialer{node: newMemNodes(1)[0]}, 50*time.Millisecond, time.Second, hooks{})
+		s := newStream(memDialer{node: newMemNodes(1)[0]}, newPatience(50*time.Millisecond), time.Second, hooks{})
 		s.window.begin()
 		s.window.used.Add(windowFirst)
 		g := &admission{windows: []*window{s.window}}
@@ -184,7 +184,7 @@ func TestOwedReleasesGoWithoutAReconnect(t *testing.T) {
 // TestRoomFollowsTheNode: as much is under way as a node answers without delay.
 func TestRoomFollowsTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newWindow(50 * time.Millisecond)
+		r := newWindow(newPatience(50 * time.Millisecond))
 		r.begin()
 		answer := func(n int, took time.Duration) {
 			for range n {
@@ -242,7 +242,7 @@ func TestLateProcessBlamesNoNode(t *testing.T) {
 		for i, s := range c.streams {
 			before[i] = s.conn
 		}
-		late := 3 * c.opt.NodeTimeout
+		late := 3 * c.nodeTimeout()
 		delayReaders(c, late)
 		l, err := c.TryAcquire(t.Context(), "a", time.Hour)
 		if err != nil {
@@ -283,7 +283,7 @@ func TestHungQuorumCostsOneTimeout(t *testing.T) {
 			n.hang()
 		}
 		begin := time.Now()
-		wg, most := sync.WaitGroup{}, c.opt.NodeTimeout+time.Millisecond
+		wg, most := sync.WaitGroup{}, c.nodeTimeout()+time.Millisecond
 		for name, do := range map[string]func() error{
 			"acquire": func() error { _, err := c.TryAcquire(t.Context(), "b", time.Hour); return err },
 			"extend":  func() error { return l.Extend(t.Context(), time.Hour) },
@@ -314,7 +314,7 @@ func TestSlowNodeIsCutOff(t *testing.T) {
 		for range 2000 {
 			s.enqueue(del("a", "t", nil))
 			time.Sleep(time.Millisecond)
-			delay.Store(min(delay.Load()+int64(time.Millisecond), 4*int64(s.reply)))
+			delay.Store(min(delay.Load()+int64(time.Millisecond), 4*int64(s.patience.lasts())))
 			if links() != before {
 				return
 			}

@@ -20,6 +20,7 @@ type attemptRun struct {
 	over            atomic.Bool   // failed: what was not sent yet need not be
 	reads           *replies      // the fencing counters; nil if the lock has no fencing token
 	unfenced        error         // why the grant does not count: it got no fencing token
+	short           bool          // the TTL leaves less time than the node timeout
 	slept           time.Duration // what the client's suspended said before the start
 	decided         chan struct{} // has room for one
 
@@ -40,7 +41,8 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		copies: make([]leftCopy, len(c.nodes)), decided: make(chan struct{}, 1),
 		left: len(c.nodes), all: make(chan struct{}),
 	}
-	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.opt.wait(ttl)
+	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.wait(ttl)
+	r.short = terms.Wait < c.nodeTimeout()
 	r.slept = c.suspended()
 	terms.Start = time.Now()
 	machine, send := attempt.Begin(terms)
@@ -109,7 +111,7 @@ func (c *Client) try(ctx context.Context, urgent bool, attempt func() *attemptRu
 // streams know as soon as this process has time to read.
 func (r *attemptRun) late(ctx context.Context) bool {
 	// A short TTL leaves no time for this. A suspended machine is another matter.
-	if r.machine.Terms().Wait < r.client.opt.NodeTimeout || sleptSince(r.slept, r.client.suspended) > 0 || !r.onlyLate(true) {
+	if r.short || sleptSince(r.slept, r.client.suspended) > 0 || !r.onlyLate(true) {
 		return false
 	}
 	timer := time.NewTimer(takeWindow)
@@ -258,6 +260,9 @@ func (r *attemptRun) failure(ctx context.Context, op string) *Error {
 			e.Nodes[i].MayLiveUntil = r.copies[i].until
 		}
 	}
+	if v := r.machine.Verdict(); v == attempt.VerdictNoQuorum || v == attempt.VerdictExpired {
+		e.hint = r.client.tooShort(r.machine.Terms().Wait, r.machine.Terms().TTL)
+	}
 	switch r.machine.Verdict() {
 	case attempt.VerdictGranted:
 		e.Kind, e.why = ErrNoQuorum, r.unfenced
@@ -306,7 +311,7 @@ func (r *attemptRun) blame(numbers *replies) {
 func (r *attemptRun) draw() (uint64, error) {
 	c := r.client
 	n, quorum := len(c.nodes), c.Quorum()
-	by := time.Now().Add(c.opt.wait(r.machine.Terms().TTL))
+	by := time.Now().Add(c.wait(r.machine.Terms().TTL))
 	yes, token := 0, uint64(0)
 	for _, a := range r.reads.wait(by, nil) {
 		if a.Status == StatusOK {

@@ -45,7 +45,7 @@ type Client struct {
 }
 
 // newClient opens a client over any kind of dialer and tracking connection.
-func newClient(nodes []*Node, opt Options, to func(*Node) dialer, trackingTo func(*Node) trackingConn) *Client {
+func newClient(nodes []*Node, opt Options, to func(*Node, *patience) dialer, trackingTo func(*Node) trackingConn) *Client {
 	c := &Client{
 		nodes: slices.Clone(nodes), opt: opt, token: tokenWith(opt.Owner), suspended: newSleepClock(suspended).suspended,
 		streams: make([]*stream, len(nodes)), closing: make(chan struct{}),
@@ -59,7 +59,8 @@ func newClient(nodes []*Node, opt Options, to func(*Node) dialer, trackingTo fun
 	c.waits = newWaitQueues(conns, opt)
 	servers := newServers(names)
 	for i, n := range c.nodes {
-		c.streams[i] = newStream(to(n), opt.NodeTimeout, opt.ConnectTimeout, hooks{
+		reply := newPatience(opt.NodeTimeout)
+		c.streams[i] = newStream(to(n, reply), reply, opt.ConnectTimeout, hooks{
 			first: c.warm.tried, freed: c.admission.poke,
 			claim: func(id string) error { return servers.claim(i, id) },
 		})
@@ -90,11 +91,51 @@ func (c *Client) Close() error {
 	var wg sync.WaitGroup
 	wg.Go(crash.Safe(c.waits.close))
 	for _, s := range c.streams {
-		wg.Go(crash.Safe(func() { s.close(2 * c.opt.NodeTimeout) }))
+		wg.Go(crash.Safe(func() { s.close(2 * c.nodeTimeout()) }))
 	}
 	wg.Wait()
 	return nil
 }
+
+// nodeTimeout is what a node may take to answer now: what was set, or what the slowest
+// node that is well needs.
+func (c *Client) nodeTimeout() time.Duration {
+	if c.opt.NodeTimeout > 0 {
+		return c.opt.NodeTimeout
+	}
+	most := DefaultNodeTimeout
+	for _, s := range c.streams {
+		if s.window.well.Load() {
+			most = max(most, s.patience.lasts())
+		}
+	}
+	return most
+}
+
+// roundTrip is that of the farthest node, as it was last measured; zero: none was.
+func (c *Client) roundTrip() (most time.Duration) {
+	for _, s := range c.streams {
+		most = max(most, s.patience.roundTrip())
+	}
+	return most
+}
+
+// tooShort says why no node can answer within wait, if the round trip is longer; "": it
+// is not.
+func (c *Client) tooShort(wait, ttl time.Duration) string {
+	trip := c.roundTrip()
+	if trip < wait {
+		return ""
+	}
+	text := fmt.Sprintf("a round trip takes %s, and a node has %s to answer", trip.Round(time.Millisecond), wait)
+	if c.opt.NodeTimeout > 0 && c.opt.NodeTimeout < ttl/10 {
+		return text + ": node_timeout (NodeTimeout) is too short for this network; without it, it follows the round trip"
+	}
+	return text + fmt.Sprintf(", a tenth of the TTL: it needs a TTL of more than %s", (15*trip).Round(100*time.Millisecond))
+}
+
+// wait is how long an attempt waits for any node.
+func (c *Client) wait(ttl time.Duration) time.Duration { return min(c.nodeTimeout(), ttl/10) }
 
 // Nodes are the N masters, in the order they were configured.
 func (c *Client) Nodes() []*Node {
@@ -140,7 +181,7 @@ func (c *Client) enterConnected(ctx context.Context, op, resource string) error 
 	if err := c.enter(ctx, op, resource); err != nil {
 		return err
 	}
-	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
+	if err := c.warm.wait(ctx, c.closing, c.opt.ConnectTimeout, c.nodeTimeout); err != nil {
 		c.ops.Done()
 		return c.endedBy(ctx, op, resource, err, nil)
 	}
@@ -233,7 +274,8 @@ func (g *gather) end() []NodeResult {
 // ask sends a call to all nodes and waits until there are enough answers. It waits for
 // no node longer than its timeout, and not after stop is closed.
 func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult) bool) []NodeResult {
-	timeout, most := c.opt.NodeTimeout, max(c.opt.NodeTimeout, takeWindow)
+	timeout := c.nodeTimeout()
+	most := max(timeout, takeWindow)
 	switch proto.op {
 	case opRelease, opRevoke, opTakeHash:
 		// Only what was done within this time counts, so that no keeper can have put a

@@ -99,11 +99,11 @@ var errAgain = errors.New("to be sent again")
 
 // nodeConn is one connection, with the requests on it that are not answered yet.
 type nodeConn struct {
-	link  link
-	reply time.Duration
-	dead  chan struct{} // closed when the connection is useless
-	ended chan struct{} // closed when the reader has ended
-	quiet bool          // it ended while nothing was under way; set before dead is closed
+	link     link
+	patience *patience
+	dead     chan struct{} // closed when the connection is useless
+	ended    chan struct{} // closed when the reader has ended
+	quiet    bool          // it ended while nothing was under way; set before dead is closed
 
 	mu       sync.Mutex
 	inFlight []*call // oldest at head
@@ -149,11 +149,11 @@ func (l *nodeConn) look(now time.Time) bool {
 	case l.head == len(l.inFlight):
 		l.behind = time.Time{}
 		return true
-	case now.Sub(l.inFlight[l.head].sentAt) < l.reply:
+	case now.Sub(l.inFlight[l.head].sentAt) < l.patience.lasts():
 		l.behind = time.Time{}
 	case l.behind.IsZero():
 		l.behind = now
-	case now.Sub(l.behind) > slowMost*l.reply:
+	case now.Sub(l.behind) > slowMost*l.patience.lasts():
 		return false
 	}
 	l.await()
@@ -173,9 +173,9 @@ const (
 // read by then, this process may have been late and have the reply in its buffers. So
 // the reader wakes a little earlier and reads once more; see hung. l.mu is held.
 func (l *nodeConn) await() {
-	by := l.heard.Add(l.reply - l.reply/graceParts)
+	by := l.heard.Add(l.patience.lasts() - l.patience.lasts()/graceParts)
 	// Moving the deadline with each reply would cost more than the reply.
-	if l.armed.IsZero() || l.armed.Before(by.Add(-l.reply/4)) {
+	if l.armed.IsZero() || l.armed.Before(by.Add(-l.patience.lasts()/4)) {
 		l.arm(by)
 	}
 }
@@ -191,7 +191,7 @@ func (l *nodeConn) arm(by time.Time) {
 func (l *nodeConn) hung(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	grace, by := l.reply/graceParts, l.heard.Add(l.reply)
+	grace, by := l.patience.lasts()/graceParts, l.heard.Add(l.patience.lasts())
 	switch {
 	case l.head == len(l.inFlight):
 		l.last = false

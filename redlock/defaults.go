@@ -7,8 +7,8 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultNodeTimeout    = 50 * time.Millisecond
-	DefaultConnectTimeout = 500 * time.Millisecond
+	DefaultNodeTimeout    = 50 * time.Millisecond // the least, where it follows the round trip
+	DefaultConnectTimeout = 2 * time.Second
 	DefaultDriftFactor    = 0.01
 	DefaultDriftMargin    = 2 * time.Millisecond
 	DefaultRetries        = 3
@@ -16,9 +16,6 @@ const (
 )
 
 func (o Options) withDefaults() (Options, error) {
-	if o.NodeTimeout == 0 {
-		o.NodeTimeout = DefaultNodeTimeout
-	}
 	if o.ConnectTimeout == 0 {
 		o.ConnectTimeout = DefaultConnectTimeout
 	}

@@ -23,7 +23,7 @@ func TestDeadlineTellsWhatWasInTheWay(t *testing.T) {
 		if !errors.Is(err, ErrContended) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), holder.Token()) {
 			t.Errorf("held by another: %v", err)
 		}
-		if took := time.Since(begin); took < time.Minute || took > time.Minute+c.opt.NodeTimeout {
+		if took := time.Since(begin); took < time.Minute || took > time.Minute+c.nodeTimeout() {
 			t.Errorf("gave up after %s", took)
 		}
 		cancelled, stop := context.WithCancel(t.Context())
@@ -39,7 +39,7 @@ func TestDeadlineTellsWhatWasInTheWay(t *testing.T) {
 		if _, err = c.AcquireWith(ctx, "b", wait); !errors.Is(err, ErrNoQuorum) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("too few nodes: %v", err)
 		}
-		if took := time.Since(begin); took > time.Minute+c.opt.NodeTimeout {
+		if took := time.Since(begin); took > time.Minute+c.nodeTimeout() {
 			t.Errorf("gave up after %s", took)
 		}
 	})

@@ -411,7 +411,7 @@ func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, unt
 		}
 	}
 	if asked := p.send(to, r, until); asked != nil {
-		p.learn(asked.wait(time.Now().Add(c.opt.NodeTimeout+c.opt.NodeTimeout/2), halted.Done()), to, r)
+		p.learn(asked.wait(time.Now().Add(c.nodeTimeout()*3/2), halted.Done()), to, r)
 	}
 	return p.copies.Settling()
 }
@@ -420,7 +420,7 @@ func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, unt
 // later release. It returns nil if it asks no node.
 func (p *repairs) send(to []int, r *attemptRun, until time.Time) *replies {
 	l, c := p.lock, p.lock.client
-	by := time.Now().Add(c.opt.NodeTimeout)
+	by := time.Now().Add(c.nodeTimeout())
 	if until.Before(by) {
 		by = until
 	}

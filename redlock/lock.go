@@ -443,7 +443,7 @@ func (c *Client) explain(ctx context.Context, e, before *Error) {
 	if !errors.Is(e.ended, context.DeadlineExceeded) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opt.NodeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.nodeTimeout())
 	defer cancel()
 	n, quorum := len(c.nodes), c.Quorum()
 	seen := c.lookUntil(ctx, e.Resource, func(results []NodeResult) bool {

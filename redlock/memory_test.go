@@ -376,7 +376,7 @@ func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) fun
 		}
 		by[named[i]] = nodes[i]
 	}
-	c := newClient(named, opt, func(n *Node) dialer {
+	c := newClient(named, opt, func(n *Node, _ *patience) dialer {
 		w := memDialer{node: by[n]}
 		if twist != nil {
 			w.twist = twist(by[n])

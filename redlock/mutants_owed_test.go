@@ -34,7 +34,7 @@ func checkOwed(t *testing.T, w func(memDialer) *forgetful) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
 		wire := w(memDialer{node: n})
-		s := newStream(wire, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(wire, newPatience(50*time.Millisecond), 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		synctest.Wait()
 		wire.forget(s)
@@ -92,7 +92,7 @@ func noReleaseAfterTheEnd(t *testing.T, seed uint64) error {
 func checkAdmission(t *testing.T, admit func(s *stream, c *call, end <-chan struct{})) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		s := newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(memDialer{node: n}, newPatience(50*time.Millisecond), 500*time.Millisecond, hooks{}).start()
 		end := make(chan struct{})
 		defer s.close(time.Second)
 		defer close(end)

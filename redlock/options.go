@@ -11,11 +11,13 @@ import (
 type Options struct {
 	// NodeTimeout is how long one node may take to answer in one attempt, so that a
 	// dead node does not delay the others. It must be a small part of the TTL: at most
-	// a tenth of the TTL is used. Default 50 ms.
+	// a tenth of the TTL is used. Zero, the default, follows the measured round trips, as
+	// TCP's retransmission timeout does: at least 50 ms, and about one and a half round
+	// trips to nodes that are far.
 	NodeTimeout time.Duration
 	// ConnectTimeout is how long dialling a node may take, and as long again its
 	// greeting (TLS, login). Attempts do not wait for it, since connections are opened
-	// in advance; only the first operation of a client does. Default 500 ms.
+	// in advance; only the first operation of a client does. Default 2 s.
 	ConnectTimeout time.Duration
 	// DriftFactor and DriftMargin make the drift allowance, TTL × factor +
 	// margin, by which validity is shortened: clocks of client and masters may
@@ -99,6 +101,3 @@ const (
 	backoffMin = 100 * time.Millisecond
 	backoffMax = 2 * time.Second
 )
-
-// wait is how long an attempt waits for any node.
-func (o Options) wait(ttl time.Duration) time.Duration { return min(o.NodeTimeout, ttl/10) }

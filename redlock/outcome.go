@@ -94,6 +94,7 @@ type Error struct {
 	Nodes []NodeResult
 
 	detail string // of Kind, where it is ErrInvalid
+	hint   string // what to change
 	ended  error  // ctx.Err(), where Kind is the context's cause
 	why    error  // further to Kind
 	also   error  // what it is besides Kind
@@ -143,6 +144,9 @@ func (e *Error) Error() string {
 	}
 	if troubles := e.troubles(); troubles != "" {
 		b.WriteString("; " + troubles)
+	}
+	if e.hint != "" {
+		b.WriteString("; " + e.hint)
 	}
 	return b.String()
 }

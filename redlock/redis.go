@@ -80,7 +80,7 @@ const inspectPrefix = 256
 // redisWire connects to a Redis server.
 type redisWire struct {
 	node    *Node
-	reply   time.Duration // to write, and between two parts of a reply
+	reply   *patience     // to write, and between two parts of a reply
 	connect time.Duration // to dial, and for each step of the greeting
 }
 
@@ -91,12 +91,13 @@ func (w redisWire) open(ctx context.Context) (link, error) {
 		_ = b.client.Close()
 		return nil, err
 	}
+	begun := time.Now()
 	id, err := b.identify(ctx)
 	if err != nil {
 		_ = b.client.Close()
 		return nil, err
 	}
-	return &redisLink{client: b.client, conn: b.conn, id: id, in: bufio.NewReaderSize(b.conn, 16<<10), reply: w.reply, fence: w.node.asksFence()}, nil
+	return &redisLink{client: b.client, conn: b.conn, id: id, trip: time.Since(begun), in: bufio.NewReaderSize(b.conn, 16<<10), reply: w.reply, fence: w.node.asksFence()}, nil
 }
 
 // redisLink is a connection to a Redis server.
@@ -106,13 +107,16 @@ type redisLink struct {
 	id     string // of the server
 	in     *bufio.Reader
 	out    []byte
-	reply  time.Duration
+	trip   time.Duration // of the last step of the greeting
+	reply  *patience
 	fence  string // the user of whom is asked whether it is fenced; "": the server refuses us itself
 
 	writeBy time.Time // how long a write may take
 }
 
 func (l *redisLink) serverID() string { return l.id }
+
+func (l *redisLink) roundTrip() time.Duration { return l.trip }
 
 func (l *redisLink) close() { _ = l.client.Close(); _ = l.conn.Close() }
 
@@ -133,8 +137,8 @@ func (l *redisLink) send(batch []*call) error {
 	}
 	// Between one and two node timeouts: moving the deadline with each write would
 	// cost more than the write.
-	if now := time.Now(); now.Add(l.reply).After(l.writeBy) {
-		l.writeBy = now.Add(2 * l.reply)
+	if now, reply := time.Now(), l.reply.lasts(); now.Add(reply).After(l.writeBy) {
+		l.writeBy = now.Add(2 * reply)
 		if err := l.conn.SetWriteDeadline(l.writeBy); err != nil {
 			return err
 		}
@@ -422,8 +426,8 @@ func New(nodes []*Node, opt Options) (*Client, error) {
 		}
 		seen[n.Name()] = true
 	}
-	return newClient(nodes, opt, func(n *Node) dialer {
-		return redisWire{n, opt.NodeTimeout, opt.ConnectTimeout}
+	return newClient(nodes, opt, func(n *Node, reply *patience) dialer {
+		return redisWire{n, reply, opt.ConnectTimeout}
 	}, func(n *Node) trackingConn { return newRedisTracking(n, opt.ConnectTimeout) }), nil
 }
 

@@ -30,7 +30,7 @@ func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult
 	}
 	defer c.ops.Done()
 	// Without the cancellation of ctx: a release is always sent.
-	_ = c.warm.wait(context.WithoutCancel(ctx), nil, c.opt)
+	_ = c.warm.wait(context.WithoutCancel(ctx), nil, c.opt.ConnectTimeout, c.nodeTimeout)
 	ask.op, ask.admitted = opRelease, c.enterRelease(ctx)
 	results := c.ask(ask, nil, enough)
 	err := c.assessRelease(op, resource, results)
@@ -46,7 +46,7 @@ func (c *Client) enterRelease(ctx context.Context) bool {
 	if ctx.Err() == nil && c.admission.enter(ctx, true, nil) == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opt.NodeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.nodeTimeout())
 	defer cancel()
 	return c.admission.enter(ctx, true, nil) == nil
 }

@@ -31,7 +31,7 @@ func FuzzSession(f *testing.F) {
 
 func playSession(t *testing.T, text string) {
 	ctx := t.Context()
-	link, err := redisWire{scripted(t, text), time.Second, time.Second}.open(ctx)
+	link, err := redisWire{scripted(t, text), newPatience(time.Second), time.Second}.open(ctx)
 	if err == nil {
 		calls := []*call{{op: opSet, key: "k", token: "t", ttl: time.Second}, {op: opInspect, key: "k"}}
 		_ = link.send(calls)

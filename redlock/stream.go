@@ -57,7 +57,7 @@ type hooks struct {
 // They do no harm however late: they compare the token, which is never used again.
 type stream struct {
 	dialer    dialer
-	reply     time.Duration // the time for a node to answer a request
+	patience  *patience     // the time for a node to answer a request
 	connect   time.Duration // to open a connection
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -85,9 +85,9 @@ type stream struct {
 	backoff  time.Duration
 }
 
-func newStream(w dialer, reply, connect time.Duration, h hooks) *stream {
+func newStream(w dialer, reply *patience, connect time.Duration, h hooks) *stream {
 	s := &stream{
-		dialer: w, reply: reply, connect: connect, hooks: h, backoff: backoffMin, window: newWindow(reply),
+		dialer: w, patience: reply, connect: connect, hooks: h, backoff: backoffMin, window: newWindow(reply),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -327,7 +327,7 @@ func (s *stream) send(batch []*call) bool {
 	if full { // only if a node answers more slowly than it is asked
 		select {
 		case <-l.dead:
-		case <-time.After(l.reply):
+		case <-time.After(l.patience.lasts()):
 		}
 	}
 	return true
@@ -355,6 +355,7 @@ func (s *stream) listen(l *nodeConn) {
 				asked = c.sentAt
 			}
 			s.window.answered(a.at.Sub(asked), a.at)
+			s.patience.took(a.at.Sub(c.sentAt))
 			s.settle(c, a)
 			if isReadOnly(a.NodeResult) {
 				l.lower = true
@@ -458,7 +459,10 @@ func (s *stream) open() bool {
 		s.skip()
 		return false
 	}
-	s.conn = &nodeConn{link: link, reply: s.reply, dead: make(chan struct{}), ended: make(chan struct{})}
+	if l, ok := link.(interface{ roundTrip() time.Duration }); ok {
+		s.patience.took(l.roundTrip())
+	}
+	s.conn = &nodeConn{link: link, patience: s.patience, dead: make(chan struct{}), ended: make(chan struct{})}
 	s.failures = min(s.failures, breakAfter-1) // one more failure if it only greets
 	s.mu.Lock()
 	s.broken = nil

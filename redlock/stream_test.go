@@ -25,7 +25,7 @@ func inStream(t *testing.T, test func(t *testing.T, n *memNode, s *stream)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		s := newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(memDialer{node: n}, newPatience(50*time.Millisecond), 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		synctest.Wait()
 		test(t, n, s)
@@ -116,7 +116,7 @@ func TestStreamDropsWhatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
 		n.connect = 20 * time.Millisecond // how long queued calls wait
-		s := newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(memDialer{node: n}, newPatience(50*time.Millisecond), 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		answers := make(inbox, 3)
 		over := new(atomic.Bool)
@@ -204,7 +204,7 @@ func TestHungNodeIsToldOfReleases(t *testing.T) {
 func TestStreamClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		s := newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(memDialer{node: n}, newPatience(50*time.Millisecond), 500*time.Millisecond, hooks{}).start()
 		synctest.Wait()
 		answers := make(inbox, 10)
 		s.enqueue(set("a", "t", answers))
@@ -221,7 +221,7 @@ func TestStreamClose(t *testing.T) {
 		}
 
 		n.hang()
-		s = newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s = newStream(memDialer{node: n}, newPatience(50*time.Millisecond), 500*time.Millisecond, hooks{}).start()
 		for range 5 {
 			s.enqueue(set("a", "t", answers))
 		}
@@ -304,7 +304,7 @@ func TestBreakerIsNotFooledByAGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
 		w := newGreeter(n)
-		s := newStream(w, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(w, newPatience(50*time.Millisecond), 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		n.hang()
 		skipped := 0
@@ -338,7 +338,7 @@ func TestRefusedLoginKeepsOwedReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
 		w := newGreeter(n)
-		s := newStream(w, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(w, newPatience(50*time.Millisecond), 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		answers := make(inbox, 2)
 		s.enqueue(set("a", "t", answers))
@@ -375,16 +375,16 @@ func (l *armedLink) expect(by time.Time) { l.until = by }
 func TestDeadlineOfAnOlderCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := new(armedLink)
-		l := &nodeConn{link: at, reply: 50 * time.Millisecond}
+		l := &nodeConn{link: at, patience: newPatience(50 * time.Millisecond)}
 		if now := time.Now(); l.hung(now) || !at.until.IsZero() {
 			t.Errorf("nothing is under way, and it waits until %s", at.until)
 		}
 		now := time.Now()
 		l.inFlight, l.heard = []*call{{sentAt: now}}, now
-		if l.hung(now) || at.until.After(now.Add(l.reply)) {
+		if l.hung(now) || at.until.After(now.Add(l.patience.set)) {
 			t.Errorf("a call that was just sent gets %s", at.until.Sub(now))
 		}
-		if now := at.until; l.hung(now) || !at.until.Equal(l.inFlight[0].sentAt.Add(l.reply)) {
+		if now := at.until; l.hung(now) || !at.until.Equal(l.inFlight[0].sentAt.Add(l.patience.set)) {
 			t.Errorf("it gets %s in all", at.until.Sub(l.inFlight[0].sentAt))
 		}
 		if !l.hung(at.until) {
@@ -445,7 +445,7 @@ func deafServer(t *testing.T, answer string) (*Node, <-chan error) {
 // a SET that was given up, since its release goes over the next connection.
 func TestUnansweredConnectionIsReset(t *testing.T) {
 	n, ends := deafServer(t, "-NOPERM nothing")
-	s := newStream(redisWire{n, 50 * time.Millisecond, time.Second}, 50*time.Millisecond, time.Second, hooks{}).start()
+	s := newStream(redisWire{n, newPatience(50 * time.Millisecond), time.Second}, newPatience(50*time.Millisecond), time.Second, hooks{}).start()
 	answers := make(inbox, 1)
 	s.enqueue(set("a", "t", answers))
 	if a := <-answers; a.Status != StatusSlow || !a.sent {
@@ -459,7 +459,7 @@ func TestUnansweredConnectionIsReset(t *testing.T) {
 		<-ends
 	}
 	// What is under way when the client is closed may still arrive, in order.
-	s = newStream(redisWire{n, 50 * time.Millisecond, time.Second}, 50*time.Millisecond, time.Second, hooks{}).start()
+	s = newStream(redisWire{n, newPatience(50 * time.Millisecond), time.Second}, newPatience(50*time.Millisecond), time.Second, hooks{}).start()
 	s.enqueue(set("a", "t", nil))
 	s.enqueue(del("a", "t", nil))
 	s.close(time.Second)
@@ -478,7 +478,7 @@ func TestLoadingIsNotReady(t *testing.T) {
 		"-NOREPLICAS not enough":                          true,
 	} {
 		n, _ := deafServer(t, answer)
-		l, err := redisWire{n, time.Second, time.Second}.open(t.Context())
+		l, err := redisWire{n, newPatience(time.Second), time.Second}.open(t.Context())
 		if (err == nil) != ready {
 			t.Errorf("%s: %v", answer, err)
 		}

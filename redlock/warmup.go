@@ -41,7 +41,7 @@ func (w *warmup) tried(up bool) {
 
 // wait waits until all nodes have been tried, but not longer than connecting may take,
 // and when a quorum is up not longer than a node timeout.
-func (w *warmup) wait(ctx context.Context, closing <-chan struct{}, opt Options) error {
+func (w *warmup) wait(ctx context.Context, closing <-chan struct{}, connect time.Duration, reply func() time.Duration) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -50,7 +50,7 @@ func (w *warmup) wait(ctx context.Context, closing <-chan struct{}, opt Options)
 		return nil
 	default:
 	}
-	timer := time.NewTimer(opt.ConnectTimeout)
+	timer := time.NewTimer(connect)
 	defer timer.Stop()
 	ready := w.ready
 	for {
@@ -59,7 +59,7 @@ func (w *warmup) wait(ctx context.Context, closing <-chan struct{}, opt Options)
 			return nil
 		case <-ready:
 			ready = nil
-			timer.Reset(opt.NodeTimeout)
+			timer.Reset(reply())
 		case <-timer.C:
 			w.end()
 			return nil

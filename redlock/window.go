@@ -21,7 +21,7 @@ const (
 // of 2 to 40 ms, 256 lets extensions fail on a busy machine, and with 1024 kept locks
 // were lost there.
 type window struct {
-	patience time.Duration // the node timeout
+	patience *patience // the node timeout
 	most     atomic.Int32
 	used     atomic.Int32 // calls queued, or sent and not answered
 	owed     atomic.Int32 // releases
@@ -32,7 +32,7 @@ type window struct {
 	shrunk  time.Time
 }
 
-func newWindow(patience time.Duration) *window {
+func newWindow(patience *patience) *window {
 	r := &window{patience: patience}
 	r.most.Store(windowFirst)
 	return r
@@ -64,7 +64,7 @@ func (w *window) answered(took time.Duration, now time.Time) {
 		w.fastest = took
 	}
 	most := w.most.Load()
-	delay := min(windowDelay, (w.patience-w.fastest)/2)
+	delay := min(windowDelay, (w.patience.lasts()-w.fastest)/2)
 	switch late := took - w.fastest; {
 	case late > delay:
 		// The calls already under way will be just as late: do not shrink again for

@@ -241,11 +241,7 @@ func (f *configFile) cluster(c *Config, of form, readOnly bool) (span, setting) 
 // redlock reads [redlock] and returns its drift factor.
 func (f *configFile) redlock(c *Config, t *table, maxTTL span) setting {
 	o := &c.Redlock
-	timeout := redlock.DefaultNodeTimeout
-	if maxTTL.ok {
-		timeout = min(timeout, maxTTL.Duration/10)
-	}
-	node := t.duration("node_timeout", timeout, leastDuration)
+	node := t.durationOr("node_timeout", "auto", 0, leastDuration)
 	o.ConnectTimeout = t.duration("connect_timeout", redlock.DefaultConnectTimeout, 5*time.Millisecond).Duration
 	factor, factorSetting := t.number("drift_factor", redlock.DefaultDriftFactor, 0, 1)
 	margin := t.duration("drift_margin", redlock.DefaultDriftMargin, leastDuration)
@@ -364,6 +360,9 @@ func (f *configFile) early(c *Config, t *table, delay span, drift setting) {
 	if on && drift.set && c.Redlock.DriftFactor < redlock.DefaultDriftFactor {
 		drift.problem("is below %g, and early_rejoin rests on holders that take off that much: who counts on a longer validity "+
 			"may rely on a vote that a node forgot", redlock.DefaultDriftFactor)
+	}
+	if on && c.Redlock.NodeTimeout == 0 { // the argument rests on one that is known
+		c.Redlock.NodeTimeout = min(redlock.DefaultNodeTimeout, max(c.Cluster.MaxTTL/10, leastDuration))
 	}
 	switch node := c.Redlock.NodeTimeout; {
 	case on && !bound.set:

@@ -164,7 +164,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 		want := &Config{
 			Cluster: Cluster{Name: "redlock", LockPatterns: []string{"*"}, MaxTTL: 30 * time.Second},
 			Nodes:   []Node{{Name: "n1", Addr: "127.0.0.1:7001", Line: 4}},
-			Redlock: redlock.Options{NodeTimeout: 50 * time.Millisecond, ConnectTimeout: 500 * time.Millisecond, DriftFactor: 0.01, DriftMargin: 2 * time.Millisecond, Retries: 3, RetryDelay: 200 * time.Millisecond},
+			Redlock: redlock.Options{ConnectTimeout: 2 * time.Second, DriftFactor: 0.01, DriftMargin: 2 * time.Millisecond, Retries: 3, RetryDelay: 200 * time.Millisecond},
 			Monitor: observe.Options{Timeout: 500 * time.Millisecond, ProbeEvery: 200 * time.Millisecond, InfoEvery: time.Second, ScanEvery: 250 * time.Millisecond, ScanCount: 250},
 			Guard: Guard{Config: watch.Config{FirstContact: restartguard.Adopt, Delay: 30350 * time.Millisecond,
 				Poll: 200 * time.Millisecond, Timeout: 500 * time.Millisecond, ClockStep: 5 * time.Millisecond, Patterns: []string{"*"}},
@@ -214,8 +214,8 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 		if c.TUI.FPS != 20 || len(c.Nodes) != 2 || c.Nodes[1].Line != 4 {
 			t.Errorf("got %+v", c)
 		}
-		if c.Redlock.NodeTimeout != 40*time.Millisecond {
-			t.Errorf("default node timeout is %s; want a tenth of the max TTL of 400ms", c.Redlock.NodeTimeout)
+		if c.Redlock.NodeTimeout != 0 {
+			t.Errorf("default node timeout is %s; want none, so that it follows the round trip", c.Redlock.NodeTimeout)
 		}
 		if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "even number") {
 			t.Errorf("warnings %q; want one, of the even number", c.Warnings)

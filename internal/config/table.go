@@ -414,13 +414,22 @@ func (s span) refer() string { return s.setting.refer(show(s.Duration)) }
 
 // duration returns a duration such as "30s"; least is the minimum.
 func (t *table) duration(key string, def, least time.Duration) span {
+	return t.durationOr(key, def.String(), def, least)
+}
+
+// durationOr is duration with a word that means the default.
+func (t *table) durationOr(key, word string, def, least time.Duration) span {
 	want := `a duration in quotes with its unit, such as "30s" or "500ms"`
 	if n, isInt := t.values[key].(int64); isInt {
 		want = fmt.Sprintf(`a duration in quotes with its unit: "%ds" or "%dms"?`, n, n)
 	}
-	text, s, ok := valueOf[string](t, key, def.String(), want)
-	if !ok {
+	text, s, ok := valueOf[string](t, key, word, want)
+	switch {
+	case !ok:
 		return span{s, def, !s.set}
+	case text == word:
+		s.came(word, "")
+		return span{s, def, true}
 	}
 	v, err := time.ParseDuration(text)
 	switch {

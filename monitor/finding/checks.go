@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 func noQuorum(k known, f *found) bool {
@@ -30,6 +31,15 @@ func noQuorum(k known, f *found) bool {
 
 func notSeen(k known, f *found) bool {
 	return k.Cluster.NotSeen && f.seen("%s; %s", k.NotSeenText(), k.Cluster.Absent)
+}
+
+func nodeTimeout(k known, n *monitor.Node, f *found) bool {
+	if !k.opt.NodeTimeoutSet || len(n.RTTs) < 10 || !n.State.Readable() {
+		return false
+	}
+	trips := slices.Sorted(slices.Values(n.RTTs))
+	trip := trips[len(trips)/10]
+	return trip >= k.opt.NodeTimeout && f.seen("a round trip takes %s, node_timeout is %s", trip.Round(time.Millisecond), k.opt.NodeTimeout)
 }
 
 func sameServer(k known, f *found) bool {

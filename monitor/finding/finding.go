@@ -63,6 +63,8 @@ type Options struct {
 	MaxMemory   int64            // bytes that locks may use in this process
 	DriftFactor float64          // of the lock algorithm
 	NodeTimeout time.Duration
+	// NodeTimeoutSet: it was set, and does not follow the round trip.
+	NodeTimeoutSet bool
 }
 
 // Findings keeps the findings of a cluster: a pure step machine over snapshots.

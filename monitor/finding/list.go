@@ -137,6 +137,12 @@ func allChecks() []check {
 		do:    "Look at the network of this machine first (VPN, route, firewall). Then look from another place: redlockctl status on a host beside the masters.",
 		more:  "Reported instead of no-quorum and node-down. A node that answers, or a host that says that nobody listens there, shows that the line works.",
 	}, {
+		id: "node-timeout", part: aboutQuorum, severity: monitor.SeverityWarning, after: measured, before: calms, find: each(nodeTimeout),
+		title: "its answers take longer than locks wait for them",
+		why:   "Whoever takes locks from here gives the node up before its answer can arrive. Where this is so for a quorum, nothing can be locked from here; clients elsewhere are not concerned.",
+		do:    "Leave [redlock] node_timeout to follow the round trip (auto), or set it to one and a half round trips. At most a tenth of a lock's TTL is used: take longer TTLs from far.",
+		more:  "Nine of ten of the last round trips took longer than the node_timeout that is set. Of a TTL that is too short for the distance, see slow-attempts.",
+	}, {
 		id: "node-down", state: true, part: aboutQuorum, severity: monitor.SeverityWarning, after: settles, before: settles, find: each(nodeDown),
 		title: "the node does not serve",
 		why:   "Locks on the other nodes go on, but the cluster can lose fewer nodes.",

@@ -58,9 +58,6 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.LockPatterns) == 0 {
 		o.LockPatterns = []string{"*"}
 	}
-	if o.Redlock.NodeTimeout == 0 {
-		o.Redlock.NodeTimeout = redlock.DefaultNodeTimeout
-	}
 	for _, d := range []struct {
 		name  string
 		value *time.Duration

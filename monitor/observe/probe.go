@@ -335,7 +335,7 @@ func knock(ctx context.Context, node *redlock.Node, patience *wire.Patience) <-c
 type prober struct {
 	*wire.Session
 	tell             func(probeReport) error // an error ends the session
-	ready            bool // the connection is set up
+	ready            bool                    // the connection is set up
 	noTime, noConfig bool
 	fenceUser        string // ACL user by which the node is fenced; "": min-replicas-to-write
 	noFence          bool   // whether that user is fenced may not be read

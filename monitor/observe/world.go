@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,7 +54,7 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	w.events.keep = opt.EventsKept
 	w.findings = finding.New(finding.Options{
 		Fences: opt.Fences, Meant: opt.Meant, MaxMemory: opt.MaxMemory,
-		DriftFactor: opt.Redlock.DriftFactor, NodeTimeout: opt.Redlock.NodeTimeout,
+		DriftFactor: opt.Redlock.DriftFactor, NodeTimeout: cmp.Or(opt.Redlock.NodeTimeout, redlock.DefaultNodeTimeout), NodeTimeoutSet: opt.Redlock.NodeTimeout > 0,
 	})
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
