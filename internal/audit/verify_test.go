@@ -229,7 +229,7 @@ func TestAddedLinesAreTold(t *testing.T) {
 		}
 		more(t, path, 20)
 		put(t, HeadPath(path), string(side))
-		if r := verify(t, VerifyOptions{}, path); r.Intact() || !strings.Contains(r.Broken[0].Text, "was added") {
+		if r := verify(t, VerifyOptions{}, path); r.Intact() || !strings.Contains(r.Broken[0].Text, "were added") {
 			t.Errorf("%d lines before: %+v", was, r)
 		}
 		more(t, path, 1)
