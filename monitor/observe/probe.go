@@ -255,7 +255,7 @@ func (m *Monitor) probeSession(ctx context.Context, i int, tell func(probeReport
 	defer s.Close()
 	p := prober{Session: s, fenceUser: m.nodes[i].FenceUser(), tell: tell}
 	// The first sight waits for the knock, which takes less round trips than it.
-	knocked, open, wait := time.Now(), knock(ctx, m.nodes[i], m.patience[i]), time.After(m.patience[i].Timeout())
+	knocked, open, wait := time.Now(), knock(ctx, m.nodes[i], m.patience[i]), time.After(m.patience[i].Answer())
 	past := make(chan time.Time)
 	close(past)
 	var full time.Time
