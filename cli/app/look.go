@@ -44,9 +44,13 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	defer wg.Wait()
 	defer stop()
 	if !of.Locks && !of.Nodes && of.Keys == nil { // findings and the verdict are asked for
+		bounded, cancel := bound(ctx, of.Most)
 		select {
-		case <-mon.Booted(bootSights(run, s)):
-		case <-ctx.Done():
+		case <-mon.Booted(bootSights(bounded, s)):
+		case <-bounded.Done():
+		}
+		cancel()
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		wg.Go(crash.Safe(func() { followBoots(run, s, mon) }))
