@@ -150,11 +150,15 @@ func (w *World) noteClaim(l *monitor.Lock) {
 			return // a guard that is not seen may let it rejoin
 		}
 	}
-	delay := w.right
+	s := v.snapshot(w.plan.N, v.clock.time(w.now), w.right)
 	if w.rules.Breaks("view-fenced-for-ever") {
-		delay = schedule.Horizon
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; !n.RejoinsAfter.IsZero() {
+				n.RejoinsAfter = s.At.Add(schedule.Horizon)
+			}
+		}
 	}
-	a := v.snapshot(w.plan.N, v.clock.time(w.now), delay).Access(l)
+	a := s.Access(l)
 	if a.Now || a.Perhaps {
 		return
 	}
