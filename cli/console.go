@@ -48,14 +48,14 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, where li
 	if err != nil {
 		return err
 	}
-	told, err := where.listen()
+	served, err := where.listen()
 	if err != nil {
 		return err
 	}
 	serving, stop := context.WithCancel(ctx)
-	clusters := &app.Clusters{Set: set, Guard: guard, Metrics: told, Context: ctx}
+	clusters := &app.Clusters{Set: set, Guard: guard, Metrics: served, Context: ctx}
 	defer clusters.Close()
-	defer told.Start(serving, slog.New(slog.DiscardHandler))() // the screen has the terminal
+	defer served.Start(serving, slog.New(slog.DiscardHandler))() // the screen has the terminal
 	defer stop()
 	shown, err := clusters.Open(ctx, cfg.Cluster.Name)
 	if err != nil {

@@ -125,11 +125,11 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 		if s == redlock.Lost {
 			return // the normal end
 		}
-		told := fmt.Sprintf("\"%s\" is %s, valid for %s", safetext.Escape(name), s, view.Left(time.Until(k.Until())))
+		line := fmt.Sprintf("\"%s\" is %s, valid for %s", safetext.Escape(name), s, view.Left(time.Until(k.Until())))
 		if why != nil {
-			told += ": " + why.Error()
+			line += ": " + why.Error()
 		}
-		a.Note("%s", safetext.Printable(told))
+		a.Note("%s", safetext.Printable(line))
 	})
 	left := max(0, time.Until(k.Until()))
 	if state == redlock.Released {

@@ -59,12 +59,12 @@ Exit code 4 when there is no quorum.`,
 				return err
 			}
 			return a.snapshots(ctx, cfg, &again, app.Aim{Nodes: true}, func(s *monitor.Snapshot) error {
-				told, err := a.ask(ctx, cfg, where)
+				answer, err := a.ask(ctx, cfg, where)
 				if err != nil {
 					return err
 				}
 				seen := app.GuardsOf(cfg, s)
-				guards := seen.Doc(told)
+				guards := seen.Doc(answer)
 				history, err := fenceHistory(cfg, last)
 				if err != nil {
 					return err
@@ -82,7 +82,7 @@ Exit code 4 when there is no quorum.`,
 					return unavailable(s)
 				}
 				if a.Output != "csv" {
-					a.printGuards(seen, told, guards)
+					a.printGuards(seen, answer, guards)
 				}
 				if err := printer.List(a.Printer, as.Columns, a.ViewContext(s), columns, nodes, func(n view.GuardDoc) any { return n }); err != nil {
 					return err
@@ -111,7 +111,7 @@ func fenceHistory(cfg *config.Config, last int) ([]audit.Entry, error) {
 	})
 }
 
-func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g view.GuardsDoc) {
+func (a *commandLine) printGuards(seen app.Guards, answer *metrics.Status, g view.GuardsDoc) {
 	w := a.Out
 	switch {
 	case g.Memory == "none" && len(seen.All) > 0:
@@ -129,10 +129,10 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g view.Gu
 	for _, k := range seen.Remembered() {
 		fmt.Fprintf(w, "guard: %s, not seen now: its D %s counts until it is seen with a smaller one, or \"redlockctl guard forget %s\"\n", safetext.Printable(k.Name()), k.Delay, k.ID[:min(6, len(k.ID))])
 	}
-	if told != nil {
-		fmt.Fprintf(w, "guard: asked %s, D %s\n", safetext.New(told.ID[:min(6, len(told.ID))]), told.Delay)
-		if told.Sick != "" {
-			why := safetext.Escape(told.Sick)
+	if answer != nil {
+		fmt.Fprintf(w, "guard: asked %s, D %s\n", safetext.New(answer.ID[:min(6, len(answer.ID))]), answer.Delay)
+		if answer.Sick != "" {
+			why := safetext.Escape(answer.Sick)
 			if a.Output != "wide" {
 				why = a.Clip(why, 200)
 			}
@@ -185,7 +185,7 @@ func (k *asking) access(getenv func(string) string) (access metrics.Access, err 
 }
 
 // ask asks the guard at --url; nil without --url.
-func (a *commandLine) ask(ctx context.Context, cfg *config.Config, k asking) (*metrics.Told, error) {
+func (a *commandLine) ask(ctx context.Context, cfg *config.Config, k asking) (*metrics.Status, error) {
 	if k.url == "" {
 		if k.ca+k.passwordFile != "" {
 			return nil, exit.Usagef("--url-ca and --url-password-file are for --url")
@@ -196,7 +196,7 @@ func (a *commandLine) ask(ctx context.Context, cfg *config.Config, k asking) (*m
 	if err != nil {
 		return nil, err
 	}
-	told, err := metrics.ReadStatus(ctx, k.url, cfg.Cluster.Name, access)
+	answer, err := metrics.ReadStatus(ctx, k.url, cfg.Cluster.Name, access)
 	switch {
 	case errors.Is(err, metrics.ErrCA):
 		return nil, exit.Usagef("--url-ca %q: %w", k.ca, err)
@@ -206,8 +206,8 @@ func (a *commandLine) ask(ctx context.Context, cfg *config.Config, k asking) (*m
 		return nil, fmt.Errorf("--url: %w: write https://USER@HOST:PORT, and give the password by --url-password-file or $%s", err, config.URLPasswordVariable)
 	case err != nil:
 		return nil, fmt.Errorf("--url: %w", err)
-	case told.Cluster != cfg.Cluster.Name:
-		return nil, fmt.Errorf("--url: the guard there is one of the cluster %s, not of %q", safetext.New(told.Cluster).Word(), cfg.Cluster.Name)
+	case answer.Cluster != cfg.Cluster.Name:
+		return nil, fmt.Errorf("--url: the guard there is one of the cluster %s, not of %q", safetext.New(answer.Cluster).Word(), cfg.Cluster.Name)
 	}
-	return &told, nil
+	return &answer, nil
 }

@@ -88,7 +88,7 @@ type speaker struct {
 	verdict string // the last verdict printed, without its changing times
 	// When reading began, and when its progress was last printed; zero: not reading, not
 	// printed.
-	reading, told time.Time
+	reading, printed time.Time
 }
 
 func (p *speaker) context() *view.Context {
@@ -146,17 +146,17 @@ func (p *speaker) tellVerdict() {
 func (p *speaker) tellReading(longer time.Duration) {
 	r, ok := p.last.Reading()
 	if !ok {
-		if p.last.Complete && !p.told.IsZero() {
+		if p.last.Complete && !p.printed.IsZero() {
 			p.say("all keys are read: %s", view.Plural(p.last.Locks.Len(), "lock"))
 		}
-		p.reading, p.told = time.Time{}, time.Time{}
+		p.reading, p.printed = time.Time{}, time.Time{}
 		return
 	}
 	if p.reading.IsZero() {
 		p.reading = p.last.At
 	}
-	if p.last.At.Sub(p.reading) >= longer && p.last.At.Sub(p.told) >= progress.NextReport {
-		p.told = p.last.At
+	if p.last.At.Sub(p.reading) >= longer && p.last.At.Sub(p.printed) >= progress.NextReport {
+		p.printed = p.last.At
 		p.say("%s: locks may be missing until all are read", view.ReadingText(p.context().Glyphs, r, p.last))
 	}
 }

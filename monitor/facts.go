@@ -50,12 +50,12 @@ type Facts struct {
 	// was none.
 	StepAt time.Time
 	StepBy time.Duration
-	// UntoldAt is when keys were last found changed although the node had not reported
-	// it; zero: never. Untold is the number found since the start, UntoldKey one of the
+	// UnreportedAt is when keys were last found changed although the node had not reported
+	// it; zero: never. Unreported is the number found since the start, UnreportedKey one of the
 	// last.
-	UntoldAt  time.Time
-	Untold    int
-	UntoldKey safetext.Text
+	UnreportedAt  time.Time
+	Unreported    int
+	UnreportedKey safetext.Text
 	// OpenAt is when it was seen to accept writes right after a restart; zero: never.
 	OpenAt time.Time
 }

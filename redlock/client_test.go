@@ -484,13 +484,13 @@ func TestInvalidArguments(t *testing.T) {
 func TestWaitingWithoutPolling(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	for _, s := range servers {
-		for user, denied := range map[string]string{"untold": "-client", "old": "-hello"} {
+		for user, denied := range map[string]string{"unreported": "-client", "old": "-hello"} {
 			if _, err := s.Do(t.Context(), "ACL", "SETUSER", user, "on", ">pw", "~*", "+@all", denied); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for _, user := range []string{"", "untold", "old"} {
+	for _, user := range []string{"", "unreported", "old"} {
 		t.Run("user "+user, func(t *testing.T) {
 			opt := patient()
 			opt.Retries, opt.RetryDelay = 1000, 10*time.Hour

@@ -31,7 +31,7 @@ func TestCounter(t *testing.T) {
 	}
 	counted := func(s *script, counter int64) *script {
 		s.t.Helper()
-		return s.step(Observation{About: Counting, RunID: "a", Asked: s.now, Counter: counter, Counted: true})
+		return s.step(Observation{About: Counting, RunID: "a", Sent: s.now, Counter: counter, Counted: true})
 	}
 	t.Run("is raised on an open node, once in a while", func(t *testing.T) {
 		s := see(start(t), 0, servingParams).does(count)

@@ -10,7 +10,7 @@ import (
 // drained is a node that serves, is cordoned, emptied, and announced so.
 func drained(t *testing.T) *script {
 	s := newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick)
-	s.step(Observation{About: Scanned, RunID: "a", Asked: s.now.Add(-tick / 2)})
+	s.step(Observation{About: Scanned, RunID: "a", Sent: s.now.Add(-tick / 2)})
 	return s.after(tick).said("a", cordoned, Observation{SaidDrained: true})
 }
 
@@ -51,13 +51,13 @@ func TestWhatIsNotDrained(t *testing.T) {
 	s := begin()
 	waits("a node whose copies nobody has counted", s.said("a", cordoned, Observation{SaidDrained: true}))
 	s = begin()
-	s.step(Observation{About: Scanned, RunID: "a", Asked: s.now, Copies: 1})
+	s.step(Observation{About: Scanned, RunID: "a", Sent: s.now, Copies: 1})
 	waits("one that has a copy", s.said("a", cordoned, Observation{SaidDrained: true}))
 	s = begin()
-	s.step(Observation{About: Scanned, RunID: "a", Asked: s.now.Add(-time.Hour)})
+	s.step(Observation{About: Scanned, RunID: "a", Sent: s.now.Add(-time.Hour)})
 	waits("one that was counted before it was cordoned", s.said("a", cordoned, Observation{SaidDrained: true}))
 	s = begin()
-	s.step(Observation{About: Scanned, RunID: "a", Asked: s.now})
+	s.step(Observation{About: Scanned, RunID: "a", Sent: s.now})
 	waits("one that is not announced so", s.sees("a", cordoned))
 	waits("one that was not seen for D", drained(t).after(testDelay))
 	s = begin()
@@ -65,7 +65,7 @@ func TestWhatIsNotDrained(t *testing.T) {
 		at := s.now.Sub(epoch)
 		return Observation{SaidDrained: true, Clock: Reading{Sent: time.Hour + at, Got: time.Hour + at, Wall: 1000*time.Hour + at + ahead}}
 	}
-	s.said("a", cordoned, clock(0)).after(tick).step(Observation{About: Scanned, RunID: "a", Asked: s.now.Add(-tick / 2)})
+	s.said("a", cordoned, clock(0)).after(tick).step(Observation{About: Scanned, RunID: "a", Sent: s.now.Add(-tick / 2)})
 	waits("one whose copies may have ended by a step of its clock", s.said("a", cordoned, clock(time.Minute)))
 	s = drained(t).sees("a", fenced).sees("a", cordoned)
 	waits("one that was uncordoned meanwhile", s.said("a", cordoned, Observation{SaidDrained: true}))

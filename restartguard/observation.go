@@ -55,9 +55,9 @@ type Observation struct {
 	RunID string // of the server; not with Unreached
 	// Peer is the address of the server; the zero value: it is not known.
 	Peer netip.AddrPort
-	// Asked is when the question was sent; zero means now. It makes an exposure an upper bound.
-	// With Scanned it is when the first copy was asked for.
-	Asked time.Time
+	// Sent is when the request was sent; zero means now. It makes an exposure an upper bound.
+	// With Scanned it is when the first copy was requested.
+	Sent time.Time
 	// Err is why something failed, safe to print. A Seen has one if the fence could not be read.
 	Err string
 

@@ -21,8 +21,8 @@ func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []E
 // Step is the function of this name in place, so that a simulator with millions of steps need not
 // copy states. It changes only s, and keeps neither p nor o.
 func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Event) {
-	m := machine{Policy: p, Basis: &s.Basis, report: &s.Report, now: now, asked: o.Asked, connID: o.Conn, before: s.Basis.LastSeen, evidence: o.Evidence}
-	if o.Asked.IsZero() {
+	m := machine{Policy: p, Basis: &s.Basis, report: &s.Report, now: now, asked: o.Sent, connID: o.Conn, before: s.Basis.LastSeen, evidence: o.Evidence}
+	if o.Sent.IsZero() {
 		m.asked = now
 	}
 	switch {

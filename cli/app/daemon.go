@@ -133,7 +133,7 @@ const (
 
 // keep guards one of several clusters until ctx ends, whatever goes wrong.
 func (d *Daemon) keep(ctx context.Context, name string, of int) {
-	told, _ := d.metrics()
+	shown, _ := d.metrics()
 	said := ""
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		p := d.clusterGuard(name, of)
@@ -154,7 +154,7 @@ func (d *Daemon) keep(ctx context.Context, name string, of int) {
 			said = text
 		}
 		d.reportHealth(name, health{sick: err, met: true, status: "not guarded"})
-		told.Show(metrics.Cluster{Name: name, Down: err})
+		shown.Show(metrics.Cluster{Name: name, Down: err})
 		if sleep.For(ctx, pause) != nil {
 			return
 		}

@@ -251,8 +251,8 @@ func GuardAt(ctx context.Context, cfg *config.Config, name string) *bool {
 }
 
 // Doc returns what is known about the guards: by the memory of the one on this machine, and by the
-// /status of one that was asked, if told is not nil.
-func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
+// /status of one that was asked, if answer is not nil.
+func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 	doc := view.GuardsDoc{
 		DelayMs: g.cfg.Guard.Delay.Milliseconds(), StateDir: safetext.New(g.cfg.Guard.StateDir), Memory: "none", GuardsSeenDoc: g.docOfSeen(),
 	}
@@ -267,8 +267,8 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 	}
 	waits := g.waits()
 	var asked map[string]restartguard.Fact
-	if told != nil {
-		doc.Running, asked, waits = new(true), told.Nodes, map[string]restartguard.Fact{}
+	if answer != nil {
+		doc.Running, asked, waits = new(true), answer.Nodes, map[string]restartguard.Fact{}
 		for name, fact := range asked {
 			if n := g.s.Node(name); n != nil && fact.Wait >= 0 && n.State == monitor.NodeFenced {
 				waits[name] = fact

@@ -100,11 +100,11 @@ func (a *removals) step(now time.Time, done []audit.Record, from record.Source) 
 		}
 	}
 	a.waiting = slices.DeleteFunc(a.waiting, func(r audit.Record) bool {
-		told := slices.ContainsFunc(a.seen, func(e monitor.Event) bool {
+		seen := slices.ContainsFunc(a.seen, func(e monitor.Event) bool {
 			return (e.Key.Raw() == r.Target || safetext.Escape(e.Key.Raw()) == r.Target) && e.At.After(r.Time.Add(-time.Second))
 		})
-		if told || now.Sub(r.Time) < removalLate {
-			return told
+		if seen || now.Sub(r.Time) < removalLate {
+			return seen
 		}
 		text := r.Act + " by " + r.Actor
 		if r.Reason != "" {

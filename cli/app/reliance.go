@@ -83,8 +83,8 @@ func (s *Session) rely(ctx context.Context, others []announce.Guard) {
 		case <-tick.C:
 		}
 		snap := s.Monitor.Snapshot()
-		told := rememberedStatus(s.memory, snap)
-		s.guard.remembered.Store(&told)
+		status := rememberedStatus(s.memory, snap)
+		s.guard.remembered.Store(&status)
 		does, all := relianceOf(snap)
 		switch {
 		case does == reliesOn && gone:

@@ -48,20 +48,20 @@ type Session struct {
 }
 
 // OpenSession starts the parts; they run until ctx ends or the session is closed.
-// told may be nil.
-func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metrics) (*Session, error) {
+// m may be nil.
+func OpenSession(ctx context.Context, s Spec, mode GuardMode, m *metrics.Metrics) (*Session, error) {
 	s.Monitor.Patient = true // it stays: the masters have other work
 	mon, err := newMonitor(s.Nodes, s.Monitor)
 	if err != nil {
 		return nil, err
 	}
-	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, memory: s.Memory, metrics: told, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName)}
+	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, memory: s.Memory, metrics: m, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName)}
 	if s.Audit != "" {
 		ses.audit = (&auditReader{path: s.Audit}).read
 	}
 	opt := operator.Options{Note: mon.Note}
-	if told != nil {
-		opt.Acquired = func(took time.Duration, err error) { told.Acquired(ses.cluster, took, err) }
+	if m != nil {
+		opt.Acquired = func(took time.Duration, err error) { m.Acquired(ses.cluster, took, err) }
 	}
 	if ses.Operator, err = OpenOperator(s, opt); err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ func (s *currentGuard) Status() []restartguard.NodeStatus {
 	if g := s.at.Load(); g != nil {
 		return g.Status()
 	}
-	if told := s.remembered.Load(); told != nil {
-		return *told
+	if status := s.remembered.Load(); status != nil {
+		return *status
 	}
 	return nil
 }

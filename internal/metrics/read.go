@@ -37,8 +37,8 @@ var (
 	ErrCA            = errors.New("there is no certificate in PEM form in it")
 )
 
-// Told is the /status document of another guard. Its texts are not escaped.
-type Told struct {
+// Status is the /status document of another guard. Its texts are not escaped.
+type Status struct {
 	ID      string
 	Delay   time.Duration
 	Cluster string
@@ -58,25 +58,25 @@ var ErrAccess = errors.New("it refuses this user or password")
 // ReadStatus asks the guard at an address, http://HOST:PORT or https://USER@HOST:PORT,
 // for what it knows about a cluster. The reply is not trusted: it is limited in time and
 // size, and rejected unless every field is valid.
-func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Told, error) {
+func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Status, error) {
 	u, err := url.Parse(addr)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return Told{}, ErrURL
+		return Status{}, ErrURL
 	}
 	switch strings.TrimSuffix(u.Path, "/") {
 	case "", "/status":
 		u.Path = "/status"
 	default:
-		return Told{}, ErrURL
+		return Status{}, ErrURL
 	}
 	if _, in := u.User.Password(); in {
-		return Told{}, ErrPasswordInURL
+		return Status{}, ErrPasswordInURL
 	}
 	transport := &http.Transport{DisableKeepAlives: true} // no proxy
 	if access.CA != nil {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(access.CA) {
-			return Told{}, ErrCA
+			return Status{}, ErrCA
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
@@ -87,11 +87,11 @@ func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Told,
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return Told{}, ErrURL
+		return Status{}, ErrURL
 	}
 	if user != nil {
 		if u.Scheme != "https" && access.Password != "" && !onThisHost(u.Hostname()) {
-			return Told{}, ErrPlain
+			return Status{}, ErrPlain
 		}
 		req.SetBasicAuth(user.Username(), access.Password)
 	}
@@ -101,25 +101,25 @@ func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Told,
 	}
 	answer, err := client.Do(req)
 	if err != nil {
-		return Told{}, err
+		return Status{}, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	switch answer.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized:
-		return Told{}, ErrAccess
+		return Status{}, ErrAccess
 	case http.StatusNotFound, http.StatusMisdirectedRequest:
 		said, _ := io.ReadAll(io.LimitReader(answer.Body, mostSaid))
-		return Told{}, fmt.Errorf("answered with status %d: %s", answer.StatusCode, safetext.Escape(strings.TrimSpace(string(said))))
+		return Status{}, fmt.Errorf("answered with status %d: %s", answer.StatusCode, safetext.Escape(strings.TrimSpace(string(said))))
 	default:
-		return Told{}, fmt.Errorf("answered with status %d", answer.StatusCode)
+		return Status{}, fmt.Errorf("answered with status %d", answer.StatusCode)
 	}
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, mostRead+1))
 	switch {
 	case err != nil:
-		return Told{}, err
+		return Status{}, err
 	case len(raw) > mostRead:
-		return Told{}, fmt.Errorf("the answer is longer than %d bytes", mostRead)
+		return Status{}, fmt.Errorf("the answer is longer than %d bytes", mostRead)
 	}
 	return decodeStatus(raw)
 }
@@ -130,7 +130,7 @@ func onThisHost(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-func decodeStatus(raw []byte) (t Told, err error) {
+func decodeStatus(raw []byte) (t Status, err error) {
 	var doc struct {
 		Cluster string `json:"cluster"`
 		Guard   *struct {
@@ -156,7 +156,7 @@ func decodeStatus(raw []byte) (t Told, err error) {
 	case len(doc.Nodes) > mostNodes:
 		return t, fmt.Errorf("the answer is not that of a guard: it has %d nodes", len(doc.Nodes))
 	}
-	t = Told{ID: doc.Guard.ID, Delay: time.Duration(doc.Guard.DelayMs) * time.Millisecond, Cluster: doc.Cluster, Sick: doc.Guard.Sick, Nodes: map[string]restartguard.Fact{}}
+	t = Status{ID: doc.Guard.ID, Delay: time.Duration(doc.Guard.DelayMs) * time.Millisecond, Cluster: doc.Cluster, Sick: doc.Guard.Sick, Nodes: map[string]restartguard.Fact{}}
 	for _, n := range doc.Nodes {
 		one := restartguard.Fact{Source: restartguard.FromStatus, Wait: -1}
 		one.Verified = n.BootFence == announce.BootFenced.String()

@@ -68,11 +68,11 @@ func (w *nodeWatches) happened(s *monitor.Snapshot) map[string]happened {
 	return out
 }
 
-// untoldChanges reports keys that changed although the node did not report it.
-func untoldChanges(k known, n *monitor.Node, f *found) bool {
-	f.Key = n.Facts.UntoldKey
-	return !n.Facts.UntoldAt.IsZero() && k.At.Sub(n.Facts.UntoldAt) < lately &&
-		f.seen("%s, the last %s, e.g. %s", words.Count(n.Facts.Untold, "key", "keys"), words.Ago(n.Facts.UntoldAt, k.At), clip(n.Facts.UntoldKey.Raw(), 60))
+// unreportedChanges reports keys that changed although the node did not report it.
+func unreportedChanges(k known, n *monitor.Node, f *found) bool {
+	f.Key = n.Facts.UnreportedKey
+	return !n.Facts.UnreportedAt.IsZero() && k.At.Sub(n.Facts.UnreportedAt) < lately &&
+		f.seen("%s, the last %s, e.g. %s", words.Count(n.Facts.Unreported, "key", "keys"), words.Ago(n.Facts.UnreportedAt, k.At), clip(n.Facts.UnreportedKey.Raw(), 60))
 }
 
 // lately is how long an action or an accident that leaves no state is reported.

@@ -425,11 +425,11 @@ func TestFindings(t *testing.T) {
 		}),
 			[]string{"info limited-sight n1"}, "TIME denied; scripts denied"},
 		"a node does not tell of all changes": {node(0, func(n *monitor.Node) {
-			n.Facts.UntoldAt, n.Facts.Untold, n.Facts.UntoldKey = findingEpoch, 2, safetext.New("job:1")
+			n.Facts.UnreportedAt, n.Facts.Unreported, n.Facts.UnreportedKey = findingEpoch, 2, safetext.New("job:1")
 		}),
-			[]string{"warning untold-changes n1"}, "2 keys, the last 20s ago, e.g. job:1"},
+			[]string{"warning unreported-changes n1"}, "2 keys, the last 20s ago, e.g. job:1"},
 		"it did not once": {node(0, func(n *monitor.Node) {
-			n.Facts.UntoldAt, n.Facts.Untold, n.Facts.UntoldKey = findingEpoch.Add(-2*lately), 2, safetext.New("job:1")
+			n.Facts.UnreportedAt, n.Facts.Unreported, n.Facts.UnreportedKey = findingEpoch.Add(-2*lately), 2, safetext.New("job:1")
 		}), nil, ""},
 		"this process was stopped": {func(s *scene, _ time.Duration) {
 			s.discontinuity = clock.Discontinuity{At: findingEpoch, Gap: 3 * time.Second, Text: "this process was stopped for 3s"}

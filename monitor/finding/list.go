@@ -252,7 +252,7 @@ func allChecks() []check {
 		do:    "Find out who writes it before you delete it. Give a counter a name that lock_patterns do not match, and a lock a TTL.",
 		more:  "force-release refuses it.",
 	}, {
-		id: "untold-changes", part: aboutSight, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(untoldChanges),
+		id: "unreported-changes", part: aboutSight, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(unreportedChanges),
 		title: "keys changed and the node did not report it",
 		why:   "What was shown of these keys was out of date, and others may have been too. All keys of the node have been read again since.",
 		do:    "Find out what changes keys without reporting it: SWAPDB, a restored snapshot, a module, or a proxy between this program and the server.",

@@ -105,16 +105,16 @@ func (l *follower) confirm(ctx context.Context, until time.Time) error {
 		tries[key] = l.comparison.suspects[key].tries + 1
 		delete(l.comparison.suspects, key)
 	}
-	var untold []string
+	var unreported []string
 	for _, key := range l.monitor.differs(l.node, l.runID, sent, received, rows) {
 		if tries[key] < compareTries {
 			l.comparison.suspects[key] = suspect{received, tries[key]}
 		} else {
-			untold = append(untold, key)
+			unreported = append(unreported, key)
 		}
 	}
-	if len(untold) > 0 {
-		l.monitor.untold(l.node, untold)
+	if len(unreported) > 0 {
+		l.monitor.unreported(l.node, unreported)
 		l.missing, l.full, l.comparison.suspects = true, nil, nil
 	}
 	return nil

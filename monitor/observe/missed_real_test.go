@@ -115,10 +115,10 @@ func TestChangesThatAreNotToldAreFound(t *testing.T) {
 			p.LoseChanges(true)
 			do(t, srv, c...)
 			s := until(t, m, "the finding", func(s *monitor.Snapshot) bool {
-				return slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool { return f.ID == "untold-changes" && f.Node == "n1" && !f.Key.Empty() })
+				return slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool { return f.ID == "unreported-changes" && f.Node == "n1" && !f.Key.Empty() })
 			})
 			until(t, m, "what is there", func(s *monitor.Snapshot) bool { return s.Complete && equal(t, s, []*lab.Server{srv}) })
-			if at := s.Nodes[0].Facts.UntoldAt; at.IsZero() {
+			if at := s.Nodes[0].Facts.UnreportedAt; at.IsZero() {
 				t.Error(describe(s))
 			}
 		})

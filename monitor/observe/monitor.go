@@ -371,11 +371,11 @@ func (m *Monitor) differs(i int, runID string, sent, received time.Time, rows []
 	return m.world.differs(i, runID, sent, received, rows)
 }
 
-// untold records that these keys of node i changed without a report.
-func (m *Monitor) untold(i int, keys []string) {
+// unreported records that these keys of node i changed without a report.
+func (m *Monitor) unreported(i int, keys []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.world.untold(i, keys, time.Now())
+	m.world.unreported(i, keys, time.Now())
 	m.hurry()
 }
 

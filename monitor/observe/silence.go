@@ -11,7 +11,7 @@ import (
 // is them or the line from here: then another node is heard, or none is.
 type silence struct {
 	kept []monitor.Event // of nodes
-	cut  bool            // told that nothing is seen from here
+	cut  bool            // reported that nothing is seen from here
 }
 
 // silenceKept is how long such an event is kept at most.

@@ -196,8 +196,8 @@ func (s *storm) differs(t *testing.T, rounds int, patience time.Duration) int {
 		deadline := time.After(patience)
 		for {
 			snap := s.m.Snapshot()
-			if n := untold(snap); n != nil {
-				t.Logf("round %d: %s did not tell of %d changes, such as that of %s", round, n.Name, n.Facts.Untold, n.Facts.UntoldKey)
+			if n := unreported(snap); n != nil {
+				t.Logf("round %d: %s did not tell of %d changes, such as that of %s", round, n.Name, n.Facts.Unreported, n.Facts.UnreportedKey)
 				return round
 			}
 			if equal(t, snap, s.servers) {
@@ -222,11 +222,11 @@ func (s *storm) differs(t *testing.T, rounds int, patience time.Duration) int {
 	return -1
 }
 
-// untold returns a node that did not report all of its changes, as the monitor's own
+// unreported returns a node that did not report all of its changes, as the monitor's own
 // comparison found; nil: none.
-func untold(s *monitor.Snapshot) *monitor.Node {
+func unreported(s *monitor.Snapshot) *monitor.Node {
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; !n.Facts.UntoldAt.IsZero() {
+		if n := &s.Nodes[i]; !n.Facts.UnreportedAt.IsZero() {
 			return n
 		}
 	}

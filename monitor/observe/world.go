@@ -406,10 +406,10 @@ func (w *world) differs(i int, runID string, sent, received time.Time, rows []ta
 	return w.table.Differs(i, sent, received, rows, step.IsZero() || received.Sub(step) > reconcileMost)
 }
 
-// untold records that these keys of node i changed without a report.
-func (w *world) untold(i int, keys []string, now time.Time) {
+// unreported records that these keys of node i changed without a report.
+func (w *world) unreported(i int, keys []string, now time.Time) {
 	f := &w.nodes[i].Facts
-	f.UntoldAt, f.Untold, f.UntoldKey = now, f.Untold+len(keys), safetext.New(strings.Clone(slices.Min(keys)))
+	f.UnreportedAt, f.Unreported, f.UnreportedKey = now, f.Unreported+len(keys), safetext.New(strings.Clone(slices.Min(keys)))
 	w.missed(i, now)
 }
 

@@ -39,7 +39,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 			kind, text := "acquired", "acquired by %s for %s"
 			if t.lapsed.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix)) {
 				kind, text = "extended", "extended by %s while it was not seen: ends in %s"
-				g.extensions, g.told, g.extended = 1, 1, a.now
+				g.extensions, g.reported, g.extended = 1, 1, a.now
 			}
 			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, safetext.Short(r.Tokens[a.holder].Prefix), left(a.end, a.now))))
 		}
@@ -73,15 +73,15 @@ func (t *Table) countExtension(r *record, a *assessment) {
 // tellExtensions reports the last extensions, unless some were reported just now.
 func (t *Table) tellExtensions(r *record, a *assessment) {
 	g := &r.grant
-	if g.extended != a.now || g.told == g.extensions || g.toldAt != 0 && time.Duration(a.now-g.toldAt) < extendedEvery {
+	if g.extended != a.now || g.reported == g.extensions || g.reportedAt != 0 && time.Duration(a.now-g.reportedAt) < extendedEvery {
 		return
 	}
 	often := ""
-	if n := g.extensions - g.told; n > 1 {
+	if n := g.extensions - g.reported; n > 1 {
 		often = fmt.Sprintf(" (%d times since this was last reported)", n)
 	}
 	t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", safetext.Short(r.Tokens[a.holder].Prefix), left(a.end, a.now), often)))
-	g.toldAt, g.told = a.now, g.extensions
+	g.reportedAt, g.reported = a.now, g.extensions
 }
 
 // standing counts what is left of the copies of a grant.
@@ -312,10 +312,10 @@ func (t *Table) emitLostCopies(r *record, now packed.Moment, all bool) {
 		}
 		l := &t.nodes[i].lost
 		if now-l.since >= packed.Moment(time.Second) {
-			l.since, l.told = now, 0
+			l.since, l.reported = now, 0
 		}
-		if l.told++; l.told > lostTold {
-			l.untold++
+		if l.reported++; l.reported > mostReported {
+			l.unreported++
 			continue
 		}
 		t.emit(t.lostCopyEvent(r, i, now))
@@ -343,16 +343,16 @@ func (t *Table) lostCopyEvent(r *record, i int, now packed.Moment) monitor.Event
 	return e
 }
 
-// lostTold is how many lost copies of a node are reported one by one in a second.
-const lostTold = 20
+// mostReported is how many lost copies of a node are reported one by one in a second.
+const mostReported = 20
 
-// emitUntold reports how many more copies a node has lost than were reported one by one.
-func (t *Table) emitUntold(at time.Time) {
+// emitUnreported reports how many more copies a node has lost than were reported one by one.
+func (t *Table) emitUnreported(at time.Time) {
 	for i := range t.nodes {
-		if l := &t.nodes[i].lost; l.untold > 0 && t.Moment(at)-l.since >= packed.Moment(time.Second) {
+		if l := &t.nodes[i].lost; l.unreported > 0 && t.Moment(at)-l.since >= packed.Moment(time.Second) {
 			t.emit(monitor.NodeEvent(at, monitor.LevelNotice, lostCopy, t.names[i], "%s: %s of held locks lost: gone before their TTL expired, and not released",
-				t.names[i], words.Count(l.untold, "more copy", "more copies")))
-			l.untold = 0
+				t.names[i], words.Count(l.unreported, "more copy", "more copies")))
+			l.unreported = 0
 		}
 	}
 }

@@ -44,9 +44,9 @@ type node struct {
 
 // lostCopies counts the lost copies of a node whose locks are still held.
 type lostCopies struct {
-	since  packed.Moment // start of the current second
-	told   int           // reported one by one in that second
-	untold int           // the others, to be reported in one event
+	since      packed.Moment // start of the current second
+	reported   int           // one by one in that second
+	unreported int           // the others, to be reported in one event
 }
 
 // restartCost is the cost of a restart or a wipe, while it is counted.
@@ -89,12 +89,12 @@ func (t *Table) lossCost(i int) monitor.RestartCost {
 	slices.Sort(c.felled)
 	slices.Sort(c.bared)
 	slices.Sort(c.names)
-	told := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Loaded: t.loaded(i)}
+	cost := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Loaded: t.loaded(i)}
 	names := slices.Concat(c.felled, c.bared, c.names)
 	for _, name := range names[:min(len(names), mostNamed)] {
-		told.Locks = append(told.Locks, safetext.New(name))
+		cost.Locks = append(cost.Locks, safetext.New(name))
 	}
-	return told
+	return cost
 }
 
 // loaded returns the meaning of the copies that node i loaded from disk.

@@ -148,18 +148,18 @@ type grant struct {
 	// so this is no release.
 	fell, parted bool
 	supposed     bool // its end is that of an extension that silent nodes may have received too
-	// extensions counts those that were seen, the last one at extended; told of them were
-	// reported, the last ones at toldAt.
-	extensions, told uint32
+	// extensions counts those that were seen, the last one at extended; reported of them were
+	// reported, the last ones at reportedAt.
+	extensions, reported uint32
 	// went has a bit for each of the first 32 nodes on which a copy was lost since the
 	// last report.
-	went     uint32
-	deleted  uint64        // a bit for each node on which a copy was deleted without a loss of the node; the last one for all nodes beyond
-	end      packed.Moment // until when its holder may rely on it; zero: no end
-	seen     packed.Moment // end of the last majority that was seen
-	extended packed.Moment
-	toldAt   packed.Moment
-	heard    [8]byte // sum of its token, if a guard announced the grant; otherwise zero
+	went       uint32
+	deleted    uint64        // a bit for each node on which a copy was deleted without a loss of the node; the last one for all nodes beyond
+	end        packed.Moment // until when its holder may rely on it; zero: no end
+	seen       packed.Moment // end of the last majority that was seen
+	extended   packed.Moment
+	reportedAt packed.Moment
+	heard      [8]byte // sum of its token, if a guard announced the grant; otherwise zero
 }
 
 // sumOf returns the sum of the token of r's grant.

@@ -56,7 +56,7 @@ func (t *Table) Work(at time.Time, budget int) (more bool) {
 		t.firstAlarms = 0
 		t.emitFirstAlarms(now, monitor.LockSplit, monitor.LockNoTTL)
 	}
-	t.emitUntold(at)
+	t.emitUnreported(at)
 	if t.sweep == 0 && len(t.dirty) == 0 {
 		t.whole = false
 		t.emitRestarts(at)

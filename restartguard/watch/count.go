@@ -38,7 +38,7 @@ func (w *watcher) countCopies(ctx context.Context, l *wire.Conn) bool {
 		s.Begun = false
 		w.countAt = time.Now().Add(countEvery)
 		if s.Doubt == "" {
-			w.decide(restartguard.Observation{About: restartguard.Scanned, RunID: s.RunID, Asked: s.Began, Copies: len(s.Copies)})
+			w.decide(restartguard.Observation{About: restartguard.Scanned, RunID: s.RunID, Sent: s.Began, Copies: len(s.Copies)})
 		}
 		return true
 	}

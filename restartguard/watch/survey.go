@@ -40,7 +40,7 @@ func (g *Guard) updateSurvey(w *member, state restartguard.State, o restartguard
 		g.survey.Drop(w.node.Name())
 	}
 	if o.About == restartguard.Seen {
-		g.survey.Confirm(w.node.Name(), state.Basis, o.Asked, time.Now())
+		g.survey.Confirm(w.node.Name(), state.Basis, o.Sent, time.Now())
 	}
 }
 

@@ -113,7 +113,7 @@ func (w *watcher) connEnded(err error, asked time.Time, first bool) time.Duratio
 }
 
 func unreached(asked time.Time, err error) restartguard.Observation {
-	return restartguard.Observation{About: restartguard.Unreached, Asked: asked, Refused: wire.IsRefused(err), Denied: wire.IsDenied(err), Err: safetext.Error(err)}
+	return restartguard.Observation{About: restartguard.Unreached, Sent: asked, Refused: wire.IsRefused(err), Denied: wire.IsDenied(err), Err: safetext.Error(err)}
 }
 
 // refusesGuard reports whether the node is there and does not serve the guard.

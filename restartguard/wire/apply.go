@@ -25,7 +25,7 @@ const canaryPrefix = "redlockctl:canary:"
 // is not known, and the connection cannot be used any more.
 func (l *Conn) Perform(ctx context.Context, a restartguard.Action) (o restartguard.Observation, err error) {
 	defer resp.Contain(&err, "an action")
-	o = restartguard.Observation{RunID: a.RunID, Conn: l.id, Asked: time.Now()}
+	o = restartguard.Observation{RunID: a.RunID, Conn: l.id, Sent: time.Now()}
 	if a.Kind == restartguard.Kill {
 		return l.kill(ctx, a, o)
 	}

@@ -30,7 +30,7 @@ func (l Conn) Params(ctx context.Context) (minreplicas.Params, error) {
 // Look reads the node: it returns a Seen, or why the node could not be read.
 func (l *Conn) Look(ctx context.Context) (o restartguard.Observation, err error) {
 	defer resp.Contain(&err, "a look")
-	o = restartguard.Observation{About: restartguard.Seen, Asked: time.Now()}
+	o = restartguard.Observation{About: restartguard.Seen, Sent: time.Now()}
 	clock, err := l.readWallClock(ctx)
 	if err != nil {
 		return o, err

@@ -40,7 +40,7 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, server, replication, stats, commands, replicas, lag, channel string, how uint8) {
 		p := restartguard.Policy{Delay: 10 * time.Second, Sweep: how&1 != 0, FirstContact: restartguard.FirstContact(how >> 1 & 1)}
 		now := time.Unix(1700000000, 0)
-		o := restartguard.Observation{About: restartguard.Seen, Asked: now, Conn: 1}
+		o := restartguard.Observation{About: restartguard.Seen, Sent: now, Conn: 1}
 		if readInfo(&o, server, replication, stats, commands, fence.Of(restartguard.Method{Kind: restartguard.MethodKind(how >> 2 & 1)}).Traits().Sets) != nil {
 			return
 		}
@@ -59,15 +59,15 @@ func FuzzReplies(f *testing.F) {
 		first := o.Params
 		var s restartguard.State
 		for _, after := range []time.Duration{0, p.Delay / 2, p.Delay - 1} {
-			o.Asked = now.Add(after)
+			o.Sent = now.Add(after)
 			var todo []restartguard.Action
-			s, todo, _ = restartguard.Step(p, s, o, o.Asked)
+			s, todo, _ = restartguard.Step(p, s, o, o.Sent)
 			for n := 0; len(todo) > 0 && n < 8; n++ {
 				a := todo[0]
 				if a.RunID != o.RunID {
 					t.Fatalf("%+v is meant for another life", a)
 				}
-				done := restartguard.Observation{RunID: o.RunID, Conn: 1, Asked: o.Asked, Before: o.Params, Params: o.Params}
+				done := restartguard.Observation{RunID: o.RunID, Conn: 1, Sent: o.Sent, Before: o.Params, Params: o.Params}
 				switch a.Kind {
 				case restartguard.Remove:
 					if a.Value == minreplicas.FenceNone && first.Fenced() {
@@ -85,7 +85,7 @@ func FuzzReplies(f *testing.F) {
 				}
 				done.Params = o.Params
 				var more []restartguard.Action
-				s, more, _ = restartguard.Step(p, s, done, o.Asked)
+				s, more, _ = restartguard.Step(p, s, done, o.Sent)
 				todo = append(todo[1:], more...)
 			}
 		}

@@ -32,8 +32,8 @@ func Recognize(key, typ, value string, length int64, now time.Time) *Form {
 		if !row.fits(typ, s) {
 			continue
 		}
-		if told, ok := row.match(s); ok {
-			return row.form(told)
+		if details, ok := row.match(s); ok {
+			return row.form(details)
 		}
 	}
 	return nil

@@ -104,7 +104,7 @@ func (p *auditPage) Lines(h int) []string {
 	}
 	lines := p.lines(p.Screen, 1, h-p.chrome()-len(dock), p.cursor())
 	if p.W >= 76 || p.layout.Unusual() { // the verdict on the log is more important
-		title.Right = p.layout.told(st)
+		title.Right = p.layout.listing(st)
 	}
 	switch n := p.log.Older; {
 	case len(p.rows) == 0 && p.on():

@@ -67,7 +67,7 @@ func (p *eventsPage) Lines(h int) []string {
 func (p *eventsPage) list(h int) []string {
 	st, t := p.St, p.events.List()
 	lines := t.lines(p.Screen, 1, h-p.chrome(), p.cursor())
-	title := Pane{Title: "Events " + view.Count(len(p.events.All)), Right: t.layout.told(st), Focused: true}
+	title := Pane{Title: "Events " + view.Count(len(p.events.All)), Right: t.layout.listing(st), Focused: true}
 	if p.events.on() {
 		title.More = p.events.title(st, len(t.rows))
 	}

@@ -33,7 +33,7 @@ func (m *findingsPage) Lines(h int) []string {
 	st := m.St
 	title := Pane{Title: "Findings " + view.Count(len(m.rows)), More: st.Dim.Of("Redlock assumptions that do not hold here"), Focused: true}
 	if m.W >= 100 || m.layout.Unusual() {
-		title.Right = m.layout.told(st)
+		title.Right = m.layout.listing(st)
 	}
 	if len(m.rows) == 0 {
 		glyph, p := st.On, st.Good

@@ -31,9 +31,9 @@ func fitted[T any](l *Layout, st *styles.Styles, columns []view.Column[T], w int
 	g := newGrid(st, columns, w)
 	l.dropped = nil
 	if l.asked() {
-		told := l.Words(false) // default columns without room are not reported
+		chosen := l.Words(false) // default columns without room are not reported
 		for i := range columns {
-			if word := columns[i].Word(); g.widths[i] == 0 && !slices.Contains(append(told, l.dropped...), word) {
+			if word := columns[i].Word(); g.widths[i] == 0 && !slices.Contains(append(chosen, l.dropped...), word) {
 				l.dropped = append(l.dropped, word)
 			}
 		}

@@ -45,11 +45,11 @@ func (g *guardPage) Lines(h int) []string {
 			func(h int) []string {
 				return g.frame(nodes, g.states(head+1, h-g.chrome()), h)
 			},
-			func(h int) []string { return g.eventsPane(g.told(h-g.chrome()), h) })...)
+			func(h int) []string { return g.eventsPane(g.latest(h-g.chrome()), h) })...)
 	}
 	lines = append(lines, g.states(len(lines)+1, max(2, h-len(lines)-2))...)
 	if room := h - len(lines) - 1; room > 0 {
-		lines = append(append(lines, ""), g.told(room)...)
+		lines = append(append(lines, ""), g.latest(room)...)
 	}
 	return g.frame(title, lines, whole)
 }
@@ -60,8 +60,8 @@ func (g *guardPage) states(top, h int) []string {
 	return g.draw(g.Screen, top, h, g.cursor(), guardColumns())
 }
 
-// told returns the latest events of restarts and fences, at most that many.
-func (g *guardPage) told(most int) (lines []string) {
+// latest returns the latest events of restarts and fences, at most that many.
+func (g *guardPage) latest(most int) (lines []string) {
 	for i := len(g.events.All) - 1; i >= 0 && len(lines) < most; i-- {
 		e := &g.events.All[i]
 		// Events of a node are about restarts and fences, except clock events.
@@ -92,7 +92,7 @@ func (g *guardPage) state() (title Pane, lines []string) {
 	}
 	title = Pane{Title: "Guard", More: st.Dim.Of(state), Focused: true}
 	if g.layout.Unusual() {
-		title.Right = g.layout.told(st)
+		title.Right = g.layout.listing(st)
 	}
 	if o := restartguard.OutlookOf(g.drawn.List, g.Shown.Cluster.N, g.Shown.Cluster.Quorum); len(g.drawn.List) > 0 {
 		p := st.Good

@@ -272,9 +272,9 @@ func (l *Layout) Hides() string {
 // Unusual reports whether the rows are not listed by urgency.
 func (l *Layout) Unusual() bool { return l.Order != l.usual || l.Hides() != "" || len(l.dropped) > 0 }
 
-// told says in a title how the rows are listed if urgent rows may be hidden or moved, so
+// listing says in a title how the rows are listed if urgent rows may be hidden or moved, so
 // that nobody takes the screen for calm.
-func (l *Layout) told(st *styles.Styles) string {
+func (l *Layout) listing(st *styles.Styles) string {
 	var parts []string
 	if w := l.Hides(); w != "" {
 		parts = append(parts, st.Warn.Of("without "+w))

@@ -136,7 +136,7 @@ func (l *lockPanel) title(focused bool) Pane {
 	}
 	p.More = strings.Join(append(chosen, parts...), " "+st.Sep+" ")
 	if l.Layout().Unusual() || !reading || l.W >= 100 {
-		p.Right = l.Layout().told(st)
+		p.Right = l.Layout().listing(st)
 	}
 	return p
 }

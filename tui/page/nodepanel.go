@@ -26,7 +26,7 @@ func (m *nodePanel) title(focused bool) Pane {
 	c := &m.Shown.Cluster
 	p := Pane{Title: "Nodes " + view.Count(c.N), Right: m.St.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum)), Focused: focused}
 	if m.layout.Unusual() {
-		p.Right = m.layout.told(m.St)
+		p.Right = m.layout.listing(m.St)
 	}
 	return p
 }

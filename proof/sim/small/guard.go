@@ -51,7 +51,7 @@ func (r *restartModel) look(s *state, i int) {
 	wall := time.Hour + s.now
 	o := restartguard.Observation{
 		About: restartguard.Seen, Role: "master", Wipes: int64(n.wipes), Configured: n.incarnation == 1, Params: n.params(), SaidDrained: n.state.Basis.Empty,
-		Clock: restartguard.Reading{Sent: wall, Got: wall, Wall: wall + n.ahead}, Asked: s.time(),
+		Clock: restartguard.Reading{Sent: wall, Got: wall, Wall: wall + n.ahead}, Sent: s.time(),
 	}
 	if n.incarnation == 1 { // it has run for long when the model begins
 		o.Up = time.Hour
@@ -129,7 +129,7 @@ func (n *node) counts() bool {
 // count is such a count, and the look that follows.
 func (r *restartModel) count(s *state, i int) {
 	n := &s.node[i]
-	o := restartguard.Observation{About: restartguard.Scanned, Asked: s.time().Add(1)}
+	o := restartguard.Observation{About: restartguard.Scanned, Sent: s.time().Add(1)}
 	if n.live(s.now) && !r.is("drain-uncounted") {
 		o.Copies = 1
 	}

@@ -88,5 +88,5 @@ func (w *World) looked(g *guard, node int, o *restartguard.Observation, now time
 	if w.rules.Breaks("early-ignores-losses") {
 		s.Basis.Phase, s.Basis.Trusted, s.Basis.Holds = restartguard.PhaseServing, epoch, true
 	}
-	g.survey.Confirm(nodeNames[node], s.Basis, o.Asked, now)
+	g.survey.Confirm(nodeNames[node], s.Basis, o.Sent, now)
 }

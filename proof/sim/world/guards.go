@@ -243,7 +243,7 @@ func (w *World) told(g *guard, node int, code uint8) {
 	if x.inbox.Counted {
 		x.counter = x.inbox.Counter
 	}
-	x.inbox.Asked = g.clock.time(x.asked)
+	x.inbox.Sent = g.clock.time(x.asked)
 	x.inbox.Clock.Sent, x.inbox.Clock.Got = g.clock.at(x.asked), g.clock.at(w.now)
 	w.step(g, node, x.inbox)
 	if x.do < min(x.n, maxActions) {

@@ -28,7 +28,7 @@ func (w *World) replace(i int, f *schedule.Fault) {
 	if !m.up {
 		return
 	}
-	w.untold, w.view.claim = true, claim{}
+	w.unreported, w.view.claim = true, claim{}
 	back := w.now + max(f.Length, 1)
 	w.crash(i, back, f.Silent)
 	m.replaced, m.unfenced = true, !f.Memory
@@ -105,7 +105,7 @@ func (w *World) newCluster(e *event) {
 	}
 	excused := e.tok == 0 && !w.knownInUse()
 	if excused {
-		w.untold, w.view.claim = true, claim{}
+		w.unreported, w.view.claim = true, claim{}
 	}
 	for i := range w.plan.N {
 		m := &w.masters[i]

@@ -19,7 +19,7 @@ func (w *World) Play(p *schedule.Plan, r mutant.Rules) {
 	w.right = restartguard.DefaultDelay(schedule.MaxTTL)
 	w.delay = time.Duration(float64(w.right) * r.Delay)
 	w.queue.reset()
-	w.now, w.Broken, w.exposed, w.untold = 0, nil, false, false
+	w.now, w.Broken, w.exposed, w.unreported = 0, nil, false, false
 	w.lastGrant, w.lastNode = 0, 0
 	w.grants = [tokens]grant{}
 	for i := range p.N {

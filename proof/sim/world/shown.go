@@ -29,7 +29,7 @@ const viewJitter = 250 * ms
 // as free nor as left behind, nor as ending before the client's validity does.
 func (w *World) judge() {
 	v := &w.view
-	if v.table == nil || !v.settled || w.Broken != nil || w.untold { // it cannot know all
+	if v.table == nil || !v.settled || w.Broken != nil || w.unreported { // it cannot know all
 		return
 	}
 	l := v.table.Locks().Get(lockKey)

@@ -39,7 +39,7 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 	case r.Breaks("drain-uncounted") && o.About == restartguard.Scanned:
 		o.Copies = 0
 	case r.Breaks("drain-outlasts") && o.About == restartguard.Seen && !s.Basis.Drained.IsZero():
-		s.Basis.Drained = o.Asked
+		s.Basis.Drained = o.Sent
 	case r.Breaks("drain-unheard"):
 		o.Believed = false
 	}
@@ -114,7 +114,7 @@ func (w *World) twistState(g *guard, node int, o restartguard.Observation, old *
 		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Remove, RunID: s.Basis.RunID}, 1
 	}
 	if r.Breaks("drain-stepped") && s.Basis.Duty.Kind == restartguard.DutyCordon && s.Basis.Empty && o.SaidDrained {
-		s.Basis.Drained = o.Asked
+		s.Basis.Drained = o.Sent
 	}
 	if r.Breaks("uncordon-cancels") && old.Basis.Duty.Kind == restartguard.DutyCordon && s.Basis.Duty.Kind == restartguard.DutyWait {
 		s.Basis.Deadline = now

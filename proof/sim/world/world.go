@@ -42,7 +42,7 @@ type World struct {
 
 	others     [schedule.MaxNodes]restartguard.Other // room for one survey
 	announcing bool                                  // guards announce themselves
-	untold     bool                                  // something happened of which no monitor can know
+	unreported bool                                  // something happened of which no monitor can know
 	policy     restartguard.Policy                   // and for one step
 	seen       restartguard.Observation
 	voices     [schedule.MaxGuards]announce.Guard // and for what one look hears
