@@ -56,7 +56,8 @@ func (b *batch) writeKnown(one *grant) {
 	one.rows, one.knew = one.rows || len(one.knew) > 0, nil
 }
 
-// extension is an extension of a grant that a snapshot shows.
+// extension is another end of a grant that a snapshot shows: by an extension, or because
+// its holder may rely on it for longer than its majority lasts.
 type extension struct {
 	token string
 	known
@@ -83,12 +84,17 @@ func (x *extensions) collect(from Source, s *monitor.Snapshot) {
 	}
 	for _, key := range keys {
 		l := s.Locks.Get(key)
-		if l == nil || l.Extensions == 0 || x.count >= mostExtensions {
+		if l == nil || x.count >= mostExtensions {
 			continue
 		}
 		one := extension{l.Holder.Raw(), known{l.ExtendedAt(), l.HeldUntil(), int(l.Extensions)}}
+		if beyond := l.Relied != 0; beyond {
+			one.at = s.At
+		} else if l.Extensions == 0 {
+			continue
+		}
 		was := x.seen[key]
-		if n := len(was); n > 0 && was[n-1].token == one.token && was[n-1].extensions == one.extensions {
+		if n := len(was); n > 0 && was[n-1].token == one.token && was[n-1].extensions == one.extensions && alike(was[n-1].until, one.until) {
 			continue
 		}
 		x.seen[key] = append(was, one)
@@ -96,10 +102,13 @@ func (x *extensions) collect(from Source, s *monitor.Snapshot) {
 	}
 }
 
+// alike reports whether two ends differ by no more than the jitter of a read.
+func alike(a, b time.Time) bool { return a.Sub(b).Abs() <= extendedBy }
+
 // takeExtensions records the collected extensions of an open grant.
 func (b *batch) takeExtensions(one *grant) {
 	for _, x := range b.extensions.seen[one.lock] {
-		if n := one.before + x.extensions; n > one.extensions && shortSHA(x.token) == one.token {
+		if n := one.before + x.extensions; shortSHA(x.token) == one.token && (n > one.extensions || n == one.extensions && !alike(x.until, one.until)) {
 			b.know(one, x.at, x.until, n)
 		}
 	}

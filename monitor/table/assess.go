@@ -401,11 +401,14 @@ func (t *Table) tombstonesHold(r *record) bool {
 // unseen returns the expiries of votes that a token may have besides the known ones: on
 // nodes that do not answer and, if forgotten is set, votes that nodes may have lost.
 func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends []packed.Moment) {
-	early, since := true, a.now
+	early, since, certain := true, a.now, packed.Moment(0)
 	if begin := r.lock.Span.Begin; tok == r.holder && begin != 0 { // otherwise it is unknown since when the token exists
 		if early = !t.settled || begin <= t.settledAt || r.aged; !r.aged {
 			since = begin
 		}
+	}
+	if early && len(t.certain) > 0 {
+		certain, _ = t.certainAt(r, tok)
 	}
 	for i := range t.nodes {
 		c := &r.Copies[i]
@@ -415,7 +418,7 @@ func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends
 		if !t.nodes[i].reachable {
 			ends = append(ends, far)
 		} else if forgotten {
-			if until := t.mayHaveForgotten(i, since, a.now, early, a.over || a.endless); until != 0 {
+			if until := t.mayHaveForgotten(i, since, a.now, certain, early, a.over || a.endless); until != 0 {
 				ends = append(ends, until)
 				a.wakeAt(until)
 			}
@@ -485,6 +488,10 @@ func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
 	}
 	if a.shrank = t.shrank(r, a); a.shrank {
 		relied = max(relied, r.grant.end)
+	}
+	if len(t.certain) > 0 {
+		_, until := t.certainAt(r, a.holder)
+		relied = max(relied, until)
 	}
 	if time.Duration(relied-a.end) > extendedBy {
 		a.lock.Relied = relied

@@ -118,12 +118,13 @@ const far = packed.Moment(1<<63 - 1)
 
 // mayHaveForgotten returns until when a vote would be valid that node i, which has no
 // copy of a token, may have given and lost; zero: there is none. since is when the token
-// was first seen; early: it may be older; over: its TTLs exceed the cluster's maximum.
-func (t *Table) mayHaveForgotten(i int, since, now packed.Moment, early, over bool) (until packed.Moment) {
+// was first seen; certain: since when a guard knows that there is none; early: it may be
+// older; over: its TTLs exceed the cluster's maximum.
+func (t *Table) mayHaveForgotten(i int, since, now, certain packed.Moment, early, over bool) (until packed.Moment) {
 	attempt := packed.Moment(t.Attempt)
 	for _, l := range [...]loss{t.nodes[i].loss, t.nodes[i].older} {
 		switch {
-		case !l.known:
+		case !l.known, l.at <= certain:
 		case !early && since > l.at+attempt: // acquired after the loss
 		case l.before != 0 && l.before > since+attempt: // no copy before the loss either
 		case t.maxTTL == 0 || over:

@@ -261,3 +261,79 @@ func TestAMinorityThatIsLostHasAnEnd(t *testing.T) {
 		t.Errorf("%s until %s", l.State, l.HeldUntil())
 	}
 }
+
+// A first view assumes no lost votes besides those of which a guard knows: it says until
+// when the holder relies on a lock that was extended on a minority, that an attempt is
+// only under way, and that a lock without any copy left may be held.
+func TestNoMoreVotesWereLostThanTheGuardKnows(t *testing.T) {
+	grown := func() *rig {
+		guard := oldRig()
+		guard.restart(0, true, false)
+		guard.scanAll()
+		guard.pass(3 * time.Second)
+		guard.scanAll()
+		return guard
+	}
+	t.Run("extended on a minority", func(t *testing.T) {
+		guard := grown()
+		guard.set("k", "token-a", 10*time.Second, 1, 2, 3)
+		guard.scanAll()
+		guard.scanAll()
+		guard.pass(3 * time.Second)
+		guard.set("k", "token-a", 10*time.Second, 1, 2)
+		guard.scanAll()
+		guard.scanAll()
+		o := beside(guard, 1)
+		o.first()
+		want := guard.lock("k").HeldUntil()
+		if got := o.lock("k").HeldUntil(); !got.After(want.Add(time.Second)) {
+			t.Fatalf("without the guard until %s, and it knows %s", got, want)
+		}
+		o.Heard(guard.Vouches(guard.now), o.now)
+		o.pass(time.Millisecond)
+		if l := o.lock("k"); l.State != guard.lock("k").State || l.HeldUntil().Sub(want).Abs() > extendedBy {
+			t.Errorf("%s until %s, not %s until %s", l.State, l.HeldUntil(), guard.lock("k").State, want)
+		}
+		o.restart(4, true, false) // of this loss the guard did not know
+		o.scanAll()
+		o.scanAll()
+		if l := o.lock("k"); !l.HeldUntil().After(want) {
+			t.Errorf("after another loss: %s until %s", l.State, l.HeldUntil())
+		}
+	})
+	t.Run("under way", func(t *testing.T) {
+		guard := grown()
+		guard.set("k", "token-a", 10*time.Second, 1, 2)
+		guard.scanAll()
+		o := beside(guard, 1)
+		o.Heard(guard.Vouches(guard.now), o.now)
+		o.first()
+		o.pass(2 * HearTime)
+		o.scanAll()
+		if l := o.lock("k"); l.ReliedOn() {
+			t.Errorf("%+v", l)
+		}
+	})
+	t.Run("no copy left", func(t *testing.T) {
+		guard := oldRig()
+		guard.restart(0, true, false)
+		guard.set("k", "token-a", 10*time.Second, 1, 2)
+		guard.scanAll()
+		guard.scanAll()
+		guard.pass(2 * time.Second)
+		guard.scanAll()
+		guard.restart(1, true, false)
+		guard.restart(2, true, false)
+		guard.scanAll()
+		guard.scanAll()
+		if s := guard.lock("k").State; s != monitor.LockMayBeHeld {
+			t.Fatal(s)
+		}
+		o := beside(guard, 3)
+		o.Heard(guard.Vouches(guard.now), o.now)
+		o.first()
+		if l := o.lock("k"); l == nil || l.State != monitor.LockMayBeHeld || l.HeldUntil().Sub(guard.lock("k").HeldUntil()).Abs() > extendedBy {
+			t.Errorf("%+v", l)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/redlock"
 	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
@@ -43,6 +44,13 @@ func (t *Table) Vouches(at time.Time) []announce.Lock {
 				if c := &r.Copies[i]; c.Lost() && int8(c.Token) == g.token {
 					v.Lost = append(v.Lost, t.names[i])
 				}
+			}
+			all = append(all, v)
+		}
+		if t.certainOf(r, now) {
+			v := vouch(r.key(), r.Tokens[r.holder].Prefix, r.lock.HeldUntil())
+			if v.Certain = true; r.lock.State != monitor.LockMayBeHeld {
+				v.Short = "" // its copies say it
 			}
 			all = append(all, v)
 		}
@@ -95,7 +103,85 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	case r.lostMajority(), r.earlier != nil:
 		return true
 	}
-	return r.lock.State == monitor.LockOrphaned && t.lossWithin(now)
+	return t.lossWithin(now) && (r.lock.State == monitor.LockOrphaned || t.certainOf(r, now))
+}
+
+// certainOf reports whether a first view would have to assume more lost votes of the
+// holder of r than there can be: it says held for longer, or may be held, or it sees no
+// copy at all.
+func (t *Table) certainOf(r *record, now packed.Moment) bool {
+	if !t.settled || r.holder < 0 || r.earlier != nil || r.lostMajority() || redlock.IsTombstone(r.Tokens[r.holder].Prefix) || !t.lossWithin(now) {
+		return false
+	}
+	copies, ends := 0, []packed.Moment(nil)
+	for i := range r.Copies {
+		switch c := &r.Copies[i]; {
+		case c.Kind == packed.LockCopy && int8(c.Token) == r.holder && c.Expires == 0:
+			return false
+		case c.Kind == packed.LockCopy && int8(c.Token) == r.holder:
+			copies++
+		default:
+			if until := t.mayHaveForgotten(i, now, now, 0, true, false); until != 0 {
+				ends = append(ends, until)
+			}
+		}
+	}
+	switch r.lock.State {
+	case monitor.LockHeld, monitor.LockExpiring, monitor.LockBareMajority:
+		end, never := t.majorityEnd(r, r.holder, 0, true, ends)
+		return !never && time.Duration(end-t.Moment(r.lock.HeldUntil())) > extendedBy
+	case monitor.LockPartial:
+		seen := t.unseen(r, &assessment{now: now}, r.holder, true) // by this view
+		return r.grant.token < 0 && copies+len(seen) < t.quorum && copies+len(ends) >= t.quorum
+	case monitor.LockMayBeHeld:
+		return copies == 0 && r.lock.Relied > now
+	}
+	return false
+}
+
+// certain is what a guard knows of the lost votes of a token, see [announce.Lock].
+type certain struct {
+	token     [8]byte
+	at, until packed.Moment // when it was heard, and announce.Lock.Until
+}
+
+// certainAt returns since when it is certain which votes of a token were lost, and until
+// when its holder relies on them; zero: it is not.
+func (t *Table) certainAt(r *record, tok int8) (at, until packed.Moment) {
+	if c, ok := t.certain[r.key()]; ok && c.token == announce.TokenSum(r.Tokens[tok].Prefix) {
+		return c.at, c.until
+	}
+	return 0, 0
+}
+
+// hearCertain records which votes of a token were lost.
+func (t *Table) hearCertain(r *record, v announce.Lock, now packed.Moment) {
+	var until packed.Moment
+	if !v.Until.IsZero() {
+		if until = t.Moment(v.Until); until <= now {
+			return
+		}
+	}
+	was := t.certain[v.Key.Raw()]
+	if len(t.certain) >= 4*announce.MostLocks {
+		clear(t.certain)
+	}
+	t.certain[v.Key.Raw()] = certain{v.Token, now, until}
+	if r != nil {
+		if was.token != v.Token || !packed.Alike(was.until, until) {
+			t.markDirty(r)
+		}
+		return
+	}
+	if until == 0 || v.Short == "" || t.ended.has(v.Key.Raw(), v.Token) {
+		return
+	}
+	r = t.newRecord(v.Key.Raw()) // all of its copies were lost
+	r.own()
+	r.Tokens = []packed.Token{{Prefix: v.Short, Length: int64(len(v.Short))}}
+	r.grant = grant{token: 0, end: until, seen: until, fell: true, parted: true, heard: v.Token}
+	t.weigh(r, false)
+	t.markDirty(r)
 }
 
 // HearTime is how long it takes to learn what a guard has found: until the guard
@@ -124,6 +210,10 @@ func (t *Table) Heard(all []announce.Lock, at time.Time) {
 		r := t.records[v.Key.Raw()]
 		if v.Ended {
 			t.hearEnd(r, v, now)
+			continue
+		}
+		if v.Certain {
+			t.hearCertain(r, v, now)
 			continue
 		}
 		// A guard may have announced a lock that has ended here before the guard knew.

@@ -22,13 +22,16 @@ const (
 )
 
 // Lock is what a guard knows about a lock that the remaining copies do not show: a grant
-// that still runs although copies were lost, or one that has ended although copies
-// reappeared.
+// that still runs although copies were lost, one that has ended although copies
+// reappeared, or that there are no lost copies besides.
 type Lock struct {
 	Key   safetext.Text
 	Token [8]byte // the beginning of the SHA-256 of the token, see [TokenSum]
 	Short string  // the first characters of the token, for people
 	Ended bool    // nobody relies on this token
+	// Certain: nodes that lost their data have forgotten no other vote of this token than
+	// its holder relies on until Until; zero: than those of an attempt that is under way.
+	Certain bool
 	// Until is how long the holder may rely on the lock, by the clock of the node with the
 	// announcement; zero: no TTL.
 	Until time.Time
@@ -63,6 +66,9 @@ func (l Lock) Channel() (string, bool) {
 	case !l.Until.IsZero():
 		f.Set("until", strconv.FormatInt(l.Until.UnixMilli(), 10))
 	}
+	if l.Certain {
+		f.Set("certain", "1")
+	}
 	if len(l.Lost) > 0 {
 		f.Set("lost", strings.Join(l.Lost, " "))
 	}
@@ -95,7 +101,7 @@ func decodeLock(channel string) (l Lock, ok bool) {
 	if err != nil || len(sum) != len(l.Token) {
 		return l, false
 	}
-	l.Key, l.Token, l.Ended = safetext.New(f.Get("key")), [8]byte(sum), f.Get("ended") == "1"
+	l.Key, l.Token, l.Ended, l.Certain = safetext.New(f.Get("key")), [8]byte(sum), f.Get("ended") == "1", f.Get("certain") == "1"
 	l.Short = f.Get("short")
 	l.Short = l.Short[:min(len(l.Short), mostShort)]
 	if text := f.Get("until"); text != "" {
