@@ -170,6 +170,21 @@ func TestWhatAHolderMayRelyOn(t *testing.T) {
 			t.Errorf("%+v", cost)
 		}
 	})
+	t.Run("taken as the nodes rejoin", func(t *testing.T) {
+		r := newRig(5, ttl)
+		for i := range 5 {
+			r.Met(i, Incarnation{Started: r.now, Fenced: true}, r.now)
+			r.Reachable(i, true)
+		}
+		r.scanAll()
+		r.pass(time.Minute)
+		r.set("k", "token-a", ttl, 0, 1, 2) // they serve again, which is not seen yet
+		r.scanAll()
+		r.scanAll()
+		if s, held, _ := r.states("k"); s != monitor.LockBareMajority || held != 3 {
+			t.Error(s, held)
+		}
+	})
 	t.Run("a lock never seen comes from disk", func(t *testing.T) {
 		r := granted()
 		r.set("z", "zB", ttl, 3, 4, 0)

@@ -205,14 +205,14 @@ func (t *Table) countLoss(r *record, i int, cause monitor.LossCause, now packed.
 }
 
 // markLoaded records whether node i loaded its copy of r from disk: the node has refused
-// writes since it started.
+// writes since it started, and the copy was found by the first full read since then.
 func (t *Table) markLoaded(r *record, i int, next packed.Copy) {
 	if i >= 64 || next.Kind != packed.LockCopy {
 		return
 	}
 	was, bit := &r.Copies[i], uint64(1)<<i
 	switch {
-	case t.nodes[i].sealed:
+	case t.nodes[i].sealed && t.nodes[i].scanned == 0:
 		r.loaded |= bit
 	case was.Have() && was.Token == next.Token && packed.Alike(was.Expires, next.Expires): // the same copy, read again
 	default:

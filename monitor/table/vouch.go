@@ -39,7 +39,9 @@ func (t *Table) Vouches(at time.Time) []announce.Lock {
 		}
 		if g := &r.grant; r.lostMajority() {
 			v := vouch(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
-			v.Token = r.sumOf(g)
+			if v.Token = r.sumOf(g); g.heard == v.Token {
+				v.Short = r.Tokens[g.token].Prefix // which is all that is known of it
+			}
 			for i := range r.Copies {
 				if c := &r.Copies[i]; c.Lost() && int8(c.Token) == g.token {
 					v.Lost = append(v.Lost, t.names[i])
@@ -121,8 +123,8 @@ func (t *Table) certainOf(r *record, now packed.Moment) bool {
 		case c.Kind == packed.LockCopy && int8(c.Token) == r.holder:
 			copies++
 		default:
-			if until := t.mayHaveForgotten(i, now, now, 0, true, false); until != 0 {
-				ends = append(ends, until)
+			if until := t.mayHaveForgotten(i, now, now-packed.Moment(uptimeError), 0, true, false); until != 0 {
+				ends = append(ends, until+packed.Moment(uptimeError))
 			}
 		}
 	}
@@ -173,7 +175,7 @@ func (t *Table) hearCertain(r *record, v announce.Lock, now packed.Moment) {
 		}
 		return
 	}
-	if until == 0 || v.Short == "" || t.ended.has(v.Key.Raw(), v.Token) {
+	if t.settled || until == 0 || v.Short == "" || t.ended.has(v.Key.Raw(), v.Token) {
 		return
 	}
 	r = t.newRecord(v.Key.Raw()) // all of its copies were lost

@@ -145,7 +145,7 @@ func (t *tokens) agree(operators, other belief, sees sight) bool {
 		return true
 	case operators.class == underWay && other.class == nobody, operators.class == nobody && other.class == underWay:
 		return true // nobody relies on what is only tried
-	case sees != whole && operators.class == perhaps && (other.class.relied() || other.class == nobody):
+	case sees != whole && operators.class == perhaps && other.class != unknown:
 		return true
 	case operators.class != other.class:
 		return false
