@@ -28,6 +28,8 @@ type initCheckJSON struct {
 	Folder    safetext.Text `json:"folder"`
 	Steps     []adopt.Step  `json:"steps"`
 	Protected bool          `json:"protected_at_next_crash"`
+	// LeftToDo says in one line what is left to do; missing: nothing.
+	LeftToDo *safetext.Text `json:"left_to_do,omitempty"`
 }
 
 // initFlags are the flags of init.
@@ -167,9 +169,17 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 			return err
 		}
 	}
-	if a.Output == "json" {
-		return a.JSON("init", initDoc(facts, folder, changes, write))
+	left := view.LeftToDo{}
+	if write || !differs {
+		// The folder of --without-guard has nothing to check.
+		if p, err := adopt.Check(ctx, folder, a.Getenv); err == nil {
+			left = p.Left
+		}
 	}
+	if a.Output == "json" {
+		return a.JSON("init", initDoc(facts, folder, changes, write, left))
+	}
+	defer a.printLeft(left)
 	switch {
 	case write:
 		fmt.Fprintf(a.Out, "\nNothing else was changed. Next: read %s and run its commands.\n", safetext.Escape(filepath.Join(folder.Path, "RUNBOOK.md")))
@@ -304,7 +314,7 @@ func (a *commandLine) initCheck(ctx context.Context, f initFlags) error {
 	}
 	wrong := !p.Protected || slices.ContainsFunc(p.Steps, func(s adopt.Step) bool { return s.State == adopt.Wrong })
 	if a.Output == "json" {
-		err = a.JSON("init check", initCheckJSON{safetext.New(f.out), p.Steps, p.Protected})
+		err = a.JSON("init check", initCheckJSON{safetext.New(f.out), p.Steps, p.Protected, safetext.Optional(p.Left.Text())})
 	} else {
 		tone := map[adopt.State]view.Tone{adopt.Done: view.Good, adopt.Next: view.Warn, adopt.Wrong: view.Bad}
 		for _, s := range p.Steps {
@@ -315,6 +325,7 @@ func (a *commandLine) initCheck(ctx context.Context, f initFlags) error {
 			fmt.Fprintf(a.Out, "%s %-7s %s%s\n", a.Paint(fmt.Sprintf("%-6s", s.State), tone[s.State]), s.Name, safetext.Printable(s.Text), do)
 		}
 		fmt.Fprintf(a.Out, "protected at the next crash: %s\n", map[bool]string{true: "yes", false: "no"}[p.Protected])
+		a.printLeft(p.Left)
 	}
 	if err == nil && wrong {
 		err = exit.Silently(errors.New("not protected yet, or something is wrong"))
@@ -336,6 +347,8 @@ type initJSON struct {
 	Folder       safetext.Text     `json:"folder"`
 	Files        []adopt.Change    `json:"files"`
 	Written      bool              `json:"written"`
+	// LeftToDo says in one line what is left to do; missing: nothing, or that was not looked at.
+	LeftToDo *safetext.Text `json:"left_to_do,omitempty"`
 }
 
 type initServerJSON struct {
@@ -408,9 +421,9 @@ func (a *commandLine) printChanges(f initFlags, folder adopt.Folder, changes []a
 	}
 }
 
-func initDoc(f *adopt.Facts, folder adopt.Folder, changes []adopt.Change, written bool) initJSON {
+func initDoc(f *adopt.Facts, folder adopt.Folder, changes []adopt.Change, written bool, left view.LeftToDo) initJSON {
 	doc := initJSON{
-		LongestTTLms: f.LongestTTL.Milliseconds(), WatchedMs: f.Watched.Milliseconds(), Folder: safetext.New(folder.Path), Written: written,
+		LongestTTLms: f.LongestTTL.Milliseconds(), WatchedMs: f.Watched.Milliseconds(), Folder: safetext.New(folder.Path), Written: written, LeftToDo: safetext.Optional(left.Text()),
 		Servers: []initServerJSON{}, Prefixes: []initPrefixJSON{}, Findings: view.DocsOfFindings(view.Rows(f.Snapshot.Findings), f.Snapshot.At), Files: append([]adopt.Change{}, changes...),
 	}
 	for _, s := range f.Servers {

@@ -20,6 +20,8 @@ type statusJSON struct {
 	Locks map[string]int `json:"locks"` // by state, and "total"
 	view.GuardsSeenDoc
 	view.OutlookDoc // where a guard on this machine keeps what it knows, and runs
+	// LeftToDo says in one line what is left to do for protection against restarts; missing: nothing.
+	LeftToDo *safetext.Text `json:"left_to_do,omitempty"`
 }
 
 func (a *commandLine) statusCommand() *cobra.Command {
@@ -39,7 +41,8 @@ The verdict is the worst that holds: unavailable (no quorum serves), danger (two
 clients may hold one lock), degraded (not all masters serve), unprotected (a
 restart may give a vote twice: no guard is seen, a node started unfenced, or it is
 not known how one would start),
-safe. The line also says what is missing.
+safe. The line also says what is missing, and the last line what is left to do for
+protection against restarts, in the words of "init".
 
 The exit code says whether locks can be taken, not whether they are safe: 0 when a
 quorum of the masters serves, 4 when none does. With --watch it is 0. For one by
@@ -55,7 +58,7 @@ the verdict use "doctor".`,
 				seen := app.GuardsOf(cfg, s)
 				guards := seen.Doc(nil)
 				printed, err := a.Document("status", statusJSON{
-					view.DocOfCluster(s), view.DocsOfNodes(s.At, view.Rows(s.Nodes)), view.LockCounts(s), guards.GuardsSeenDoc, guards.OutlookDoc,
+					view.DocOfCluster(s), view.DocsOfNodes(s.At, view.Rows(s.Nodes)), view.LockCounts(s), guards.GuardsSeenDoc, guards.OutlookDoc, safetext.Optional(view.LeftToDoOf(s).Text()),
 				})
 				if err == nil && !printed {
 					err = a.printStatus(s, guards.Guard(s))
@@ -66,6 +69,7 @@ the verdict use "doctor".`,
 				if !printed {
 					a.printSeen(seen)
 					a.printOutlook(seen, s)
+					a.printLeft(view.LeftToDoOf(s))
 				}
 				return unavailable(s)
 			})

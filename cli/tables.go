@@ -75,6 +75,13 @@ func (a *commandLine) printSeen(g app.Guards) {
 	}
 }
 
+// printLeft prints what is left to do until all masters are protected, if anything is.
+func (a *commandLine) printLeft(l view.LeftToDo) {
+	if text := l.Text(); text != "" {
+		fmt.Fprintf(a.Out, "\n%s\n", text)
+	}
+}
+
 func (a *commandLine) printFindings(s *monitor.Snapshot, findings []*monitor.Finding) {
 	ctx := a.ViewContext(s)
 	for _, f := range findings {

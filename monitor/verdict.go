@@ -226,7 +226,7 @@ func missing(nodes []Node, guard *GuardView) (text string, unseen bool) {
 	if len(doubtful) > 0 {
 		parts[len(parts)-1] += " not verified"
 	}
-	if names := by[protectionUnfenced]; len(names) > 0 {
+	if names := by[ProtectionUnfenced]; len(names) > 0 {
 		say(strings.Join(names, ", ") + " started unfenced")
 	}
 	say(on("scripts write through the fence", by[protectionLeaks], " on "))
@@ -255,7 +255,7 @@ const (
 	protectionDurable  Protection = iota // it forgets nothing
 	protectionVerified                   // a guard watches it, and its last start was fenced, or its files say that the next one is
 	ProtectionUnseen                     // a guard watches it, and its start has not been seen yet
-	protectionUnfenced                   // a guard watches it, and its last start was unfenced
+	ProtectionUnfenced                   // a guard watches it, and its last start was unfenced
 	protectionLeaks                      // a guard watches it, and scripts write through its fence
 	ProtectionNone                       // no guard is seen
 	ProtectionHidden                     // guards cannot be seen there
@@ -281,7 +281,7 @@ func ProtectionOf(n *Node, guard *GuardView) Protection {
 	case watched && n.ScriptsPass:
 		return protectionLeaks
 	case unfenced, n.StartedUnfenced && watched && !verified:
-		return protectionUnfenced
+		return ProtectionUnfenced
 	case verified, watched && n.StartsFenced:
 		return protectionVerified
 	case watched:

@@ -44,6 +44,7 @@ type Step struct {
 // Progress is what [Check] found.
 type Progress struct {
 	Steps []Step
+	Left  view.LeftToDo
 	// Protected: each node starts fenced after its next crash, as far as its files tell,
 	// a guard that can let it rejoin is there, and nothing is wrong.
 	Protected bool
@@ -60,21 +61,42 @@ func Check(ctx context.Context, f Folder, getenv func(string) string) (*Progress
 		return nil, err
 	}
 	logins := checkLogins(ctx, c.nodes, c.secrets, ClientUser, GuardUser, OpsUser)
-	p := &Progress{Steps: []Step{loginStep(logins)}}
+	p := &Progress{Steps: []Step{loginStep(logins)}, Left: view.LeftToDo{Nodes: len(c.nodes)}}
+	for _, l := range logins {
+		switch {
+		case l.err == nil:
+		case l.refused():
+			p.Left.Users = append(p.Left.Users, l.node)
+		default:
+			p.Left.Down = append(p.Left.Down, l.node)
+		}
+	}
 	var s *monitor.Snapshot
 	if slices.ContainsFunc(logins, func(l login) bool { return l.err == nil }) {
 		if s, err = app.Look(ctx, c.ops, app.Aim{Most: checkTime}); err != nil {
 			return nil, err
 		}
+		p.Left.Hidden, p.Left.Dangers = view.LeftToDoOf(s).Hidden, s.Dangers()
+		for _, n := range s.Nodes {
+			if n.GuardsKnown && len(n.Guards) == 0 {
+				p.Left.Guard = append(p.Left.Guard, n.Name)
+			}
+		}
 		p.Steps = append(p.Steps, guardStep(s, Instance(c.ops.Cluster.Name)))
 	} else {
 		p.Steps = append(p.Steps, Step{"guard", Next, "not known before the users are there", "sudo sh guard.sh"})
+		for _, n := range c.nodes {
+			p.Left.Guard = append(p.Left.Guard, n.Name())
+		}
 	}
 	boots := make([]boot.Verdict, len(c.nodes))
 	for i, n := range c.nodes {
 		boots[i] = f.boot(ctx, n, c.guard.Nodes[i].Fence)
 		if s != nil {
 			proved(&boots[i], s.Node(n.Name()))
+		}
+		if boots[i].Boot != boot.Fenced {
+			p.Left.Start = append(p.Left.Start, n.Name())
 		}
 	}
 	p.Steps = append(p.Steps, startSteps(c.nodes, boots)...)
