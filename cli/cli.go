@@ -49,6 +49,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		In: in, Out: out, Err: errOut, Getenv: os.Getenv,
 		InTTY: isTerminal(in), OutTTY: isTerminal(out), ErrTTY: isTerminal(errOut),
 	})
+	a.environ = os.Environ()
 	return int(a.main(ctx, args))
 }
 
@@ -119,11 +120,12 @@ Without a command it opens the console on the masters of the configuration,
 and runs a restart guard in it unless another guard already watches them: the
 header says which one, and its D. Where standard input or output is not a terminal
 it prints the nodes and locks as plain text instead. With --plain it goes on in lines
-of text, for a screen reader: what changes is printed once, and commands are typed.
+of text, for a screen reader: what changes is printed once, and commands are typed. So
+it does where TERM is "dumb" or not set.
 
 The configuration is the first of: --config, $REDLOCKCTL_CONFIG, ./config.toml,
-$XDG_CONFIG_HOME/redlockctl/config.toml, /etc/redlockctl/config.toml. With --nodes none
-is read.
+$XDG_CONFIG_HOME/redlockctl/config.toml, /etc/redlockctl/config.toml. With --nodes or
+$REDLOCKCTL_NODES none is read.
 
 Exit codes: ` + exit.Help,
 		Example: `# five masters in this process, simulated clients, the console on them
@@ -156,7 +158,7 @@ redlockctl locks`,
 			case noGuard:
 				mode = app.GuardNever
 			}
-			return a.console(ctx, mode, where, plain)
+			return a.console(ctx, mode, where, plain || a.plainTerminal())
 		}),
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -177,9 +179,22 @@ func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
 	if err := flags.NoneNegative(cmd); err != nil {
 		return err
 	}
-	words := flags.OutputsOf(cmd)
-	if !slices.Contains(words, a.Output) {
-		return fmt.Errorf("--output %q: it is %s", a.Output, flags.Either(words))
+	if err := a.output(cmd); err != nil {
+		return err
+	}
+	if f := cmd.Flags().Lookup("quiet"); f != nil && f.Changed && a.Output != "table" {
+		if a.outputBy == "" {
+			return fmt.Errorf("--quiet and --output %s: give one of them", a.Output)
+		}
+		a.Unconvert()
+	}
+	if f := cmd.Root().PersistentFlags().Lookup("ascii"); !f.Changed {
+		if by, only := asciiOnly(a.Getenv); only {
+			a.ASCII, a.asciiBy = true, by
+		}
+	}
+	if err := a.nodesOfEnvironment(cmd); err != nil {
+		return err
 	}
 	if cmd.Root().PersistentFlags().Changed("nodes") && len(a.named.Nodes) == 0 { // an empty variable must not mean another cluster
 		return errors.New("--nodes names no master")
@@ -192,12 +207,16 @@ func (a *commandLine) addFlags(root *cobra.Command) {
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
 	pf.StringVar(&a.cluster, "cluster", "", "cluster of the configuration, if it has several (also $REDLOCKCTL_CLUSTER); with --nodes, the cluster's name")
 	a.nodeFlags(pf)
-	pf.StringVarP(&a.Output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
+	pf.StringVarP(&a.Output, "output", "o", "table", "what to print: table, json, yaml or template=TEXT (a template of Go over the JSON); of some commands also wide, jsonl or csv (also $REDLOCKCTL_OUTPUT)")
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every action that changes anything")
-	pf.BoolVar(&a.NoColor, "no-color", false, "no colours (also $NO_COLOR)")
-	pf.BoolVar(&a.ASCII, "ascii", false, "ASCII characters only")
+	pf.BoolVar(&a.NoColor, "no-color", false, "no colours (also $NO_COLOR; $CLICOLOR_FORCE=1: colours in a pipe too)")
+	pf.BoolVar(&a.ASCII, "ascii", false, "ASCII characters only; by itself where the locale has no others")
 	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return flags.OutputsOf(cmd), cobra.ShellCompDirectiveNoFileComp
+		words := flags.OutputsOf(cmd)
+		if i := slices.Index(words, "template=TEXT"); i >= 0 {
+			words[i] = "template="
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = root.RegisterFlagCompletionFunc("cluster", a.completeClusters)
 }

@@ -28,7 +28,7 @@ const fleetTime = 3 * time.Second
 func (a *commandLine) clustersStatusCommand() *cobra.Command {
 	var again live
 	var as flags.Listing
-	cmd := as.Add(again.add(&cobra.Command{
+	cmd := as.Names(as.Add(again.add(&cobra.Command{
 		Use:   "status",
 		Short: "A row for each cluster: verdict, serving, locks, worst finding, guards, D",
 		Long: `Looks at all clusters of the configuration at the same time and prints a row for
@@ -57,7 +57,7 @@ time, else 0. With --watch it is 0. In the console the page is :clusters.`,
 			}
 			return a.fleet(ctx, app.NewFleet(set), &again, &as)
 		}),
-	}), view.Heads(view.ClusterColumns()))
+	}), view.Heads(view.ClusterColumns())))
 	cmd.Flags().Lookup("timeout").Usage = "after this time, show what is known; default 3s"
 	return cmd
 }
@@ -81,6 +81,12 @@ func (a *commandLine) showClusters(rows []view.ClusterRow, as *flags.Listing) er
 	sortedRows, err := flags.Sorted(as, view.ClusterColumns(), view.Rows(rows))
 	if err != nil {
 		return err
+	}
+	if as.Quiet {
+		for _, r := range sortedRows {
+			a.Names(r.Name)
+		}
+		return nil
 	}
 	printed, err := a.Document("clusters", clustersJSON{view.Docs(sortedRows, view.DocOfClusterRow)})
 	if err == nil && !printed {

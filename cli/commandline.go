@@ -28,6 +28,11 @@ type commandLine struct {
 	cluster     string
 	readOnly    bool
 
+	environ []string // of the process, as os.Environ has it
+	// nodesBy, outputBy and asciiBy are the variables of the environment that say these; empty: none.
+	nodesBy, outputBy, asciiBy string
+	toldUnknown                bool
+
 	// began is set when a command's own code starts: an earlier error is a usage error.
 	began bool
 	what  string // the command: "acquire", "node cordon"; "console" without one
@@ -60,8 +65,11 @@ func (a *commandLine) run(f func(ctx context.Context, args []string) error) func
 
 // tableOnly refuses --output json for a command that prints no document.
 func (a *commandLine) tableOnly(instead string) error {
-	if a.Output == "json" {
+	switch {
+	case a.Output == "json" && a.outputBy == "":
 		return exit.Usagef("-o json is not supported by this command; %s", instead)
+	case a.Output == "json":
+		a.Unconvert()
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 		defer end()
 	}
 	d.Start()
-	if o.plain || !a.InTTY || !a.OutTTY {
+	if o.plain || !a.InTTY || !a.OutTTY || a.plainTerminal() {
 		return a.plainDemo(ctx, d, o)
 	}
 	opt := tui.Options{Cluster: d.Session.Screen()}

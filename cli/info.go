@@ -99,6 +99,9 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 			s = config.Setting{Key: s.Key, Value: "never", Source: "--no-color"}
 		case flag:
 			s = config.Setting{Key: s.Key, Value: "true", Source: "--" + strings.ReplaceAll(key, "_", "-")}
+			if key == "ascii" && a.asciiBy != "" {
+				s.Source = a.asciiBy
+			}
 		}
 		from[key] = s.Source
 		if all || s.Source != config.FromDefault || !strings.HasPrefix(s.Key, "[[") && !strings.Contains(s.Key, "nodes.tls]") {

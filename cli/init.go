@@ -80,7 +80,7 @@ redlockctl init --check --out redlockctl-orders`,
 		},
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			switch {
-			case f.check && len(a.named.Nodes) > 0:
+			case f.check && len(a.named.Nodes) > 0 && a.nodesBy == "":
 				return exit.Usagef("--check and --nodes: --check takes the masters from the folder of --out")
 			case f.check && f.out == "":
 				return exit.Usagef("--check: name the folder by --out")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,11 +57,12 @@ func (a *commandLine) loadAll() (set *config.Set, source string, err error) {
 
 func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source string, err error) {
 	if len(a.named.Nodes) > 0 {
-		source = "--nodes"
+		source = cmp.Or(a.nodesBy, "--nodes")
 		set, err = a.loadNamed(opt)
 	} else {
 		set, source, err = a.loadFiles(opt)
 	}
+	a.tellUnknown(set)
 	if err != nil {
 		return nil, source, app.ConfigError{Err: err}
 	}

@@ -35,7 +35,7 @@ func (a *commandLine) locksCommand() *cobra.Command {
 	var filter string
 	var again live
 	var as flags.Listing
-	cmd := as.Add(again.add(&cobra.Command{
+	cmd := as.Names(as.Add(again.add(&cobra.Command{
 		Use:   "locks [NAME]",
 		Short: "The locks on every master: holder, copies, remaining TTLs",
 		Long: `Looks at every master once and prints a row for each lock. The column of a node
@@ -83,6 +83,9 @@ redlockctl locks job:1 --watch`,
 			if len(args) > 0 && filter != "" {
 				return exit.Usagef("--filter chooses among all locks: leave the name out")
 			}
+			if len(args) > 0 && as.Quiet {
+				return exit.Usagef("--quiet is for a list: leave the name out")
+			}
 			f, err := flags.Filter(filter, nil)
 			if err != nil {
 				return err
@@ -102,7 +105,7 @@ redlockctl locks job:1 --watch`,
 				return a.listLocks(s, f, &as, again.set())
 			})
 		}),
-	}), view.Heads(view.LockColumns(nil)))
+	}), view.Heads(view.LockColumns(nil))))
 	cmd.Flags().StringVar(&filter, "filter", "", "only locks that these terms choose: a part of the name, state:WORD, lib:PART, …")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeFilter)
 	return cmd
@@ -117,6 +120,10 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *flags
 	locks, err := flags.Sorted(as, columns, matching(s, f.At(s.At)))
 	switch {
 	case err != nil:
+	case as.Quiet:
+		for _, l := range locks {
+			a.Names(l.Key.Raw())
+		}
 	case a.Output == "json":
 		err = printLocksJSON(a.Out, s, locks)
 	case a.Output == "jsonl":

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/cli/app"
+	"redlockctl/cli/exit"
 	"redlockctl/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/view"
@@ -24,7 +25,7 @@ type nodesJSON struct {
 func (a *commandLine) nodesCommand() *cobra.Command {
 	var again live
 	var as flags.Listing
-	return as.Add(again.add(&cobra.Command{
+	return as.Names(as.Add(again.add(&cobra.Command{
 		Use:   "nodes [NAME]",
 		Short: "The masters: state, clock, fence, what is wrong",
 		Long: `Looks at every master once and prints a row for each. CLOCK is how far the
@@ -42,6 +43,9 @@ machine remembers of it, and the findings about it.`,
 		Args:              flags.OptionalName("node"),
 		ValidArgsFunction: firstArgument(a.completeNodes, cobra.ShellCompDirectiveNoFileComp),
 		RunE: a.run(func(ctx context.Context, args []string) error {
+			if len(args) > 0 && as.Quiet {
+				return exit.Usagef("--quiet is for a list: leave the name out")
+			}
 			cfg, err := a.load()
 			if err != nil {
 				return err
@@ -57,6 +61,12 @@ machine remembers of it, and the findings about it.`,
 				if err != nil {
 					return err
 				}
+				if as.Quiet {
+					for _, n := range nodes {
+						a.Names(n.Name)
+					}
+					return nil
+				}
 				seen := app.GuardsOf(cfg, s)
 				guards := seen.Doc(nil)
 				printed, err := a.Document("nodes", nodesJSON{ClusterDoc: view.DocOfCluster(s), GuardsSeenDoc: guards.GuardsSeenDoc, Nodes: view.DocsOfNodes(s.At, nodes)})
@@ -70,7 +80,7 @@ machine remembers of it, and the findings about it.`,
 				return nil
 			})
 		}),
-	}), view.Heads(view.NodeColumns()))
+	}), view.Heads(view.NodeColumns())))
 }
 
 // nodePageJSON is the document of nodes NAME.

@@ -81,7 +81,7 @@ redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 			if printed, err := a.Document("replay", doc); err != nil || printed {
 				return err
 			}
-			if a.InTTY && a.OutTTY {
+			if a.InTTY && a.OutTTY && !a.plainTerminal() {
 				return a.screen(ctx, tui.Options{Replay: p, NoColor: !a.Color(), FPS: config.DefaultFPS})
 			}
 			return a.printMoment(p, doc.Lines(false))

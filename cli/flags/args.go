@@ -102,10 +102,30 @@ func Outputs(cmd *cobra.Command, words ...string) *cobra.Command {
 
 // OutputsOf returns the formats that a command knows.
 func OutputsOf(cmd *cobra.Command) []string {
-	if words := cmd.Annotations[outputsKey]; words != "" {
-		return strings.Fields(words)
+	words := strings.Fields(cmd.Annotations[outputsKey])
+	if len(words) == 0 {
+		words = []string{"table", "json"}
 	}
-	return []string{"table", "json"}
+	if slices.Contains(words, "json") {
+		words = append(words, "yaml", "template=TEXT")
+	}
+	return words
+}
+
+// KnowsOutput reports whether a format is one of those that [OutputsOf] returns.
+func KnowsOutput(words []string, format string) bool {
+	_, isTemplate := TemplateOf(format)
+	return slices.Contains(words, format) || isTemplate && slices.Contains(words, "template=TEXT")
+}
+
+// TemplateOf returns the template in a format, if it has one. kubectl calls it go-template.
+func TemplateOf(format string) (text string, ok bool) {
+	for _, word := range []string{"template=", "go-template="} {
+		if text, ok := strings.CutPrefix(format, word); ok {
+			return text, true
+		}
+	}
+	return "", false
 }
 
 // NoneNegative refuses negative numbers and durations: no flag has a use for them.

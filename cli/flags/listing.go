@@ -16,6 +16,8 @@ import (
 type Listing struct {
 	Columns []string
 	Sort    string
+	// Quiet asks for names only, one a line.
+	Quiet bool
 }
 
 // Add adds the flags to a command. heads are its columns, and then the columns that it
@@ -25,6 +27,13 @@ func (l *Listing) Add(cmd *cobra.Command, heads ...[]view.Head) *cobra.Command {
 	cmd.Flags().StringVar(&l.Sort, "sort", "", "sort by a column, or by COLUMN:desc in the other direction")
 	offer(cmd, "sort", heads, func(h view.Head) string { return h.Sort })
 	return Outputs(cmd, append(OutputsOf(cmd), "csv")...)
+}
+
+// Names adds the flag --quiet to a command that calls [Listing.Add] too.
+func (l *Listing) Names(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVarP(&l.Quiet, "quiet", "q", false, "names only, one a line")
+	cmd.MarkFlagsMutuallyExclusive("quiet", "columns")
+	return cmd
 }
 
 // Columns adds the flag --columns; for heads see [Listing.Add].

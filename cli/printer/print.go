@@ -27,9 +27,16 @@ type Printer struct {
 	NoColor, ASCII bool
 }
 
-// Color reports whether standard output may be coloured.
+// Color reports whether standard output may be coloured: where it is a terminal that can, or
+// CLICOLOR_FORCE says so.
 func (p *Printer) Color() bool {
-	return p.OutTTY && !p.NoColor && p.Getenv("NO_COLOR") == "" && p.Getenv("TERM") != "dumb"
+	if p.NoColor || p.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	if force := p.Getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
+		return true
+	}
+	return p.OutTTY && p.Getenv("TERM") != "dumb"
 }
 
 // Note writes a line for a person to standard error.
@@ -62,6 +69,13 @@ func painted(text string, tone view.Tone) string {
 
 // Plain returns a cell with untrusted text.
 func Plain(s string) view.Cell { return view.Cell{Text: safetext.Escape(s)} }
+
+// Names prints names, one a line.
+func (p *Printer) Names(names ...string) {
+	for _, name := range names {
+		fmt.Fprintln(p.Out, safetext.Escape(name))
+	}
+}
 
 // Table prints a table to standard output.
 func (p *Printer) Table(t *view.Table) { Table(p.Out, t, p.Color()) }

@@ -43,4 +43,12 @@ func TestColorNeedsATerminalThatWantsIt(t *testing.T) {
 	if p.Color() {
 		t.Error("colour into a pipe")
 	}
+	env["CLICOLOR_FORCE"], env["TERM"] = "1", "dumb"
+	if !p.Color() {
+		t.Error("no colour in spite of CLICOLOR_FORCE")
+	}
+	env["NO_COLOR"] = "1"
+	if p.Color() {
+		t.Error("CLICOLOR_FORCE goes before NO_COLOR")
+	}
 }

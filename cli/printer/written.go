@@ -36,15 +36,23 @@ func (p *Printer) Remember() {
 
 // Bare returns the original standard output, for a child process.
 func (p *Printer) Bare() io.Writer {
-	if w, ok := p.Out.(*remembering); ok {
+	if w, ok := p.unconverted().(*remembering); ok {
 		return w.to
+	}
+	return p.unconverted()
+}
+
+// unconverted returns standard output below a conversion of its documents.
+func (p *Printer) unconverted() io.Writer {
+	if w, ok := p.Out.(*converting); ok {
+		return w.Writer
 	}
 	return p.Out
 }
 
 // Lost returns why something that was printed is not on standard output; nil if all is.
 func (p *Printer) Lost() error {
-	if w, ok := p.Out.(*remembering); ok {
+	if w, ok := p.unconverted().(*remembering); ok {
 		return w.err
 	}
 	return nil

@@ -28,6 +28,9 @@ func hint(key, label string, known, homes []string) string {
 }
 
 // nearest returns the known word that a misspelt one may mean.
+// Nearest returns the known word that is most like a mistyped one; empty: none is.
+func Nearest(word string, known []string) string { return nearest(word, known) }
+
 func nearest(word string, known []string) string {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) }
 	best, least := "", 1+max(1, len(word)/4)
