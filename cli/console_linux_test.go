@@ -42,7 +42,7 @@ func TestConsoleListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	p := newTypist(t, dir, program, "--cluster", "shop", "--no-guard", "--listen", addr)
+	p := newTypist(t, dir, "env", "TERM=xterm", program, "--cluster", "shop", "--no-guard", "--listen", addr)
 	tells := func(want string) {
 		t.Helper()
 		said := ""
@@ -76,5 +76,29 @@ func TestConsoleListens(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the console does not end")
 		}
+	}
+}
+
+// A terminal that can show no screen gets lines of text, without being asked.
+func TestConsoleOfADumbTerminal(t *testing.T) {
+	addr := labtest.Servers(t, 1)[0].Addr()
+	bin, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program := filepath.Join(t.TempDir(), "redlockctl")
+	if err := os.Symlink(bin, program); err != nil {
+		t.Fatal(err)
+	}
+	for _, term := range []string{"TERM=dumb", "TERM="} {
+		p := newTypist(t, dir, "env", term, program, "--nodes", addr, "--no-guard")
+		p.await(plainHelp)
+		p.types("q\r")
+		p.mu.Lock()
+		if strings.Contains(p.seen.String(), "\x1b[") {
+			t.Errorf("%s: %q", term, p.seen.String())
+		}
+		p.mu.Unlock()
 	}
 }
