@@ -447,7 +447,7 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, supposed bool, unseen []packed.Moment) (end packed.Moment, never bool) {
 	var few [8]packed.Moment
 	ends := few[:0]
-	forever, latest := 0, packed.Moment(0)
+	forever, silent, latest := 0, 0, packed.Moment(0)
 	for i := range r.Copies {
 		c := &r.Copies[i]
 		if c.Kind != packed.LockCopy && !(supposed && c.Lost()) || int8(c.Token) != tok {
@@ -457,11 +457,17 @@ func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, suppose
 		if !supposed && i < 64 && r.presumed&(1<<i) != 0 {
 			expires = min(expires, r.grant.seen)
 		}
-		if latest = max(latest, expires); expires == 0 {
+		switch latest = max(latest, expires); {
+		case expires == 0:
 			forever++
-		} else {
+		case supposed && !t.nodes[i].reachable: // it may have been extended with the others
+			silent++
+		default:
 			ends = append(ends, expires)
 		}
+	}
+	for range silent {
+		ends = append(ends, latest)
 	}
 	for _, until := range unseen {
 		ends = append(ends, min(until, latest))
@@ -483,7 +489,7 @@ func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
 		return
 	}
 	relied := a.end
-	if unseen := t.unseen(r, a, a.holder, true); unseen != nil || a.best.lost > 0 || r.presumed != 0 {
+	if unseen := t.unseen(r, a, a.holder, true); unseen != nil || a.best.lost+a.best.silent > 0 || r.presumed != 0 {
 		relied, _ = t.majorityEnd(r, a.holder, deadline, true, unseen)
 	}
 	if a.shrank = t.shrank(r, a); a.shrank {

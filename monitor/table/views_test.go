@@ -130,6 +130,27 @@ func TestAnExtensionThatIsNotSeenWhole(t *testing.T) {
 	}
 }
 
+// A majority that is first seen when one of its copies has fallen silent may have been
+// extended there, as on the node that shows it.
+func TestAnExtensionOfAGrantThatWasNotSeen(t *testing.T) {
+	r := newRig(3, viewTTL)
+	r.Reachable(2, false)
+	r.set("k", "a", 10*time.Second, 0, 1, 2)
+	r.scan(2)
+	r.Unreachable(2, r.now)
+	r.pass(5 * time.Second)
+	r.set("k", "a", 10*time.Second, 0)
+	end := r.now.Add(10 * time.Second)
+	for _, i := range []int{0, 1} {
+		r.Reachable(i, false)
+		r.scan(i)
+	}
+	r.pass(time.Millisecond)
+	if l := r.lock("k"); !l.ReliedOn() || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
+		t.Errorf("%s until %s, not %s", l.State, l.HeldUntil(), end)
+	}
+}
+
 // A guard that saw an extension announces the new end, also to a monitor that knows the
 // grant.
 func TestALaterEndIsHeard(t *testing.T) {
