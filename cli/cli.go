@@ -176,6 +176,7 @@ redlockctl locks`,
 }
 
 func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
+	relaxReason(cmd)
 	if err := flags.NoneNegative(cmd); err != nil {
 		return err
 	}

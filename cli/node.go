@@ -13,7 +13,6 @@ import (
 	"redlockctl/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
-	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/server/safetext"
 )
@@ -65,7 +64,7 @@ type nodeAct struct {
 
 func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
 	var reason string
-	var yes bool
+	var yes, dryRun bool
 	cmd := &cobra.Command{
 		Use:   act.verb + " NAME...",
 		Short: act.short,
@@ -79,12 +78,19 @@ Names are processed one at a time; a failure does not stop the rest.`,
 		ValidArgsFunction: a.completeNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			check := func(cfg *config.Config, _ *app.Spec) error { return app.CheckNodes(cfg, args...) }
-			return a.act(check, func(cfg *config.Config, op *operator.Operator) error {
+			in := a.act
+			if dryRun {
+				in = a.plan
+			}
+			return in(check, func(cfg *config.Config, op *operator.Operator) error {
 				do := func(ctx context.Context, name string) outcome {
+					if dryRun {
+						return a.planNode(ctx, act, cfg, op, name)
+					}
 					return a.actOnNode(ctx, act, cfg, op, name, reason, yes)
 				}
 				if len(args) > 1 {
-					return a.oneByOne(ctx, "node "+act.verb, args, yes, do)
+					return a.oneByOne(ctx, "node "+act.verb, args, yes || dryRun, do)
 				}
 				o := do(ctx, args[0])
 				if o.err != nil {
@@ -98,6 +104,7 @@ Names are processed one at a time; a failure does not stop the rest.`,
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it without being asked")
 	_ = cmd.MarkFlagRequired("reason")
+	dryRunFlag(cmd, &dryRun)
 	return cmd
 }
 
@@ -116,22 +123,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 			if err != nil {
 				return err
 			}
-			n := *s.Node(name)
-			fmt.Fprintf(w, "%s %s: now %s, %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), n.State, view.Plural(n.Locks, "copy of a lock", "copies of locks"))
-			facts := view.CordonFacts(&n, &s.Cluster)
-			switch {
-			case act.verb == "uncordon":
-				facts = view.UncordonFacts(&n, s.At)
-			case !act.cordon:
-				guard := app.GuardsOf(cfg, s).Doc(nil).Guard(s)
-				facts = view.RejoinFacts(&guard, name, s.At)
-			}
-			for _, f := range facts {
-				if f.Label != "" {
-					f.Text = strings.ToLower(f.Label) + ": " + f.Text
-				}
-				fmt.Fprintln(w, wrapped(f.Text))
-			}
+			a.tellNode(w, act, cfg, s, s.Node(name))
 			return nil
 		})
 		if o.err != nil {
@@ -176,6 +168,8 @@ start the guards first.`
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
+		case fresh && cmd.Flags().Changed("dry-run"):
+			return exit.Usagef("--new-cluster has no --dry-run: without --yes it shows what it does, and asks")
 		case fresh && now:
 			return exit.Usagef("--now and --new-cluster: give one of them")
 		case !fresh && !now:

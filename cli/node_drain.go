@@ -35,6 +35,9 @@ func (a *commandLine) drainCommand() *cobra.Command {
 	cordon := cmd.RunE
 	cmd.Use, cmd.Args = "drain NAME", flags.OneName("node")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if dry, _ := cmd.Flags().GetBool("dry-run"); dry {
+			return cordon(cmd, args)
+		}
 		out := a.Out
 		a.Out = a.Err // the cordon is not the result
 		err := cordon(cmd, args)

@@ -70,6 +70,7 @@ type outcome struct {
 	tokens    []operator.TokenCopies // set if there were several
 	further   []operator.KeyOutcome
 	node      *nodeActJSON // of a node that was cordoned, uncordoned or let rejoin
+	plan      *planJSON    // of a dry run
 	err       error
 }
 
@@ -100,6 +101,9 @@ func docOf(o outcome) (kind string, doc any) {
 		doc := failureDoc(o.name, o.results, o.err)
 		doc.Keys, doc.Tokens = keyDocs(o.further, now), tokenDocs(o.tokens)
 		return "failure", doc
+	}
+	if o.plan != nil {
+		return "plan", *o.plan
 	}
 	if o.node != nil {
 		return "node act", *o.node
@@ -132,6 +136,10 @@ func allGone(results []redlock.NodeResult) bool {
 }
 
 func (o outcome) print(w io.Writer, now time.Time) {
+	if o.plan != nil {
+		o.plan.print(w)
+		return
+	}
 	if o.node != nil {
 		fmt.Fprintf(w, "%s %s\n", o.did, safetext.Escape(o.name))
 		if running := o.node.GuardRunning; running != nil && !*running {
@@ -253,17 +261,28 @@ func (a *commandLine) tellOne(o outcome, doc *actsJSON) error {
 // act runs f with the operator and the client of an action, made from the configuration
 // and changed by prepare. It refuses a read-only run first.
 func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(*config.Config, *operator.Operator) error) error {
+	return a.operate(false, prepare, f)
+}
+
+// plan is [commandLine.act] with an operator that can only look: whatever f does, nothing is
+// written, to no server and to no log.
+func (a *commandLine) plan(prepare func(*config.Config, *app.Spec) error, f func(*config.Config, *operator.Operator) error) error {
+	return a.operate(true, prepare, f)
+}
+
+func (a *commandLine) operate(dryRun bool, prepare func(*config.Config, *app.Spec) error, f func(*config.Config, *operator.Operator) error) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
 	}
-	if err := mayAct(cfg); err != nil {
+	if err := mayAct(cfg); err != nil && !dryRun {
 		return err
 	}
 	s, err := app.SpecOf(cfg)
 	if err != nil {
 		return err
 	}
+	s.ReadOnly = s.ReadOnly || dryRun
 	if prepare != nil {
 		if err := prepare(cfg, &s); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 func (a *commandLine) releaseCommand() *cobra.Command {
 	var tok flags.Token
+	var dryRun bool
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "release NAME",
 		Short: "Release a lock by its token",
@@ -27,6 +28,11 @@ Exit code 5 when no node holds the token.`,
 			if err != nil {
 				return err
 			}
+			if dryRun {
+				return a.plan(nil, func(_ *config.Config, op *operator.Operator) error {
+					return a.tell(planOfRelease(ctx, a, op, args[0], token))
+				})
+			}
 			return a.act(nil, func(_ *config.Config, op *operator.Operator) error {
 				done := a.Progress("releasing")
 				results, err := op.Release(ctx, args[0], token)
@@ -36,5 +42,6 @@ Exit code 5 when no node holds the token.`,
 		}),
 	}, "table", "json", "jsonl")
 	tok.Add(cmd)
+	dryRunFlag(cmd, &dryRun)
 	return cmd
 }

@@ -89,13 +89,17 @@ that of the failures, or 1 if they differ.`,
 			if t.token != "" && len(args) > 1 {
 				return exit.Usagef("a token is that of one lock: give one name with it")
 			}
-			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
+			act := a.act
+			if t.dryRun {
+				act = a.plan
+			}
+			return act(nil, func(cfg *config.Config, op *operator.Operator) error {
 				t.cfg, t.op = cfg, op
 				t.planner = operator.Planner{Operator: op, Kind: t.way, OnlyKeys: t.onlyKey, Look: t.lookAtOne, LookAtAll: t.lookAtAll}
 				if len(args) == 1 {
 					return a.tell(t.remove(ctx, args[0]))
 				}
-				return a.oneByOne(ctx, verb, args, t.yes, t.remove)
+				return a.oneByOne(ctx, verb, args, t.yes || t.dryRun, t.remove)
 			})
 		}),
 	}, "table", "json", "jsonl")
@@ -103,6 +107,7 @@ that of the failures, or 1 if they differ.`,
 	cmd.Flags().BoolVar(&t.yes, "yes", false, "do it without being asked")
 	cmd.Flags().BoolVar(&t.onlyKey, "only-key", false, "not the other keys of the same lock")
 	_ = cmd.MarkFlagRequired("reason")
+	dryRunFlag(cmd, &t.dryRun)
 	tok.Add(cmd)
 	return cmd
 }
@@ -115,6 +120,7 @@ type remover struct {
 	cfg           *config.Config
 	token, reason string
 	yes, onlyKey  bool
+	dryRun        bool
 
 	planner operator.Planner
 }
@@ -126,6 +132,12 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 		tokens = []string{t.token}
 	}
 	plan, err := t.planner.Plan(ctx, name, tokens)
+	if t.dryRun {
+		if o.err = err; err == nil {
+			o = planOfRemoval(t.way.String(), name, plan, func(w io.Writer) { t.tellPlan(ctx, w, name, plan) })
+		}
+		return o
+	}
 	if !t.yes {
 		if o.err = t.confirmRemoval(ctx, name, plan, err); o.err != nil {
 			return o
@@ -179,38 +191,48 @@ func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator
 		if planErr != nil {
 			return planErr
 		}
-		tab := view.NewTable("NODE", "STATUS", "TTL", "TOKEN")
-		for _, r := range plan.Copies {
-			ttl := ""
-			if r.Status == redlock.StatusHeld {
-				if ttl = view.Left(r.TTL); r.TTL < 0 {
-					ttl = "no TTL"
-				}
-			}
-			status := view.Cell{Text: r.Status.String()}
-			if r.Type != "" && r.Type != "string" {
-				status = printer.Plain(r.Type)
-			}
-			tab.Add(printer.Plain(r.Node), status, view.Cell{Text: ttl}, view.Cell{Text: t.Clip(safetext.Escape(r.Token), 48)})
-		}
-		printer.Table(w, tab, t.ErrTTY && t.Color())
-		fmt.Fprintln(w)
-		t.tellHolder(ctx, w, name, plan)
-		for _, said := range append([]string{"effect: " + plan.Effect, "risk: " + plan.Risk}, plan.Known...) {
-			fmt.Fprintln(w, wrapped(said))
-		}
-		if len(plan.Tokens) > 1 {
-			fmt.Fprintf(w, "THERE ARE %d TOKENS, so several clients may rely on it. It is done to\nthe copies of all of them; with --token to those of one:\n", len(plan.Tokens))
-			for _, one := range plan.Tokens {
-				fmt.Fprintf(w, "  %s\n", one)
-			}
-		}
-		if more := plan.Keys[1:]; len(more) > 0 {
-			fmt.Fprintf(w, "The token is on %s too, which go with it (--only-key: not):\n", view.Plural(len(more), "further key", "further keys"))
-			for _, key := range more {
-				fmt.Fprintf(w, "  %s\n", safetext.Escape(key))
-			}
-		}
+		t.tellPlan(ctx, w, name, plan)
 		return nil
 	})
+}
+
+// tellPlan prints what a removal does.
+func (t *remover) tellPlan(ctx context.Context, w io.Writer, name string, plan operator.Plan) {
+	t.tellCopies(w, plan)
+	fmt.Fprintln(w)
+	t.tellHolder(ctx, w, name, plan)
+	for _, said := range append([]string{"effect: " + plan.Effect, "risk: " + plan.Risk}, plan.Known...) {
+		fmt.Fprintln(w, wrapped(said))
+	}
+	if len(plan.Tokens) > 1 {
+		fmt.Fprintf(w, "THERE ARE %d TOKENS, so several clients may rely on it. It is done to\nthe copies of all of them; with --token to those of one:\n", len(plan.Tokens))
+		for _, one := range plan.Tokens {
+			fmt.Fprintf(w, "  %s\n", one)
+		}
+	}
+	if more := plan.Keys[1:]; len(more) > 0 {
+		fmt.Fprintf(w, "The token is on %s too, which go with it (--only-key: not):\n", view.Plural(len(more), "further key", "further keys"))
+		for _, key := range more {
+			fmt.Fprintf(w, "  %s\n", safetext.Escape(key))
+		}
+	}
+}
+
+// tellCopies prints the copies of a lock, node by node.
+func (a *commandLine) tellCopies(w io.Writer, plan operator.Plan) {
+	tab := view.NewTable("NODE", "STATUS", "TTL", "TOKEN")
+	for _, r := range plan.Copies {
+		ttl := ""
+		if r.Status == redlock.StatusHeld {
+			if ttl = view.Left(r.TTL); r.TTL < 0 {
+				ttl = "no TTL"
+			}
+		}
+		status := view.Cell{Text: r.Status.String()}
+		if r.Type != "" && r.Type != "string" {
+			status = printer.Plain(r.Type)
+		}
+		tab.Add(printer.Plain(r.Node), status, view.Cell{Text: ttl}, view.Cell{Text: a.Clip(safetext.Escape(r.Token), 48)})
+	}
+	printer.Table(w, tab, w == a.Err && a.ErrTTY && a.Color())
 }

@@ -28,7 +28,7 @@ func documents() []document {
 		{"status", statusJSON{}}, {"clusters", clustersJSON{}}, {"nodes", nodesJSON{}}, {"node", nodePageJSON{}},
 		{"locks", locksJSON{}}, {"lock line", lockLineJSON{}}, {"locks end", locksEndJSON{}}, {"lock", lockPageJSON{}},
 		{"who", whoJSON{}}, {"guard", guardPageJSON{}}, {"guard forget", guardForgetJSON{}}, {"doctor", doctorJSON{}},
-		{"grant", grantJSON{}}, {"kept", keptJSON{}}, {"release", releaseJSON{}}, {"acts", actsJSON{}}, {"failure", failureJSON{}},
+		{"grant", grantJSON{}}, {"kept", keptJSON{}}, {"release", releaseJSON{}}, {"acts", actsJSON{}}, {"plan", planJSON{}}, {"failure", failureJSON{}},
 		{"node act", nodeActJSON{}}, {"new cluster", newClusterJSON{}}, {"boot fence", bootFenceJSON{}}, {"boot fences", bootFencesJSON{}},
 		{"init", initJSON{}}, {"init check", initCheckJSON{}}, {"lab", labJSON{}},
 		{"history", historyJSON{}}, {"recorded grant", view.GrantDoc{}}, {"recorded event", view.PastEventDoc{}}, {"replay", replayJSON{}},
