@@ -52,7 +52,7 @@ func TestALongerDelayOutlivesACordon(t *testing.T) {
 	s.sees("a", servingParams).hears("b", fenced, 30*time.Second).canary(CanaryFenced, fenced)
 	s.after(time.Second).hears("b", cordoned, 0).canary(CanaryFenced, cordoned).phase(PhaseCordoned)
 	s.after(time.Second).hears("b", fenced, 0).until(30 * time.Second)
-	s.canary(CanaryFenced, fenced).after(28*time.Second).sees("b", fenced).does(removeIt("b")).lifted(fenced, servingParams)
+	s.canary(CanaryFenced, fenced).after(14*time.Second).sees("b", fenced).after(14*time.Second).sees("b", fenced).does(removeIt("b")).lifted(fenced, servingParams)
 	// Heard while it is cordoned.
 	s.sees("b", cordoned).sees("c", cordoned).hears("c", cordoned, 40*time.Second).sees("c", fenced).until(70 * time.Second)
 }

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// drainLease is the part of a guard's own D for which its statement counts that a node was drained:
-// less than 1, by more than clocks may differ.
+// drainLease is the part of D for which a guard's statement counts that a node was drained: less
+// than 1, by more than clocks may differ.
 const drainLease = 0.98
 
 // Drain is whether a restart of the node forgets nothing: it is cordoned, its fence is proven, and
@@ -14,17 +14,36 @@ const drainLease = 0.98
 // This is safe if the node did not serve between the last observation of the drained node and the
 // first one of its next incarnation. A guard that is cut off may miss that. So each guard announces
 // on the node that it takes it for drained, and relies on that only after it has seen its own
-// announcement there, for less than D after the last such observation. And no guard lets an
+// announcement there, for less than D after the last such observation, and only if it has watched the
+// node for D before: then each guard that saw the node in that time knows of it. And no guard lets an
 // uncordoned node rejoin earlier than D after it saw that, while another guard takes it for drained
-// or might.
+// or might, or while it does not know because it has just started or had not seen the node for long.
+// Where guards have different D, the least counts for the statement: a guard that has heard of no
+// other lets the node rejoin after its own.
 type Drain struct {
 	// Empty: no unexpired copy was found under the cordon.
 	Empty bool
 	// Drained is when it was last seen empty, cordoned and announced so; zero: never.
 	Drained time.Time
-	// Handed is when it was seen to be uncordoned. Recalled is when this guard started with the
-	// memory of an earlier run: it does not know who took the node for drained before.
-	Handed, Recalled time.Time
+	// Handed is when it was seen to be uncordoned. Unsure is from when on it is known who takes the
+	// node for drained: when this guard started with the memory of an earlier run, or saw the node
+	// again after a long time.
+	Handed, Unsure time.Time
+	// Met is when this guard first saw the node since it started.
+	Met time.Time
+}
+
+// longUnseen is the part of D after which a guard may have missed another one on a node.
+const longUnseen = 0.9
+
+// looksAgain notes whether other guards may have been missed since the last observation.
+func (m *machine) looksAgain() {
+	if m.Met.IsZero() {
+		m.Met = m.asked
+	}
+	if long := time.Duration(longUnseen * float64(m.countingDelay(m.Policy.Delay))); !m.LastSeen.IsZero() && m.asked.Sub(m.LastSeen) > long {
+		m.Unsure = m.asked
+	}
 }
 
 // keepsDrained goes on to take the node for drained after an observation, or stops.
@@ -34,7 +53,7 @@ func (m *machine) keepsDrained(before Incarnation, o *Observation) {
 	case m.Duty.Kind != DutyCordon || !o.Params.Cordoned() || o.Blind || m.Leaked || o.Role != "master":
 		m.Empty, m.Drained = false, time.Time{}
 	case m.unsettled(): // a step of its clock may have emptied it
-	case m.Empty && o.SaidDrained:
+	case m.Empty && o.SaidDrained && m.asked.Sub(m.Met) >= m.countingDelay(m.Policy.Delay):
 		m.Drained = m.asked
 	}
 }
@@ -49,6 +68,9 @@ func (m *machine) scanned(o *Observation) {
 
 // isDrained reports whether a restart that is seen now lost nothing; own is the guard's D.
 func (b *Basis) isDrained(now time.Time, own time.Duration) bool {
+	if b.Least > 0 {
+		own = min(own, b.Least)
+	}
 	lease := time.Duration(drainLease * float64(own))
 	return b.Duty.Kind == DutyCordon && !b.Drained.IsZero() && now.Sub(b.Drained) <= lease
 }
@@ -85,7 +107,7 @@ func (m *machine) uncordoned() {
 // uncordoned or has restarted since. After D none does any more.
 func (b *Basis) mayBeDrainedElsewhere(now time.Time, own time.Duration) bool {
 	d := b.countingDelay(own)
-	if unknown := !b.Recalled.IsZero() && now.Sub(b.Recalled) < d; !b.Believed && !unknown {
+	if unknown := !b.Unsure.IsZero() && now.Sub(b.Unsure) < d; !b.Believed && !unknown {
 		return false
 	}
 	since := b.Handed

@@ -9,9 +9,15 @@ import (
 
 // drained is a node that serves, is cordoned, emptied, and announced so.
 func drained(t *testing.T) *script {
-	s := newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick)
+	s := newScript(t).sees("a", servingParams).watchedForLong().after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick)
 	s.step(Observation{About: Scanned, RunID: "a", Sent: s.now.Add(-tick / 2)})
 	return s.after(tick).said("a", cordoned, Observation{SaidDrained: true})
+}
+
+// watchedForLong makes the guard have watched the node for D.
+func (s *script) watchedForLong() *script {
+	s.state.Basis.Met = s.now.Add(-testDelay)
+	return s
 }
 
 func (s *script) said(run string, p minreplicas.Params, o Observation) *script {
@@ -33,6 +39,17 @@ func TestADrainedNodeThatRestartsHasLostNothing(t *testing.T) {
 	s.after(tick).sees("b", fenced).does(proveIt("b"))
 }
 
+// A guard that has not heard of any other lets a node rejoin after its own D: for longer than the least
+// one no statement counts.
+func TestDrainedForTheLeastD(t *testing.T) {
+	short := Observation{SaidDrained: true, Least: testDelay / 4}
+	drained(t).after(testDelay/2).said("a", cordoned, short).after(testDelay/8).said("b", fenced, short).told("restart", "lost nothing")
+	s := drained(t).after(testDelay/2).said("a", cordoned, short).after(testDelay/2).said("b", fenced, short)
+	if got := s.state.Basis.Deadline; !got.Equal(s.now.Add(testDelay)) {
+		t.Errorf("it may rejoin %s after its restart", got.Sub(s.now))
+	}
+}
+
 func TestWhatIsNotDrained(t *testing.T) {
 	waits := func(what string, s *script) {
 		t.Run(what, func(t *testing.T) {
@@ -46,7 +63,7 @@ func TestWhatIsNotDrained(t *testing.T) {
 		})
 	}
 	begin := func() *script {
-		return newScript(t).sees("a", servingParams).after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick)
+		return newScript(t).sees("a", servingParams).watchedForLong().after(tick).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick)
 	}
 	s := begin()
 	waits("a node whose copies nobody has counted", s.said("a", cordoned, Observation{SaidDrained: true}))
@@ -69,6 +86,10 @@ func TestWhatIsNotDrained(t *testing.T) {
 	waits("one whose copies may have ended by a step of its clock", s.said("a", cordoned, clock(time.Minute)))
 	s = drained(t).sees("a", fenced).sees("a", cordoned)
 	waits("one that was uncordoned meanwhile", s.said("a", cordoned, Observation{SaidDrained: true}))
+	s = begin()
+	s.state.Basis.Met = s.now.Add(tick - testDelay)
+	s.step(Observation{About: Scanned, RunID: "a", Sent: s.now})
+	waits("one that the guard has not watched for D", s.said("a", cordoned, Observation{SaidDrained: true}))
 }
 
 func TestADrainedNodeThatStartsUnfencedWaitsD(t *testing.T) {
@@ -86,7 +107,14 @@ func TestAnotherGuardMayTakeItForDrained(t *testing.T) {
 	s.after(testDelay-1).said("a", fenced, other).does()
 	s.after(1).said("a", fenced, other).does(removeIt("a"))
 
-	s = newScript(t).sees("a", servingParams).after(testDelay).sees("a", cordoned).canary(CanaryFenced, cordoned)
-	s.after(tick).said("a", fenced, other).does(proveIt("a")).canary(CanaryFenced, fenced)
+	begin := func() *script {
+		return newScript(t).sees("a", servingParams).after(testDelay/2).sees("a", servingParams).after(testDelay/2).sees("a", cordoned).canary(CanaryFenced, cordoned)
+	}
+	s = begin().after(tick).said("a", fenced, other).does(proveIt("a")).canary(CanaryFenced, fenced)
 	s.after(tick).said("a", fenced, Observation{}).does(removeIt("a"))
+
+	// It was not seen for long: another guard may have come and gone.
+	s = begin().after(testDelay-1).said("a", fenced, Observation{}).does(proveIt("a")).canary(CanaryFenced, fenced)
+	s.after(testDelay/2).said("a", fenced, Observation{}).does().after(testDelay/2-1).said("a", fenced, Observation{}).does()
+	s.after(1).said("a", fenced, Observation{}).does(removeIt("a"))
 }

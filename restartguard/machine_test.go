@@ -388,7 +388,7 @@ func TestOthers(t *testing.T) {
 			after(tick).sees("b", fenced).phase(PhaseFenced).does(proveIt("b")).until(6 * testDelay)
 	})
 	t.Run("a cordon of a node that has lost nothing is handed back at once", func(t *testing.T) {
-		newScript(t).sees("a", servingParams).after(testDelay).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick).
+		newScript(t).sees("a", servingParams).after(testDelay/2).sees("a", servingParams).after(testDelay/2).sees("a", cordoned).canary(CanaryFenced, cordoned).after(tick).
 			sees("a", fenced).does(removeIt("a"))
 	})
 	t.Run("a hold over a waiting node ends its waiting for a lift", func(t *testing.T) {

@@ -106,10 +106,10 @@ type Observation struct {
 	// refuses the guard.
 	Refused, Denied bool
 
-	// What other guards say, with Seen. Heard is the greatest D that they announce; 0: none, or
-	// they cannot be read. Allowed: one of them knows that the node may vote by now. Believed: one
+	// What other guards say, with Seen. Heard is the greatest D that they announce, Least the
+	// least; 0: none, or they cannot be read. Allowed: one of them knows that the node may vote by now. Believed: one
 	// takes the node for drained; or one was here within D, is not seen now, and might.
-	Heard             time.Duration
+	Heard, Least      time.Duration
 	Allowed, Believed bool
 	// SaidDrained, with Seen: this guard's own announcement that the node is drained is seen there.
 	SaidDrained bool

@@ -102,6 +102,16 @@ func (p *Peers) Forget(id string) bool {
 	return len(p.seen) < before
 }
 
+// Least returns the least announced D; 0: none was announced.
+func (p *Peers) Least() (least time.Duration) {
+	for _, o := range p.seen {
+		if least == 0 || o.Delay < least {
+			least = o.Delay
+		}
+	}
+	return least
+}
+
 // Greatest returns the greatest announced D; 0: none was announced.
 func (p *Peers) Greatest() time.Duration {
 	most := time.Duration(0)

@@ -87,7 +87,7 @@ func (r Record) State(now time.Time, boot, delay time.Duration, sameBoot bool) S
 		s.Basis.Duty = Duty{Kind: DutyWait, Deadline: at(r.Deadline), Holds: r.Owed == minreplicas.FenceNone}
 	}
 	s.Report.UnfencedSince, s.Basis.LastSeen = at(r.OpenSince), at(r.LastSeen)
-	s.Report.From, s.Basis.Recalled = at(r.MayVote), now
+	s.Report.From, s.Basis.Unsure = at(r.MayVote), now
 	s.Basis.Counter, s.Basis.CounterUntil = r.Counter, at(r.CounterUntil)
 	s.Basis.Pending = InFlightCommand{Sent: r.PendingSent, Removal: r.PendingRemoval, Conn: r.PendingConn, Until: at(r.PendingUntil)}
 	s.Report.Since, s.Report.Out = now, now

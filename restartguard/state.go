@@ -106,8 +106,8 @@ type Fencing struct {
 type LastLook struct {
 	// LastSeen is when it was made.
 	LastSeen time.Time
-	// Heard is the greatest D that other guards announce at present.
-	Heard time.Duration
+	// Heard is the greatest D that other guards announce at present, Least the least.
+	Heard, Least time.Duration
 	// Proven: a canary write was refused with NOREPLICAS since the node was fenced.
 	Proven bool
 	// Blind: the fence cannot be read. Lacking: the node refuses writes for lack of replicas,

@@ -97,11 +97,12 @@ func (m *machine) seen(o *Observation) {
 		m.ClockBase, m.Ahead, m.CounterWatch = ClockBase{}, 0, CounterWatch{}
 		m.report.Incarnations++
 	}
-	m.Heard, m.Lacking = o.Heard, o.Lacking
+	m.Heard, m.Least, m.Lacking = o.Heard, o.Least, o.Lacking
 	m.lengthen()
 	m.Allowed, m.Believed = o.Allowed, o.Believed
 	level := m.ClockBase // no step had happened by then
 	stepped, within := m.readClock(o.Clock)
+	m.looksAgain()
 	m.keepsDrained(old, o)
 	restored := m.readCounter(o)
 	switch loss := old.lossBy(m.Incarnation); {

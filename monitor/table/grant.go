@@ -155,7 +155,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 		return // it may still be held
 	case g.end != 0 && now >= g.end && t.goesOn(r, &s, now):
 		return
-	case g.end != 0 && now >= g.end && s.there+s.stuck+s.silent >= t.quorum:
+	case g.end != 0 && now >= g.end && s.silent > 0 && s.there+s.stuck+s.silent+int(g.lost) >= t.quorum:
 		t.lapse(r, now)
 	case g.end != 0 && now >= g.end:
 		t.endGrant(r, now, monitor.LevelInfo, "expired", "expired")

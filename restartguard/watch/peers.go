@@ -74,7 +74,7 @@ func (g *Guard) addAnnounced(o *restartguard.Observation, here []announce.Guard)
 	g.peersMu.Lock()
 	defer g.peersMu.Unlock()
 	now := time.Now()
-	o.Heard = g.peers.Greatest()
+	o.Heard, o.Least = g.peers.Greatest(), g.peers.Least()
 	o.Believed = g.peers.Might(now, g.id, max(o.Heard, g.cfg.Delay), here)
 	for _, one := range here {
 		if one.ID == g.id {

@@ -247,13 +247,16 @@ func drainedApart(p *schedule.Plan) {
 	p.Faults = 4
 }
 
-// drainedLongAgo is that, and the first guard is cut off for longer than what it has seen may count.
-func drainedLongAgo(p *schedule.Plan) {
+// drainedShorter makes plans in which a guard is cut off from masters that it takes for drained. They
+// restart, and another guard with a shorter D, which has just started, lets them rejoin. They restart
+// again before the first one sees them.
+func drainedShorter(p *schedule.Plan) {
 	drainedApart(p)
-	d := restartguard.DefaultDelay(schedule.MaxTTL)
-	p.Fault[1].Length += d
-	p.Client[0].Attempt[0].Pause += d
-	p.Client[1].Attempt[0].Pause += d
+	p.Shorter, p.Guard[1].Start = true, known+5100*ms
+	p.Fault[0].Length = 20 * time.Second
+	p.Fault[1].Length = 12 * time.Second
+	begins(&p.Client[0], known+11*time.Second)
+	begins(&p.Client[1], known+21*time.Second)
 }
 
 // rolling makes plans in which a lock is kept while masters restart, and perhaps is

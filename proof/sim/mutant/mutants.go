@@ -100,7 +100,7 @@ func All() []Mutant {
 		{"uncordon-cancels", "an uncordon ends the wait that a restart has earned", EarlyRejoin, cordonedInFence},
 		{"drain-uncounted", "takes a cordoned master for drained without counting its copies", Exclusion, emptied},
 		{"drain-stepped", "takes a master for drained that the step of its clock may have emptied", Exclusion, emptiedByStep},
-		{"drain-outlasts", "takes a master for drained for as long as it does not see it", Exclusion, drainedLongAgo},
+		{"drain-own-lease", "takes a master for drained for as long as its own D allows, although another guard has a shorter one", Exclusion, drainedShorter},
 		{"drain-unheard", "lets a master rejoin that was drained, although another guard may still take it for drained", Exclusion, drainedApart},
 		{"fence-shortened", "shortens a fence when the guard with the longer D has gone", Exclusion, leaving},
 		{"joins-adopted", "takes a master that joins a cluster in use as it is", Exclusion, replaced},

@@ -302,7 +302,7 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	}
 	now := g.clock.time(w.now)
 	if o.About == restartguard.Seen && w.differ() {
-		o.Heard = g.peers.Greatest()
+		o.Heard, o.Least = g.peers.Greatest(), g.peers.Least()
 	}
 	if o.About == restartguard.Seen && w.announcing {
 		w.hearDrained(g, x, &o, now)

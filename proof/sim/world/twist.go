@@ -38,8 +38,8 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 	switch {
 	case r.Breaks("drain-uncounted") && o.About == restartguard.Scanned:
 		o.Copies = 0
-	case r.Breaks("drain-outlasts") && o.About == restartguard.Seen && !s.Basis.Drained.IsZero():
-		s.Basis.Drained = o.Sent
+	case r.Breaks("drain-own-lease"):
+		o.Least = 0
 	case r.Breaks("drain-unheard"):
 		o.Believed = false
 	}
