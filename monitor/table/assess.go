@@ -408,7 +408,7 @@ func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends
 		}
 	}
 	if early && len(t.certain) > 0 {
-		certain, _ = t.certainAt(r, tok)
+		certain, _ = t.certainAt(r, a, tok)
 	}
 	for i := range t.nodes {
 		c := &r.Copies[i]
@@ -496,7 +496,7 @@ func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
 		relied = max(relied, r.grant.end)
 	}
 	if len(t.certain) > 0 {
-		_, until := t.certainAt(r, a.holder)
+		_, until := t.certainAt(r, a, a.holder)
 		relied = max(relied, until)
 	}
 	if time.Duration(relied-a.end) > extendedBy {

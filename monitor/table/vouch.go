@@ -115,13 +115,15 @@ func (t *Table) certainOf(r *record, now packed.Moment) bool {
 	if !t.settled || r.holder < 0 || r.earlier != nil || r.lostMajority() || redlock.IsTombstone(r.Tokens[r.holder].Prefix) || !t.lossWithin(now) {
 		return false
 	}
-	copies, ends := 0, []packed.Moment(nil)
+	copies, lost, ends := 0, 0, []packed.Moment(nil)
 	for i := range r.Copies {
 		switch c := &r.Copies[i]; {
 		case c.Kind == packed.LockCopy && int8(c.Token) == r.holder && c.Expires == 0:
 			return false
 		case c.Kind == packed.LockCopy && int8(c.Token) == r.holder:
 			copies++
+		case c.Lost() && int8(c.Token) == r.holder:
+			lost++
 		default:
 			if until := t.mayHaveForgotten(i, now, now-packed.Moment(uptimeError), 0, true, false); until != 0 {
 				ends = append(ends, until+packed.Moment(uptimeError))
@@ -134,7 +136,7 @@ func (t *Table) certainOf(r *record, now packed.Moment) bool {
 		return !never && time.Duration(end-t.Moment(r.lock.HeldUntil())) > extendedBy
 	case monitor.LockPartial:
 		seen := t.unseen(r, &assessment{now: now}, r.holder, true) // by this view
-		return r.grant.token < 0 && copies+len(seen) < t.quorum && copies+len(ends) >= t.quorum
+		return r.grant.token < 0 && copies+lost+len(seen) < t.quorum && copies+lost+len(ends) >= t.quorum
 	case monitor.LockMayBeHeld:
 		return copies == 0 && r.lock.Relied > now
 	}
@@ -147,13 +149,19 @@ type certain struct {
 	at, until packed.Moment // when it was heard, and announce.Lock.Until
 }
 
+// certainKept is how long such knowledge counts after it was last heard: a guard that
+// notices another loss takes it back.
+const certainKept = 3 * HearTime
+
 // certainAt returns since when it is certain which votes of a token were lost, and until
 // when its holder relies on them; zero: it is not.
-func (t *Table) certainAt(r *record, tok int8) (at, until packed.Moment) {
-	if c, ok := t.certain[r.key()]; ok && c.token == announce.TokenSum(r.Tokens[tok].Prefix) {
-		return c.at, c.until
+func (t *Table) certainAt(r *record, a *assessment, tok int8) (at, until packed.Moment) {
+	c, ok := t.certain[r.key()]
+	if !ok || c.token != announce.TokenSum(r.Tokens[tok].Prefix) || a.now-c.at > packed.Moment(certainKept) {
+		return 0, 0
 	}
-	return 0, 0
+	a.wakeAt(c.at + packed.Moment(certainKept) + 1)
+	return c.at, c.until
 }
 
 // hearCertain records which votes of a token were lost.
@@ -170,7 +178,7 @@ func (t *Table) hearCertain(r *record, v announce.Lock, now packed.Moment) {
 	}
 	t.certain[v.Key.Raw()] = certain{v.Token, now, until}
 	if r != nil {
-		if was.token != v.Token || !packed.Alike(was.until, until) {
+		if was.token != v.Token || !packed.Alike(was.until, until) || now-was.at > packed.Moment(certainKept) {
 			t.markDirty(r)
 		}
 		return
