@@ -22,6 +22,8 @@ type statusJSON struct {
 	view.OutlookDoc // where a guard on this machine keeps what it knows, and runs
 	// LeftToDo says in one line what is left to do for protection against restarts; missing: nothing.
 	LeftToDo *safetext.Text `json:"left_to_do,omitempty"`
+	// NotRecorded is why nothing is recorded on this machine although a guard runs; missing: it is recorded, or nothing is to be.
+	NotRecorded *safetext.Text `json:"not_recorded,omitempty"`
 }
 
 func (a *commandLine) statusCommand() *cobra.Command {
@@ -58,7 +60,7 @@ the verdict use "doctor".`,
 				seen := app.GuardsOf(cfg, s)
 				guards := seen.Doc(nil)
 				printed, err := a.Document("status", statusJSON{
-					view.DocOfCluster(s), view.DocsOfNodes(s.At, view.Rows(s.Nodes)), view.LockCounts(s), guards.GuardsSeenDoc, guards.OutlookDoc, safetext.Optional(view.LeftToDoOf(s).Text()),
+					view.DocOfCluster(s), view.DocsOfNodes(s.At, view.Rows(s.Nodes)), view.LockCounts(s), guards.GuardsSeenDoc, guards.OutlookDoc, safetext.Optional(view.LeftToDoOf(s).Text()), safetext.Optional(notRecorded(s)),
 				})
 				if err == nil && !printed {
 					err = a.printStatus(s, guards.Guard(s))
@@ -69,12 +71,25 @@ the verdict use "doctor".`,
 				if !printed {
 					a.printSeen(seen)
 					a.printOutlook(seen, s)
+					if why := notRecorded(s); why != "" {
+						fmt.Fprintf(a.Out, "\nnothing is recorded: %s\n", safetext.Escape(why))
+					}
 					a.printLeft(view.LeftToDoOf(s))
 				}
 				return unavailable(s)
 			})
 		}),
 	})
+}
+
+// notRecorded returns the evidence of the finding record-fails; "": there is none.
+func notRecorded(s *monitor.Snapshot) string {
+	for i := range s.Findings {
+		if f := &s.Findings[i]; f.ID == "record-fails" {
+			return f.Evidence.Raw()
+		}
+	}
+	return ""
 }
 
 func (a *commandLine) printOutlook(seen app.Guards, s *monitor.Snapshot) {

@@ -219,7 +219,7 @@ func (d *clusterGuard) watch(ctx context.Context, guard *watch.Guard, plan guard
 	d.metrics.Show(about)
 	var wg sync.WaitGroup
 	if !d.watchLocks {
-		about.Export = d.record(ctx, &wg, plan, &guardSource{guard: guard, about: monitor.Cluster{
+		about.Export, about.Record = d.record(ctx, &wg, plan, &guardSource{guard: guard, about: monitor.Cluster{
 			Name: plan.Monitor.ClusterName, N: len(plan.Nodes), Quorum: redlock.Quorum(len(plan.Nodes)), MaxTTL: plan.Monitor.MaxTTL,
 		}}, guard)
 		d.metrics.Show(about)
@@ -237,7 +237,10 @@ func (d *clusterGuard) watch(ctx context.Context, guard *watch.Guard, plan guard
 	mon.Guarded(func() monitor.GuardView { return guardView(guard) })
 	wg.Go(crash.Safe(func() { mon.Booted(bootSights(ctx, plan.Spec)); followBoots(ctx, plan.Spec, mon) }))
 	wg.Go(crash.Safe(func() { vouch(ctx, mon, guard) }))
-	about.Export = d.record(ctx, &wg, plan, mon, guard)
+	about.Export, about.Record = d.record(ctx, &wg, plan, mon, guard)
+	if r := about.Record; r != nil {
+		mon.Recorded(r.Problem)
+	}
 	with := about
 	with.Monitor = mon
 	d.metrics.Show(with)
@@ -251,11 +254,13 @@ func (d *clusterGuard) watch(ctx context.Context, guard *watch.Guard, plan guard
 	return wg.Wait
 }
 
-func (d *clusterGuard) record(ctx context.Context, wg *sync.WaitGroup, plan guardPlan, from noted, guard *watch.Guard) metrics.Export {
+func (d *clusterGuard) record(ctx context.Context, wg *sync.WaitGroup, plan guardPlan, from noted, guard *watch.Guard) (export metrics.Export, recorder metrics.Recorder) {
 	d.recording.Store(&from)
-	recorded(ctx, wg, plan.Record, from, "guard", guard.Status)
+	if r := recorded(ctx, wg, plan.Record, from, "guard", guard.Status, d.log); r != nil { // a nil *Recorder in the interface would not be nil
+		recorder = r
+	}
 	recordRemovals(ctx, wg, plan.Audit, plan.Monitor.ClusterName, from)
-	return exported(ctx, wg, plan.Monitor.ClusterName, plan.Version, from)
+	return exported(ctx, wg, plan.Monitor.ClusterName, plan.Version, from), recorder
 }
 
 func (d *clusterGuard) reload(old guardPlan) (guardPlan, error) {

@@ -40,6 +40,7 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	}
 	run, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	mon.Recorded(recordFails(s))
 	wg.Go(crash.Safe(func() { mon.Run(run) }))
 	defer wg.Wait()
 	defer stop()

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/restartguard/memory"
 	"redlockctl/restartguard/watch"
 	"redlockctl/server/safetext"
 )
@@ -26,12 +28,12 @@ type noted interface {
 	Note(monitor.Event)
 }
 
-// recorded runs a recorder until ctx ends, and reports its problems as events. It is no problem if
-// another process already records. who is what records; fences returns what its guard knows, and
-// may be nil.
-func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from noted, who string, fences func() []restartguard.NodeStatus) {
+// recorded runs a recorder until ctx ends, and reports its problems as events and to log,
+// which may be nil. It is no problem if another process already records. who is what records;
+// fences returns what its guard knows, and may be nil. It returns nil if nothing is to be recorded.
+func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from noted, who string, fences func() []restartguard.NodeStatus, log *slog.Logger) *record.Recorder {
 	if opt.Path == "" {
-		return
+		return nil
 	}
 	host, _ := os.Hostname()
 	opt.By, opt.Fences = who+"@"+host, fences
@@ -44,8 +46,43 @@ func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from 
 			e.Level, e.Text = monitor.LevelAlarm, safetext.New("nothing is recorded; everything else continues: "+err.Error())
 		}
 		from.Note(e)
+		switch {
+		case log == nil:
+		case e.Level == monitor.LevelAlarm:
+			log.Error("nothing is recorded; everything else continues", "path", safetext.Escape(opt.Path), "error", safetext.Printable(err.Error()))
+		default:
+			log.Info(e.Text.Raw(), "path", safetext.Escape(opt.Path))
+		}
 	}
-	wg.Go(crash.Safe(func() { record.New(opt).Run(ctx, from) }))
+	r := record.New(opt)
+	wg.Go(crash.Safe(func() { r.Run(ctx, from) }))
+	return r
+}
+
+// conditionEvery is how often the file of another process is looked at.
+const conditionEvery = 5 * time.Second
+
+// recordFails returns why the guard that runs on this machine fails to record the cluster; nil: it
+// records, none runs here, or nothing is to be recorded.
+func recordFails(s Spec) func() error {
+	var mu sync.Mutex
+	var looked time.Time
+	var last error
+	return func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(looked) < conditionEvery {
+			return last
+		}
+		looked, last = time.Now(), nil
+		if s.Record.Path == "" || s.Memory == "" {
+			return nil
+		}
+		if runs, err := memory.Running(s.Memory); err == nil && runs {
+			last = record.Condition(s.Record.Path, s.Monitor.ClusterName, looked)
+		}
+		return last
+	}
 }
 
 // removalLate is how long a removal waits for an event that shows that it was seen.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -42,9 +43,11 @@ type Session struct {
 	memory  string // where a guard on this machine writes down what it knows
 	metrics *metrics.Metrics
 	export  metrics.Export
-	record  func() (source.Recording, error) // nil: nothing is recorded
-	audit   func() *view.AuditLog            // nil: nothing is logged
-	showing sync.Mutex
+	// recorder is nil if nothing is to be recorded.
+	recorder metrics.Recorder
+	record   func() (source.Recording, error) // nil: nothing is recorded
+	audit    func() *view.AuditLog            // nil: nothing is logged
+	showing  sync.Mutex
 }
 
 // OpenSession starts the parts; they run until ctx ends or the session is closed.
@@ -79,7 +82,11 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, m *metrics.Metrics
 	ses.stop = stop
 	ses.wg.Go(crash.Safe(func() { mon.Run(run) }))
 	ses.wg.Go(crash.Safe(func() { mon.Booted(bootSights(run, s)); followBoots(run, s, mon) }))
-	recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus)
+	if r := recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus, nil); r != nil {
+		ses.recorder = r
+		others := recordFails(s)
+		mon.Recorded(func() error { return cmp.Or(r.Problem(), others()) })
+	}
 	recordRemovals(run, &ses.wg, s.Audit, ses.cluster, mon)
 	ses.export = exported(run, &ses.wg, ses.cluster, s.Version, mon)
 	switch {
@@ -153,7 +160,7 @@ func (s *Session) useGuard(ctx context.Context, g *watch.Guard) {
 func (s *Session) show() {
 	s.showing.Lock()
 	defer s.showing.Unlock()
-	about := metrics.Cluster{Name: s.cluster, Monitor: s.Monitor, Export: s.export}
+	about := metrics.Cluster{Name: s.cluster, Monitor: s.Monitor, Export: s.export, Record: s.recorder}
 	if g := s.guard.at.Load(); g != nil { // a nil *Guard in the interface would not be nil
 		about.Guard = g
 	}

@@ -61,6 +61,9 @@ func newCatalogue() catalogue {
 	add("export_events_total", "Events sent to the OTLP receiver.")
 	add("export_dropped_events_total", "Events that were not sent: overwritten before they could be sent (missed), or refused by the receiver (refused).", "reason")
 
+	add("record_up", "1 while this process records what happens, 0 while it cannot; missing if another process records, or nothing is to be recorded.")
+	add("record_lag_seconds", "Time since this process last wrote to the record.")
+
 	add("guard_healthy", "1 while the guard in this process checks every node, 0 while it is stuck on one.")
 	add("guard_node_denied", "1 while the node refuses the guard in this process, which then cannot protect it.", "node")
 	add("guard_delay_seconds", "D of each guard that is seen on the nodes, this one included. All must be equal.", "guard", "host")
@@ -103,6 +106,17 @@ func (c *shown) collect(o sink) {
 		o.put("export_events_total", float64(sent))
 		o.put("export_dropped_events_total", float64(missed), "missed")
 		o.put("export_dropped_events_total", float64(refused), "refused")
+	}
+	if r := c.Record; r != nil && (r.Err() == nil || r.Problem() != nil) {
+		up := 0.0
+		lag, wrote := r.Lag()
+		if wrote && r.Err() == nil {
+			up = 1
+		}
+		o.put("record_up", up)
+		if wrote {
+			o.put("record_lag_seconds", lag.Seconds())
+		}
 	}
 	if c.Down != nil {
 		o.put("guard_healthy", 0)

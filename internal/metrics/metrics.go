@@ -57,13 +57,24 @@ type Export interface {
 	Counts() (sent, missed, refused uint64)
 }
 
+// Recorder has the state of the record; *record.Recorder implements it.
+type Recorder interface {
+	// Err returns why nothing is recorded here, Problem the same unless another process
+	// records; nil: it is recorded.
+	Err() error
+	Problem() error
+	// Lag returns for how long nothing was written, and whether anything was.
+	Lag() (lag time.Duration, wrote bool)
+}
+
 // Cluster is a cluster whose metrics are exported.
 type Cluster struct {
 	Name    string
-	Monitor Monitor // nil: locks and clocks are not watched
-	Guard   Guard   // nil: no guard in this process
-	Export  Export  // nil: events are not exported
-	Down    error   // why the guard that should run here does not
+	Monitor Monitor  // nil: locks and clocks are not watched
+	Guard   Guard    // nil: no guard in this process
+	Export  Export   // nil: events are not exported
+	Record  Recorder // nil: nothing is to be recorded
+	Down    error    // why the guard that should run here does not
 }
 
 // Build is the version of the program.
@@ -184,6 +195,17 @@ func (m *Metrics) healthy(cluster string) error {
 		return errors.Join(sick...)
 	}
 	return nil
+}
+
+// remarks returns what fails although the process works: the record.
+func (m *Metrics) remarks(cluster string) error {
+	failed, _ := m.wrong(cluster, func(c Cluster) error {
+		if c.Record == nil || c.Record.Problem() == nil {
+			return nil
+		}
+		return fmt.Errorf("nothing is recorded: %w", c.Record.Problem())
+	})
+	return errors.Join(failed...)
 }
 
 // ready returns what is not known yet; nil if all is known.

@@ -141,10 +141,37 @@ func own(t *testing.T, m *Metrics) []string {
 
 func full() *Metrics {
 	m := New(Build{"v1.2.3", "go1.26", "abc"})
-	m.Show(Cluster{Name: "shop", Monitor: fakeMonitor{picture()}, Guard: guard(), Export: exports{}})
+	m.Show(Cluster{Name: "shop", Monitor: fakeMonitor{picture()}, Guard: guard(), Export: exports{}, Record: recorder{lag: time.Second, wrote: true}})
 	m.Acquired("shop", 3*time.Millisecond, nil)
 	m.Acquired("shop", 700*time.Millisecond, &redlock.Error{Kind: redlock.ErrContended})
 	return m
+}
+
+type recorder struct {
+	err   error
+	lag   time.Duration
+	wrote bool
+}
+
+func (r recorder) Err() error                 { return r.err }
+func (r recorder) Problem() error             { return r.err }
+func (r recorder) Lag() (time.Duration, bool) { return r.lag, r.wrote }
+
+// A record that fails is a metric, and a line of /healthz, which stays 200: the guard works.
+func TestARecordThatFails(t *testing.T) {
+	m := New(Build{})
+	m.Show(Cluster{Name: "shop", Guard: guard(), Record: recorder{errors.New("database or disk is full"), time.Minute, true}})
+	out := scrape(t, m)
+	for _, want := range []string{`redlockctl_record_up{cluster="shop"} 0`, `redlockctl_record_lag_seconds{cluster="shop"} 60`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/healthz", nil))
+	if w.Code != 200 || w.Body.String() != "ok\nnothing is recorded: database or disk is full\n" {
+		t.Error(w.Code, w.Body.String())
+	}
 }
 
 // The exposition as Prometheus reads it.

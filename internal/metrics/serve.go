@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -66,8 +67,8 @@ func (m *Metrics) Handler() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: mostAtOnce, Timeout: requestTime / 2,
 	}))
-	mux.HandleFunc("GET /healthz", m.answer(m.healthy))
-	mux.HandleFunc("GET /readyz", m.answer(m.ready))
+	mux.HandleFunc("GET /healthz", m.answer(m.healthy, m.remarks))
+	mux.HandleFunc("GET /readyz", m.answer(m.ready, nil))
 	mux.HandleFunc("GET /status", m.status)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -77,7 +78,8 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // answer serves whether all clusters are well, or the one of ?cluster=NAME.
-func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
+// What more returns is only printed.
+func (m *Metrics) answer(what, more func(cluster string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
@@ -88,12 +90,23 @@ func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
 		}
 		if err := what(name); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			for line := range strings.Lines(err.Error()) {
-				fmt.Fprintln(w, safetext.Escape(strings.TrimSuffix(line, "\n")))
-			}
+			printLines(w, err)
 			return
 		}
 		fmt.Fprintln(w, "ok")
+		if more != nil {
+			printLines(w, more(name))
+		}
+	}
+}
+
+// printLines prints an error, which may be nil.
+func printLines(w io.Writer, err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(w, safetext.Escape(strings.TrimSuffix(line, "\n")))
 	}
 }
 

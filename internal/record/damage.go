@@ -13,7 +13,7 @@ import (
 )
 
 // errGone is returned when the file of a recorder was removed or replaced.
-var errGone = errors.New("the record was removed or replaced while it was written; it is made anew")
+var errGone = errors.New("the record was removed or replaced while it was written; a new one is made")
 
 // errDamaged is returned for a file that does not pass SQLite's check.
 var errDamaged = errors.New("the record is damaged")

@@ -27,8 +27,9 @@ type Recorder struct {
 	opt Options
 	now func() time.Time
 
-	mu  sync.Mutex
-	err error // why nothing is recorded; nil: no error
+	mu   sync.Mutex
+	err  error     // why nothing is recorded; nil: no error
+	last time.Time // of the last write; zero: none yet
 }
 
 // New makes a recorder; it opens nothing yet.
@@ -43,6 +44,22 @@ func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
+}
+
+// Problem returns why nothing is recorded; nil if it is, here or by another process.
+func (r *Recorder) Problem() error {
+	if err := r.Err(); !errors.Is(err, ErrInUse) {
+		return err
+	}
+	return nil
+}
+
+// Lag returns for how long nothing was written, and whether this recorder has written at
+// all.
+func (r *Recorder) Lag() (lag time.Duration, wrote bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.last), !r.last.IsZero()
 }
 
 // Run records until ctx ends. Data that it cannot write is lost, and it retries every
@@ -69,15 +86,24 @@ func (r *Recorder) Run(ctx context.Context, from Source) {
 	}
 }
 
-// set reports a change between recording and not recording.
+// set reports a change between recording and not recording, and another reason.
 func (r *Recorder) set(err error) {
 	r.mu.Lock()
 	was := r.err
-	r.err = err
+	if r.err = err; err == nil {
+		r.last = time.Now()
+	}
 	r.mu.Unlock()
-	if r.opt.Tell != nil && (err == nil) != (was == nil) {
+	if r.opt.Tell != nil && reason(err) != reason(was) {
 		r.opt.Tell(err)
 	}
+}
+
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // record writes until ctx ends, then once more, or until an error.

@@ -21,6 +21,7 @@ type known struct {
 	opt           Options
 	guard         *monitor.GuardView // nil: no guard in this process
 	boots         map[string]BootSight
+	recording     error               // why nothing is recorded; nil: it is, or nothing is to be
 	discontinuity clock.Discontinuity // the last one of our clock
 	// locks are those that have been in a bad state for long enough, by kind.
 	locks map[int]badLocks
@@ -77,6 +78,7 @@ type Findings struct {
 	guard         func() monitor.GuardView
 	sight         *monitor.GuardView // the last answer of guard
 	boots         map[string]BootSight
+	recording     func() error
 	discontinuity clock.Discontinuity
 	looked        time.Time
 	current       []monitor.Finding
@@ -97,6 +99,9 @@ type openFinding struct {
 
 // Guarded sets the source of what the guard in this process knows. [Findings.Look] calls it.
 func (f *Findings) Guarded(sight func() monitor.GuardView) { f.guard = sight }
+
+// Recorded sets the source of why nothing is recorded. [Findings.Look] calls it.
+func (f *Findings) Recorded(fails func() error) { f.recording = fails }
 
 // Guard returns what the guard in this process said when Look last ran; nil without a guard.
 func (f *Findings) Guard() *monitor.GuardView { return f.sight }
@@ -139,6 +144,9 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 		g := f.guard()
 		f.sight = &g
 		k.guard, s.Guard = f.sight, f.sight
+	}
+	if f.recording != nil {
+		k.recording = f.recording()
 	}
 	k.locks, k.shortest = f.locks.look(s, f.opt.NodeTimeout)
 	for i := range f.checks {

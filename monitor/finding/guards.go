@@ -71,3 +71,8 @@ func invalidAnswers(k known, n *monitor.Node, f *found) bool {
 	g, ok := k.guardOf(n.Name)
 	return ok && g.Invalid != "" && n.State.Readable() && f.seen("%s", g.Invalid)
 }
+
+// recordFails: nothing is recorded on this machine, and it should be.
+func recordFails(k known, f *found) bool {
+	return k.recording != nil && f.seen("%s", k.recording)
+}

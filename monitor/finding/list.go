@@ -273,6 +273,13 @@ func allChecks() []check {
 		more: "The evidence says what cannot be seen and why; the advice fits it: rights, if this program's user may not use INFO, CONFIG, TIME, scripts or tracking; " +
 			"the network, if the node stopped sending changes; lock_patterns, if it sends too many. Without tracking, changes are seen by scanning alone, and later.",
 	}, {
+		id: "record-fails", part: aboutSight, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(recordFails),
+		title: "nothing is recorded",
+		why:   "history, report and replay will not know what happens meanwhile. Guards and locks do not depend on it.",
+		do:    "Make room on the disk, end what locks the file, or give its directory back to the user that records. Recording is tried again every half a minute.",
+		more: "The evidence says why: the disk is full, the file is locked, damaged or a symbolic link, or its directory is refused. A damaged file is kept beside the new one. " +
+			"Reported by the process that records, and on its machine by others as long as a guard runs there.",
+	}, {
 		id: "even-nodes", part: aboutQuorum, severity: monitor.SeverityInfo, after: agreed, before: settles, find: once(evenNodes),
 		title: "an even number of nodes",
 		why:   "It tolerates no more losses than one node fewer, and contending clients split the votes more often.",

@@ -462,6 +462,13 @@ func (m *Monitor) Guarded(sight func() monitor.GuardView) {
 	m.world.findings.Guarded(sight)
 }
 
+// Recorded sets the source of why nothing is recorded, for the findings.
+func (m *Monitor) Recorded(fails func() error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.findings.Recorded(fails)
+}
+
 // Booted sets how nodes start, by node name; it replaces earlier values. shown is closed
 // when a snapshot has it.
 func (m *Monitor) Booted(boots map[string]finding.BootSight) (shown <-chan struct{}) {

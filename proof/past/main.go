@@ -57,8 +57,8 @@ func run() (int, error) {
 	var seed uint64
 	flag.StringVar(&j.program, "redlockctl", "redlockctl", "the `program` that records")
 	flag.StringVar(&server, "redis-server", "redis-server", "the server's program")
-	flag.DurationVar(&j.last, "for", 90*time.Second, "how long")
-	flag.IntVar(&j.clients, "clients", 40, "how many `clients`, each with a lock of its own")
+	flag.DurationVar(&j.last, "for", 2*time.Minute, "how long")
+	flag.IntVar(&j.clients, "clients", 60, "how many `clients`, each with a lock of its own")
 	flag.IntVar(&j.kills, "kills", 4, "how often the recorder is killed")
 	flag.IntVar(&j.questions, "questions", 1000, "how many questions are asked before and after kills")
 	flag.Uint64Var(&seed, "seed", uint64(time.Now().UnixNano()), "of all choices (default: the time)")

@@ -56,6 +56,20 @@ func (g *grant) String() string {
 	return b.String() + "released " + stamp(g.released)
 }
 
+// apart returns the ends as the record counts them: an extension that moves the end by
+// less than 100 ms is one with the extension before. A client that repeats an extension
+// because nodes answer late makes such ones.
+func (g *grant) apart() (out []end) {
+	for i, e := range g.ends {
+		if i > 0 && e.until.Sub(g.ends[i-1].until) <= least {
+			out[len(out)-1].until = e.until
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
 // over is when it ended.
 func (g *grant) over() time.Time {
 	last := g.ends[len(g.ends)-1].until
