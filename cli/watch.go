@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,7 +19,22 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/server/safetext"
+	"redlockctl/tui/styles"
 )
+
+// kindsHelp lists the kinds of events for the help.
+func kindsHelp() string {
+	locks, nodes, others := monitor.EventKinds()
+	var b strings.Builder
+	for _, of := range []struct {
+		name  string
+		kinds []string
+	}{{"of locks", locks}, {"of nodes", nodes}, {"others", append(others, "missed")}} {
+		lines := styles.Wrap(strings.Join(of.kinds, ", "), 74, 0)
+		fmt.Fprintf(&b, "  %-10s%s\n", of.name, strings.Join(lines, "\n            "))
+	}
+	return b.String()
+}
 
 // watchStateJSON is the first line: the state at the beginning.
 type watchStateJSON struct {
@@ -65,13 +81,9 @@ for what such a line tells too: the table leaves that out, unless --filter choos
 locks. The kinds:
 
   state     the first line: cluster, nodes, locks by state, findings
-  of locks  acquired, extended, released, expired, force-released, revoked,
-            lost copy, lost majority, orphaned, split, over max TTL, no TTL
-  of nodes  up, down, slow, loading, denied, wrong role, fenced, cordoned, rejoined,
-            restart, data wiped, clock step
-  others    own clock (this machine's was set, or it was stopped), finding
-            opened, finding closed; missed: "count" events could not be kept for
-            a reader that was too slow
+` + kindsHelp() + `
+"own clock" is that of this machine: it was set, or the machine stood still; "missed" says
+with "count" how many events could not be kept for a reader that was too slow.
 
 The first extension of a lock is reported, then one every ten seconds with the number of
 extensions. The audit log of this machine says who force-released or revoked a lock; if

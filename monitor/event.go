@@ -19,22 +19,26 @@ const (
 // String returns the level as the screen and JSON show it.
 func (l Level) String() string { return [...]string{"info", "notice", "alarm"}[l] }
 
+// EventKinds returns the kinds of the monitor's events: of locks, of nodes, and others. A
+// guard in this process and the record add their own.
+func EventKinds() (locks, nodes, others []string) {
+	// "not seen": nodes do not answer, so its end is not known. Many lost copies at once are
+	// one event of the node. The last four are states.
+	return []string{"acquired", "extended", "released", "expired", "not seen", "force-released", "revoked", "lost copy", "lost majority", "orphaned", "split", "over max TTL", "no TTL"},
+		[]string{"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "data wiped", "clock step"},
+		// The first two are about the line between this process and all nodes.
+		[]string{"not seen from here", "seen again", "own clock", "finding opened", "finding closed"}
+}
+
 // Event is something that happened, for people to read.
 type Event struct {
 	Seq   uint64 // grows by one with each event, so readers know which ones they have seen
 	At    time.Time
 	Level Level
-	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading", "denied",
-	// "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step", "data
-	// wiped", "own clock", "not seen from here", "seen again". Of locks: "acquired", "extended", "released", "expired", "not
-	// seen" (nodes do not answer, its end is unknown), "force-released", "revoked", "lost
-	// copy" (many at once are one event of the node), "lost majority", and the states
-	// "orphaned", "over max TTL", "split", "no TTL". Of findings: "finding opened",
-	// "finding closed".
-	Kind string
-	Node string        // if it concerns one node
-	Key  safetext.Text // if it concerns one lock
-	Text safetext.Text // the sentence
+	Kind  string        // the event in a word, one of [EventKinds]
+	Node  string        // if it concerns one node
+	Key   safetext.Text // if it concerns one lock
+	Text  safetext.Text // the sentence
 	// Token is the token of a grant that began, was extended or ended. Until is its last
 	// known end (zero: never). Times is how many extensions of the grant were seen so far,
 	// the last one at Extended.

@@ -10,7 +10,7 @@ func hint(key, label string, known, homes []string) string {
 	if slices.Contains(known, "password_env") && strings.Contains(strings.ToLower(key), "pass") {
 		return "; did you mean password_env, password_file or password_command?"
 	}
-	if best := nearest(key, known); best != "" {
+	if best := Nearest(key, known); best != "" {
 		return fmt.Sprintf("; did you mean %s?", best)
 	}
 	if len(homes) > 0 {
@@ -27,11 +27,8 @@ func hint(key, label string, known, homes []string) string {
 	return fmt.Sprintf("; %s knows %s", label, strings.Join(sorted, ", "))
 }
 
-// nearest returns the known word that a misspelt one may mean.
-// Nearest returns the known word that is most like a mistyped one; empty: none is.
-func Nearest(word string, known []string) string { return nearest(word, known) }
-
-func nearest(word string, known []string) string {
+// Nearest returns the known word that a misspelt one may mean; empty: none.
+func Nearest(word string, known []string) string {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) }
 	best, least := "", 1+max(1, len(word)/4)
 	for _, k := range known {

@@ -53,7 +53,7 @@ func (s *Set) Choose(name string) (*Config, error) {
 	if name == "" {
 		return nil, fmt.Errorf("%w: there are several: name one of %s by --cluster, by REDLOCKCTL_CLUSTER, or by default_cluster in the configuration", ErrNoCluster, strings.Join(names, ", "))
 	}
-	if best := nearest(name, names); best != "" {
+	if best := Nearest(name, names); best != "" {
 		return nil, fmt.Errorf("%w: %q; did you mean %s? %s", ErrNoCluster, name, best, there)
 	}
 	return nil, fmt.Errorf("%w: %q; %s", ErrNoCluster, name, there)
@@ -111,7 +111,7 @@ func setOf(files []*configFile, all []loaded, named setting) (*Set, error) {
 		set.Default, _ = named.raw.(string)
 		if len(all) > 0 && !slices.Contains(set.Names(), set.Default) {
 			hint := ""
-			if best := nearest(set.Default, set.Names()); best != "" {
+			if best := Nearest(set.Default, set.Names()); best != "" {
 				hint = fmt.Sprintf("; did you mean %s?", best)
 			}
 			named.problem("names no cluster; there is %s%s", strings.Join(set.Names(), ", "), hint)

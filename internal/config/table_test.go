@@ -8,8 +8,8 @@ func TestNearestKey(t *testing.T) {
 		"adress": "", "address": "addr", "user": "username", "n": "", "adr": "addr", "nmae": "name", "Name": "name", "maxttl": "max_ttl", "max-ttl": "max_ttl",
 		"retrydelay": "retry_delay", "retry_dely": "retry_delay", "user_name": "username", "dbs": "db", "zz": "", "": "",
 	} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("nearest(%q) = %q; want %q", word, got, want)
+		if got := Nearest(word, known); got != want {
+			t.Errorf("Nearest(%q) = %q; want %q", word, got, want)
 		}
 	}
 }

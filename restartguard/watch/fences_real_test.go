@@ -41,7 +41,7 @@ func TestFencesStopEachWriteCommand(t *testing.T) {
 				switch {
 				case i >= 0 && lines[i] == row:
 				case !*update:
-					t.Errorf("docs/fences.md has no row (go test ./restartguard -run Fences -update)\n%s", row)
+					t.Errorf("docs/fences.md has no row (go test ./restartguard/watch -run Fences -update)\n%s", row)
 				case i < 0:
 					t.Errorf("a row for %s has to be put into docs/fences.md by hand:\n%s", head, row)
 				default:

@@ -17,7 +17,7 @@ import (
 // noon is the time of the handwritten fixtures.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// fixture is a key as a library makes it. make/main.go makes those of real libraries; the
+// fixture is a key as a library makes it. proof/samples makes those of real libraries; the
 // others name their source.
 type fixture struct {
 	Library string    `json:"library"`
