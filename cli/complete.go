@@ -14,11 +14,38 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/glob"
+	"redlockctl/monitor/observe"
 	"redlockctl/server/safetext"
 )
 
-// completeTime bounds how long tab completion takes.
-const completeTime = time.Second
+// completeTime bounds how long tab completion takes. After completeSoon it makes do with
+// the locks that have been read.
+const (
+	completeTime = time.Second
+	completeSoon = 120 * time.Millisecond
+)
+
+// someLocks waits for all locks, but not for long where some are known.
+func someLocks(ctx context.Context, mon *observe.Monitor) *monitor.Snapshot {
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	soon, stop := context.WithTimeout(ctx, completeSoon)
+	defer stop()
+	if mon.Assessed(soon) == nil {
+		return mon.Snapshot()
+	}
+	for {
+		s := mon.Snapshot()
+		if s.Locks.Len() > 0 {
+			return s
+		}
+		select {
+		case <-mon.Changed(s.Version):
+		case <-ctx.Done():
+			return s
+		}
+	}
+}
 
 // mostCompleted bounds the number of completions.
 const mostCompleted = 500
@@ -43,7 +70,11 @@ func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun str
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	s, err := app.Look(ctx, cfg, app.Aim{Match: glob.Prefix(begun), Most: completeTime, Locks: true})
+	var s *monitor.Snapshot
+	err = app.Watch(ctx, cfg, app.Aim{Match: glob.Prefix(begun), Locks: true}, func(mon *observe.Monitor) error {
+		s = someLocks(ctx, mon)
+		return nil
+	})
 	if err != nil {
 		return nil, none
 	}
@@ -131,6 +162,10 @@ func lockNames(s *monitor.Snapshot, begun string, dashed bool) []cobra.Completio
 			continue
 		}
 		about := l.State.String()
+		if !s.Complete || s.Settled.IsZero() { // not all of its copies may have been read
+			names = append(names, name)
+			continue
+		}
 		if end := l.HeldUntil(); !end.IsZero() {
 			about += ", ends in " + view.Left(end.Sub(s.At))
 		}

@@ -33,6 +33,7 @@ type locksJSON struct {
 
 func (a *commandLine) locksCommand() *cobra.Command {
 	var filter string
+	var fast bool
 	var again live
 	var as flags.Listing
 	cmd := as.Names(as.Add(again.add(&cobra.Command{
@@ -71,7 +72,8 @@ Exit code 4 if fewer than a quorum of the nodes answer, so that locks may be mis
 what is known is printed all the same. With --watch it is 0.
 
 It reads all keys of all nodes, however long that takes; for a named lock only its keys,
-and with a filter on the name only matching keys. If --timeout expires, standard error
+and with a filter on the name only matching keys. It reads a node that has other clients
+with pauses, and takes only a part of a thin line; --fast has neither. If --timeout expires, standard error
 and JSON ("complete": false, and which nodes) list what is missing, and the exit code is
 7. With -o jsonl each lock is a line.`,
 		Args:              flags.OptionalName("lock"),
@@ -98,6 +100,7 @@ redlockctl locks job:1 --watch`,
 			if len(args) > 0 {
 				of = app.Aim{Keys: lockform.PossibleSiblings(args[0])}
 			}
+			of.Fast = fast
 			return a.snapshots(ctx, cfg, &again, of, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
 					return a.showLock(s, args[0], again.set())
@@ -107,6 +110,7 @@ redlockctl locks job:1 --watch`,
 		}),
 	}), view.Heads(view.LockColumns(nil))))
 	cmd.Flags().StringVar(&filter, "filter", "", "only locks that these terms choose: a part of the name, state:WORD, lib:PART, …")
+	cmd.Flags().BoolVar(&fast, "fast", false, "read as fast as the nodes answer: their other clients wait longer")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeFilter)
 	return cmd
 }

@@ -90,7 +90,7 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 			return err
 		}
 		p.Tell = func(format string, args ...any) { a.Note("%s", safetext.Printable(fmt.Sprintf(format, args...))) }
-		of := app.Aim{Stays: true}
+		of := app.Aim{}
 		err := app.Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
 			s, err := app.Decided(ctx, mon, of)
 			if err != nil {

@@ -118,7 +118,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 				ctx, cancel = context.WithTimeout(ctx, span)
 				defer cancel()
 			}
-			return app.Watch(ctx, cfg, app.Aim{Stays: true}, func(mon *observe.Monitor) error {
+			return app.Watch(ctx, cfg, app.Aim{}, func(mon *observe.Monitor) error {
 				return a.watch(ctx, mon, f, chosen)
 			})
 		}),

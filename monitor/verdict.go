@@ -46,16 +46,18 @@ func (s *Snapshot) countNodes() {
 
 // countSilent finds out whether the silence of nodes says something of them. It does if
 // the line from here works: another node was heard after they fell silent, and before, or
-// for so long that they would have been heard too.
+// for so long that they would have been heard too. Of nodes that were never heard, only
+// the latter tells.
 func (s *Snapshot) countSilent() {
 	c := &s.Cluster
-	silent := 0
+	silent, met := 0, true
 	var first, last time.Time
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.SilentSince.IsZero() {
 			continue
 		}
+		met = met && !n.Heard.IsZero()
 		if silent++; n.SilentSince.After(last) {
 			last = n.SilentSince
 		}
@@ -68,7 +70,7 @@ func (s *Snapshot) countSilent() {
 		return
 	}
 	works := func(n Node) bool {
-		return n.SilentSince.IsZero() && n.Heard.After(last) && (n.HeardSince.Before(first) || s.At.Sub(n.HeardSince) >= lineProven)
+		return n.SilentSince.IsZero() && n.Heard.After(last) && (met && n.HeardSince.Before(first) || s.At.Sub(n.HeardSince) >= lineProven)
 	}
 	if slices.ContainsFunc(s.Nodes, works) {
 		return
@@ -79,6 +81,14 @@ func (s *Snapshot) countSilent() {
 // lineProven is for how long a node must be heard again to show that the line works: those
 // that are silent then are so by themselves.
 const lineProven = 2 * time.Second
+
+// Unproven reports whether the silence of nodes will soon say more than now: another is
+// heard, not yet for long.
+func (s *Snapshot) Unproven() bool {
+	return s.Cluster.NotSeen && slices.ContainsFunc(s.Nodes, func(n Node) bool {
+		return n.SilentSince.IsZero() && !n.HeardSince.IsZero() && s.At.Sub(n.HeardSince) < lineProven
+	})
+}
 
 // seenUntil returns when the last of the silent nodes was heard.
 func (s *Snapshot) seenUntil() (last time.Time) {

@@ -53,7 +53,7 @@ func Look(ctx context.Context, cfg *config.Config, span time.Duration) (*Facts, 
 		all.Go(crash.Safe(func() { f.Servers[i] = ask(ctx, n, nodes[i]) }))
 	}
 	all.Wait()
-	err = app.Watch(ctx, cfg, app.Aim{Stays: span >= time.Minute}, func(mon *observe.Monitor) error {
+	err = app.Watch(ctx, cfg, app.Aim{}, func(mon *observe.Monitor) error {
 		sum := &summary{groups: map[string]*group{}}
 		began := time.Now()
 		for {

@@ -22,7 +22,7 @@ type Aim struct {
 	Locks bool          // the states of locks, and no findings
 	Match string        // the locks under this pattern alone
 	Most  time.Duration // 0: as long as it takes
-	Stays bool          // it goes on: the masters have other work
+	Fast  bool          // at the cost of the masters' other clients
 	// Reading, if not nil, is called while it is waited for, and what it returns then.
 	Reading func(*observe.Monitor) (done func())
 }
@@ -33,7 +33,7 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	if err != nil {
 		return err
 	}
-	s.Monitor.Keys, s.Monitor.Match, s.Monitor.NoLocks, s.Monitor.Patient = of.Keys, of.Match, of.Nodes, of.Stays
+	s.Monitor.Keys, s.Monitor.Match, s.Monitor.NoLocks, s.Monitor.Patient = of.Keys, of.Match, of.Nodes, !of.Fast
 	mon, err := newMonitor(s.Nodes, s.Monitor)
 	if err != nil {
 		return err

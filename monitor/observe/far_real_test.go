@@ -148,3 +148,49 @@ func TestACutLineSaysNothingOfTheCluster(t *testing.T) {
 		return s.Cluster.Verdict == monitor.VerdictUnavailable && found(s, "no-quorum", "")
 	})
 }
+
+// The first read leaves clients on the same thin line their part of it.
+func TestAFirstReadLeavesAThinLineToClients(t *testing.T) {
+	t.Parallel()
+	servers := labtest.Servers(t, 5)
+	fill(t, servers, 20_000, 0)
+	nodes, proxies := far(t, servers, 5*time.Millisecond, 5*time.Millisecond, 0)
+	up, down := labtest.NewLine(1_000_000), labtest.NewLine(1_000_000)
+	for _, p := range proxies {
+		p.Through(labtest.ToServer, up)
+		p.Through(labtest.ToClient, down)
+	}
+	client, err := redlock.New(nodes, redlock.Options{NodeTimeout: 50 * time.Millisecond, Retries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	n := 0
+	attempts := func(how time.Duration) (failed, all int) {
+		for end := time.Now().Add(how); time.Now().Before(end); all++ {
+			n++
+			l, err := client.TryAcquire(t.Context(), fmt.Sprintf("client:%d", n), 10*time.Second)
+			if err != nil {
+				failed++
+				time.Sleep(50 * time.Millisecond)
+				continue
+			}
+			_, _ = l.Release(t.Context())
+		}
+		return failed, all
+	}
+	attempts(time.Second) // it connects
+	quiet, of := attempts(2 * time.Second)
+	t.Logf("quiet: %d of %d attempts failed", quiet, of)
+	m := watch(t, nodes, observe.Options{LockPatterns: []string{"lock:*"}, Patient: true})
+	begun := time.Now()
+	failed, all := attempts(8 * time.Second)
+	s := m.Snapshot()
+	t.Logf("%d of %d attempts failed while it reads: %d locks after %s, %s", failed, all, s.Locks.Len(), time.Since(begun).Round(time.Millisecond), s.Cluster.Reason)
+	if s.Complete {
+		t.Error("all was read before the clients were")
+	}
+	if failed*5 > all {
+		t.Errorf("%d of %d attempts failed", failed, all)
+	}
+}

@@ -18,6 +18,9 @@ type fullRead struct {
 	busy  time.Duration
 	pace  int // a pause is this many times as long as a page takes
 	most  int // limit of keys
+	// shares is how many parts a thin line has: one is for this read, whose step begins so
+	// many times as long after the last one as that took the line.
+	shares int
 
 	pattern int
 	cursor  uint64
@@ -50,9 +53,12 @@ func (f *fullRead) step(ctx context.Context, r *wire.Reader, s watchedKeys, coun
 	case scanned && len(f.batch) == 0:
 		f.part = 1
 		return true, nil
-	case scanned, len(f.batch) >= f.most && (f.pace > 0 || !r.Fast()), namesLen(f.batch) > wire.BatchBytes:
-		n, size := 0, 0
-		for n < min(len(f.batch), f.most) && (n == 0 || size+len(f.batch[n]) <= wire.BatchBytes) {
+	case scanned, len(f.batch) >= f.most && (f.pace > 0 || !r.Fast() || r.IsThin()), namesLen(f.batch) > wire.BatchBytes:
+		n, size, most := 0, 0, f.most
+		if r.IsThin() {
+			most = min(most, int(f.stride.count(count)))
+		}
+		for n < min(len(f.batch), most) && (n == 0 || size+len(f.batch[n]) <= wire.BatchBytes) {
 			size += len(f.batch[n])
 			n++
 		}
@@ -68,11 +74,11 @@ func (f *fullRead) step(ctx context.Context, r *wire.Reader, s watchedKeys, coun
 		var keys []string
 		if f.pace == 0 && r.Fast() {
 			keys = f.batch
+			if r.IsThin() {
+				keys = keys[:min(len(keys), int(f.stride.count(count)))]
+			}
 		}
-		if f.pace == 0 {
-			count = f.stride.count(count)
-		}
-		p, err := r.Sweep(ctx, keys, f.cursor, string(s.patterns[f.pattern]), count)
+		p, err := r.Sweep(ctx, keys, f.cursor, string(s.patterns[f.pattern]), f.stride.count(count))
 		switch {
 		case err != nil:
 			return false, err
@@ -85,18 +91,33 @@ func (f *fullRead) step(ctx context.Context, r *wire.Reader, s watchedKeys, coun
 			}
 			f.batch = f.batch[1:]
 		default:
-			f.batch = f.batch[:0]
+			f.batch = f.batch[:copy(f.batch, f.batch[len(keys):])]
 			if err := take(p.Sent, p.Received, p.Rows); err != nil {
 				return false, err
 			}
 		}
-		f.stride.took(p.Received.Sub(p.Sent))
+		line := r.Thin()
+		most := strideWork
+		if f.pace > 0 {
+			most /= stridePart
+		}
+		f.stride.took(p.Received.Sub(p.Sent)-line, line, most, count)
 		f.found(p.Page, s, wanted)
 	}
 	now := time.Now()
 	f.busy += now.Sub(begun)
 	f.next = now.Add(time.Duration(f.pace) * now.Sub(begun))
+	if line := r.Thin(); r.Patient {
+		f.next = latest(f.next, begun.Add(time.Duration(f.shares)*line))
+	}
 	return false, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func namesLen(keys []string) (n int) {
@@ -132,33 +153,43 @@ func (f *fullRead) found(p wire.Page, s watchedKeys, wanted func([]string) []str
 // which counts up from its highest bit down.
 func passedBy(cursor uint64) float64 { return float64(bits.Reverse64(cursor)) / (1 << 64) }
 
-// stride finds out how many keys to request at once: more if a round trip takes long or
-// most keys are not wanted, but never so many that the server's other clients wait long.
+// stride finds out how many keys to request at once: as many as cost the server little,
+// and as the line carries in little time. Its other clients wait for no longer.
 type stride struct {
-	times int64         // multiple of the setting
-	most  int64         // largest multiple, as far as known
-	least time.Duration // shortest step
-	best  time.Duration // shortest step of the present multiple
-	tries int           // steps with the present multiple
+	keys  int64         // of a step; zero: none was made
+	least time.Duration // shortest round trip
+	best  time.Duration // shortest step of the present number of keys
+	tries int           // steps with it
 	fixed bool          // longer pages exceed the limit of a reply
 }
 
 const (
-	strideMost  = 16
-	strideWork  = time.Millisecond // work of a server for one step; up to four times as much is accepted
-	strideLeast = 8                // steps before more keys are requested: each may have waited for a processor or the network
-	strideSlow  = 64               // slow steps in a row before fewer are requested
+	strideMost  = 16                    // most keys of a step, in multiples of the setting
+	strideFirst = 4                     // part of the setting that the first step is: nothing is known of the line yet
+	strideFew   = 16                    // least keys of a step, unless the setting is less
+	strideWork  = time.Millisecond      // most work of a server for one step
+	stridePart  = 3                     // part of it if other clients are at work
+	strideLine  = 10 * time.Millisecond // most time of a thin line for one step
+	strideTries = 8                     // steps before their number of keys changes: each may have waited for a processor or the network
 )
 
-func (s *stride) count(setting int64) int64 { return setting * max(1, s.times) }
+// count returns the number of keys of the next step.
+func (s *stride) count(setting int64) int64 {
+	if s.keys == 0 {
+		s.keys = setting / strideFirst
+	}
+	return min(max(s.keys, min(strideFew, setting)), strideMost*setting)
+}
 
-// took records how long a step took.
-func (s *stride) took(d time.Duration) {
+// took records how long a step took, and which part of that a thin line did.
+func (s *stride) took(d, line, most time.Duration, setting int64) {
 	if s.fixed {
 		return
 	}
-	if s.times == 0 {
-		s.times, s.most = 1, strideMost
+	now := s.count(setting)
+	if line > strideLine {
+		s.set(max(now/4, now*int64(strideLine)/int64(line)))
+		return
 	}
 	if s.tries++; s.tries == 1 || d < s.best {
 		s.best = d
@@ -166,14 +197,18 @@ func (s *stride) took(d time.Duration) {
 	if s.least == 0 || d < s.least {
 		s.least = d
 	}
+	if s.tries < strideTries {
+		return
+	}
 	switch over := s.best - s.least; {
-	case s.times < s.most && s.tries >= strideLeast && over < max(3*strideWork/2, s.least/4):
-		s.set(2 * s.times)
-	case s.times > 1 && over > max(4*strideWork, s.least) && s.tries >= strideSlow:
-		s.most = s.times / 2
-		s.set(s.most)
+	case over > most:
+		s.set(max(now/4, now*int64(most)/int64(over)))
+	case over < most/2 && line < strideLine/2:
+		s.set(2 * now)
+	default:
+		s.tries = 0
 	}
 }
 
-// set changes the multiple.
-func (s *stride) set(times int64) { s.times, s.tries, s.best = times, 0, 0 }
+// set changes the number of keys.
+func (s *stride) set(keys int64) { s.keys, s.tries, s.best = keys, 0, 0 }

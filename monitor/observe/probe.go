@@ -267,8 +267,10 @@ func (m *Monitor) probeSession(ctx context.Context, i int, tell func(probeReport
 			return err
 		}
 		if whole {
-			// All of it takes a small part of what a thin line has.
-			full = begun.Add(max(m.opt.InfoEvery, wholeShare*time.Since(v.received)))
+			// All of it takes a small part of what a thin line has, which the nodes share.
+			took := max(0, p.took-v.received.Sub(v.sent))
+			full = begun.Add(max(m.opt.InfoEvery, time.Duration(wholeShare*len(m.nodes))*took))
+			p.thin = took > thinWhole
 		}
 		again := begun.Sub(knocked) >= knockEvery
 		if again {
@@ -301,9 +303,15 @@ func (m *Monitor) probeSession(ctx context.Context, i int, tell func(probeReport
 	}
 }
 
-// wholeShare is how many times as long as the answers to a whole probe take there is until
-// the next one.
-const wholeShare = 8
+// wholeShare is how many times as long as the answers to a whole probe of all nodes take
+// there is until the next one. If they take more than thinWhole longer than a round trip,
+// the next one is asked in parts, with pauses of thinPause times as long as a part took:
+// others may use the line.
+const (
+	wholeShare = 8
+	thinWhole  = 20 * time.Millisecond
+	thinPause  = 3
+)
 
 // knockEvery is how often to test whether a server accepts commands without a password.
 const knockEvery = time.Minute
@@ -335,6 +343,8 @@ func knock(ctx context.Context, node *redlock.Node, patience *wire.Patience) <-c
 type prober struct {
 	*wire.Session
 	tell             func(probeReport) error // an error ends the session
+	took             time.Duration           // how long the answers to a whole probe took
+	thin             bool                    // because the line is thin, it seems
 	ready            bool                    // the connection is set up
 	noTime, noConfig bool
 	fenceUser        string // ACL user by which the node is fenced; "": min-replicas-to-write
@@ -420,6 +430,10 @@ func (p *prober) time(ctx context.Context, v *sight) error {
 // ask reads INFO and CONFIG in one pipeline.
 func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole bool) error {
 	infos := make([]*redis.StringCmd, len(sections))
+	together := sections
+	if whole && p.thin {
+		together = nil
+	}
 	var params []string
 	if !p.noConfig {
 		params = append(params, fenceParameters[:]...)
@@ -431,11 +445,12 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 	configs := make([]*redis.MapStringStringCmd, len(params))
 	var guards *redis.StringSliceCmd
 	var fence *userFence
+	begun := time.Now()
 	err := p.Pipeline(ctx, func(pipe redis.Pipeliner) {
 		for k, param := range params { // first, so that INFO counts every CONFIG SET before this read
 			configs[k] = pipe.ConfigGet(ctx, param)
 		}
-		for k, section := range sections {
+		for k, section := range together {
 			infos[k] = pipe.Info(ctx, section)
 		}
 		guards = pipe.PubSubChannels(ctx, announce.Pattern)
@@ -445,6 +460,14 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 	})
 	if err != nil {
 		return err
+	}
+	p.took = time.Since(begun)
+	if len(together) < len(sections) {
+		for k, section := range sections {
+			if infos[k], err = p.apart(ctx, section, v.received.Sub(v.sent)); err != nil {
+				return err
+			}
+		}
 	}
 	if len(infos) > 0 {
 		v.info = map[string]string{}
@@ -499,4 +522,23 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 		}
 	}
 	return nil
+}
+
+// apart reads a section of INFO after a pause that leaves the line to others; trip is a
+// round trip.
+func (p *prober) apart(ctx context.Context, section string, trip time.Duration) (info *redis.StringCmd, err error) {
+	if err := p.tell(probeReport{}); err != nil { // it answers
+		return nil, err
+	}
+	begun := time.Now()
+	if err := p.tell(probeReport{asks: begun.Add(p.Patience.Answer())}); err != nil {
+		return nil, err
+	}
+	err = p.Pipeline(ctx, func(pipe redis.Pipeliner) { info = pipe.Info(ctx, section) })
+	took := max(0, time.Since(begun)-trip)
+	p.took += took
+	if err == nil {
+		err = sleep.For(ctx, thinPause*took)
+	}
+	return info, err
 }

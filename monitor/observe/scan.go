@@ -38,6 +38,8 @@ const (
 	// has pauses and smaller pages, since those clients wait for each of ours.
 	paceBusy  = 3
 	batchBusy = 50
+	// Reads take at most 1/lineShare of a thin line, all nodes together.
+	lineShare = 3
 	// A node without a feed is asked again after that time.
 	feedRetry     = time.Minute
 	feedRetryMost = 15 * time.Minute
@@ -287,7 +289,8 @@ func (l *follower) run(ctx context.Context) (err error) {
 		case l.full == nil:
 			l.reader.Load.Begin(t.busy, now)
 			l.full = newFullRead(t.epoch, now, l.pace(t), l.monitor.watchedKeys.keys)
-			l.full.stride.fixed = l.plan.smaller > 0
+			l.full.stride.fixed, l.full.stride.least = l.plan.smaller > 0, l.reader.Trip
+			l.full.shares = lineShare * len(l.monitor.nodes)
 			l.monitor.reads(l.node)
 			l.missing = false
 			continue

@@ -85,29 +85,38 @@ func TestReadsInVainAreFewer(t *testing.T) {
 	}
 }
 
-// A page of keys grows while that costs the server little. A step that was slow for
-// another reason (this machine or the network was busy) does not make the next ones
-// shorter.
+// A page of keys is as large as costs the server little, and as a thin line carries soon.
+// A step that was slow for another reason (this machine or the network was busy) changes
+// nothing.
 func TestPagesAreAsLongAsTheServerBears(t *testing.T) {
+	const setting = 250
 	for name, c := range map[string]struct {
-		perPage time.Duration // of the server, for as many keys as configured
-		want    int64
+		perPage     time.Duration // of the server, for as many keys as configured
+		perKey      time.Duration // of the line
+		least, most int64
 	}{
-		"a fast server":      {100 * time.Microsecond, strideMost},
-		"a usual one":        {800 * time.Microsecond, 4},
-		"a slow one":         {10 * time.Millisecond, 2},
-		"far away, but fast": {0, strideMost},
+		"a fast server":      {10 * time.Microsecond, 0, strideMost * setting, strideMost * setting},
+		"a usual one":        {250 * time.Microsecond, 0, 400, 4 * setting},
+		"a slow one":         {10 * time.Millisecond, 0, strideFew, 30},
+		"far away, but fast": {0, 0, strideMost * setting, strideMost * setting},
+		"over a thin line":   {0, 200 * time.Microsecond, 25, 60},
+		"over a thinner one": {0, 10 * time.Millisecond, strideFew, strideFew},
 	} {
-		var s stride
+		s := stride{least: time.Millisecond}
 		for i := range 400 {
-			took := time.Millisecond + time.Duration(s.count(1))*c.perPage
+			n := s.count(setting)
+			line := time.Duration(n) * c.perKey
+			took := time.Millisecond + time.Duration(n)*c.perPage/setting + line
 			if i%4 != 1 {
 				took += 30 * time.Millisecond // waited for a processor
 			}
-			s.took(took)
+			s.took(took-line, line, strideWork, setting)
+			if work := time.Duration(n) * c.perPage / setting; i > 60 && n > strideFew && work > 2*strideWork {
+				t.Fatalf("%s: step %d costs the server %s", name, i, work)
+			}
 		}
-		if got := s.count(1); got != c.want {
-			t.Errorf("%s: %d pages at once, not %d", name, got, c.want)
+		if got := s.count(setting); got < c.least || got > c.most {
+			t.Errorf("%s: %d keys at once, not %d to %d", name, got, c.least, c.most)
 		}
 	}
 }

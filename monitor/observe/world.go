@@ -42,6 +42,7 @@ type world struct {
 	hasten        bool            // the scans should start now
 	contacts      []monitor.Event // first contacts of a guard, to be reported together
 	silence       silence
+	unproven      bool // the latest snapshot is, see [monitor.Snapshot.Unproven]
 }
 
 type step struct {
@@ -500,6 +501,7 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 		s.Complete = s.Complete && n.probed && (!n.State.Readable() || s.Nodes[i].ReadWhole() && s.Nodes[i].NoRoomLocks == 0)
 	}
 	s.Assess(heard, w.done, nil) // the findings need it
+	w.unproven = s.Unproven()
 	w.silence.tell(s, w.events.add)
 	s.Events = w.events.latest()
 	fresh := w.table.TakeFresh()

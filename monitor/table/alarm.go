@@ -13,13 +13,20 @@ import (
 // TTL with a second command.
 const alarmPatience = 1500 * time.Millisecond
 
-// patience returns how long a state must last before it raises an alarm; ok is false if
-// it never does.
-func patience(s monitor.LockState) (time.Duration, bool) {
-	switch s {
+// doublePatience is how long two clients must rely on a lock: no attempt leaves that
+// behind.
+const doublePatience = 100 * time.Millisecond
+
+// patience returns how long the state of a lock must last before it raises an alarm; ok
+// is false if it never does.
+func (r *record) patience() (time.Duration, bool) {
+	switch s := r.lock.State; s {
 	case monitor.LockOverTTL:
 		return 0, true
 	case monitor.LockSplit, monitor.LockNoTTL:
+		if s == monitor.LockSplit && r.earlier != nil {
+			return doublePatience, true
+		}
 		return alarmPatience, true
 	}
 	return 0, false
@@ -29,7 +36,7 @@ func patience(s monitor.LockState) (time.Duration, bool) {
 // to check again.
 func (t *Table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
 	s := r.lock.State
-	wait, ok := patience(s)
+	wait, ok := r.patience()
 	if !ok {
 		r.alarm, r.alarmTold = monitor.LockHeld, false
 		return 0

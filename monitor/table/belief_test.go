@@ -109,7 +109,7 @@ func TestWhatAHolderMayRelyOn(t *testing.T) {
 		if l.State != monitor.LockSplit || l.Holder.Raw() != "b" || l.Earlier == nil || l.Earlier.Token.Raw() != "a" || !l.Earlier.Until.Equal(end) {
 			t.Errorf("%+v", l)
 		}
-		r.pass(2 * alarmPatience)
+		r.pass(2 * doublePatience)
 		if text := r.text("split"); !strings.Contains(text, "two clients rely") {
 			t.Errorf("told: %q", text)
 		}

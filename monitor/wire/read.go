@@ -85,8 +85,10 @@ type Reader struct {
 	spent spent         // by all reads
 	rows  []table.Row   // of the last sweep; the next one overwrites them
 	Load  load          // of other clients
-	// patient: the load of other clients matters.
+	// Patient: the load of other clients matters.
 	Patient bool
+	// Trip is a round trip on this connection, with little work of the server.
+	Trip time.Duration
 }
 
 func NewReader(s *Session) *Reader {
@@ -108,7 +110,13 @@ func (r *Reader) RunID(ctx context.Context) (_ string, err error) {
 	defer resp.Contain(&err, "INFO")
 	ctx, cancel := context.WithTimeout(ctx, r.Patience.Setup())
 	defer cancel()
+	// The first command sets the connection up.
+	if err := r.Conn.Ping(ctx).Err(); err != nil && !Refused(err) {
+		return "", err
+	}
+	begun := time.Now()
 	text, err := r.Conn.Info(ctx, "server").Result()
+	r.Trip = time.Since(begun)
 	if err != nil && !Says(err, "NOPERM") {
 		return "", err
 	}
@@ -129,7 +137,7 @@ func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, patter
 	}
 	w.put("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", strconv.FormatInt(count, 10))
 	p.Sent = time.Now()
-	counted := r.Patient && r.Load.due(p.Sent)
+	counted := r.Patient && r.Load.due(p.Sent) && !r.IsThin() // it would take a part of the line
 	if counted {
 		w.put("INFO", "stats")
 	}
@@ -171,6 +179,20 @@ type swept struct {
 	Refused        error
 	Sent, Received time.Time
 }
+
+// Thin returns how long the line took for the latest replies; zero if it is not thin.
+func (r *Reader) Thin() time.Duration {
+	if r.wire == nil {
+		return 0
+	}
+	line := r.wire.line
+	line.rates = slices.Clone(line.rates)
+	line.saw(r.wire.arrival) // the next request records it
+	return line.takes(r.wire.arrival.bytes)
+}
+
+// IsThin reports whether the line to the server is thin, as far as is known.
+func (r *Reader) IsThin() bool { return r.Thin() > 0 }
 
 // Fast reports whether the server runs the script by its hash, as far as is known.
 func (r *Reader) Fast() bool { return r.wire != nil && r.mode != readByMulti && !r.noSHA }

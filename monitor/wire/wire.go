@@ -27,6 +27,8 @@ type wire struct {
 	texts    strings.Builder // the latest texts, many in one piece of memory
 	patience *Patience
 	end      time.Time // when the present reply must be complete
+	arrival  arrival
+	line     line
 }
 
 const (
@@ -55,7 +57,9 @@ func (w *wire) Read(b []byte) (int, error) {
 	if err := w.conn.SetReadDeadline(by); err != nil {
 		return 0, err
 	}
-	return w.conn.Read(b)
+	n, err := w.conn.Read(b)
+	w.arrival.came(n, time.Now())
+	return n, err
 }
 
 // put queues a command.
@@ -77,6 +81,8 @@ func (w *wire) send(ctx context.Context) error {
 	if err := w.conn.SetDeadline(w.end); err != nil {
 		return err
 	}
+	w.line.saw(w.arrival)
+	w.arrival = arrival{}
 	_, err := w.conn.Write(out)
 	return err
 }

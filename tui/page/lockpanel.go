@@ -129,6 +129,9 @@ func (l *lockPanel) title(focused bool) Pane {
 		chosen = append(chosen, st.Info.Of("/"+st.Escape(l.locks.Source, 24))+" "+n)
 	}
 	p := Pane{Title: "Locks " + view.Count(l.Shown.Locks.Len()), Focused: focused}
+	if l.Shown.Cluster.NotSeen && l.Shown.Locks.Len() == 0 {
+		p.Title = "Locks not seen from here"
+	}
 	r, reading := l.Shown.Reading()
 	if reading { // the numbers that follow are not complete
 		line := view.ReadingLine(&st.Glyphs, r, l.Shown, l.W-view.Width(p.Title)-titleChrome)
