@@ -121,6 +121,9 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		if !same && (t.settled || r.differs(i, next)) {
 			r.changed = received
 		}
+		if n := &t.nodes[i]; unchanged && isLock && c.Expires != 0 && n.lostSight > c.Sent && time.Duration(next.Expires-c.Expires) > extendedBy {
+			r.unwatched = c.Sent
+		}
 		t.markLoaded(r, i, next)
 		r.presumed &^= 1 << min(i, 63)
 		r.Copies[i] = next

@@ -172,8 +172,16 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 	if int8(token) != r.grant.token {
 		r.changed = now // it may have been lost on other nodes too
 	}
+	end := c.Expires
+	if end != 0 && t.nodes[i].lostSight > c.Sent { // it may have been extended with the others before it was lost
+		for k := range r.Copies {
+			if o := &r.Copies[k]; (o.Kind == packed.LockCopy || o.Lost()) && o.Token == token {
+				end = max(end, o.Expires)
+			}
+		}
+	}
 	r.own()
-	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: c.Expires, Epoch: c.Epoch}
+	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: end, Epoch: c.Epoch}
 	r.loaded &^= 1 << i
 	r.presumed &^= 1 << i
 }

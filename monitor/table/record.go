@@ -46,8 +46,9 @@ type record struct {
 	// last assessment; loaded for each whose copy was loaded from disk and not written
 	// since. Only the first 64 nodes.
 	hit, loaded uint64
-	presumed    uint64   // silent nodes whose copy is assumed to be extended, as on other nodes
-	earlier     *earlier // a grant that another one followed too early; nil: none
+	presumed    uint64        // silent nodes whose copy is assumed to be extended, as on other nodes
+	unwatched   packed.Moment // a copy was extended after that, while its node was silent; zero: none was
+	earlier     *earlier      // a grant that another one followed too early; nil: none
 }
 
 func (r *record) key() string { return r.lock.Key.Raw() }

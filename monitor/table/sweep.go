@@ -259,11 +259,13 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 }
 
 // extendUnseen assumes that a copy that cannot be seen was extended with the others: on a
-// node that does not answer, or that lost it a moment ago, before it was read.
+// node that does not answer, or that lost it before it was read: a moment ago, or while
+// the others were silent.
 func (t *Table) extendUnseen(r *record, now packed.Moment) {
 	for i := range r.Copies {
 		c, n := &r.Copies[i], &t.nodes[i]
-		lost := c.Lost() && monitor.LossCause(c.Type) != monitor.LostByDeletion && now-max(n.restarted, n.wiped) <= packed.Moment(t.Attempt)
+		at := max(n.restarted, n.wiped)
+		lost := c.Lost() && monitor.LossCause(c.Type) != monitor.LostByDeletion && (now-at <= packed.Moment(t.Attempt) || r.unwatched != 0 && r.unwatched < at)
 		silent := c.Kind == packed.LockCopy && !n.reachable && int8(c.Token) == r.grant.token && r.grant.seen != 0
 		if c.Expires == 0 || i >= 64 || !lost && !silent {
 			continue
@@ -283,6 +285,7 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 			}
 		}
 	}
+	r.unwatched = 0
 }
 
 // same reports whether a lock looks the same as before.
