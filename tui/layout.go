@@ -109,7 +109,7 @@ func (m *model) body() []string {
 		}
 	}
 	lines = append(lines, m.guide(m.W)...)
-	if m.H >= 20 {
+	if page.Tabbed(m.H) {
 		m.hits.tabRow = len(lines)
 		lines = append(lines, m.tabs(m.W))
 	}

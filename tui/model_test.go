@@ -280,7 +280,7 @@ func TestMonitorAloneInventsNoDeadline(t *testing.T) {
 // applies: the greatest, not the one in this program's configuration.
 func TestWhichGuardWatches(t *testing.T) {
 	r := newRig(t, guardElsewhere(monitortest.Epoch), 160, 40, withoutGuard)
-	r.sees("guard@ops1, D 30.35s", "n2 fenced, rejoins not before 12:03:25 (15s)", "not before 12:03:25 (15s), guard@ops1", "boot fence verified")
+	r.sees("guard@ops1, D 30.35s", "n2 fenced, rejoins not before 12:03:25 (15s)", "not before 12:03:25 (15s), guard@ops1", "✓ verified")
 	r.seesNot("1.1s", "no guard here")
 	r.press("6")
 	r.sees("D = 30.35s, guard@ops1 watches; this console runs no guard")

@@ -316,7 +316,7 @@ func crashFenceRejoin(t *testing.T, bin string) {
 	if waited := time.Since(back); waited < 3*time.Second {
 		t.Errorf("n2 rejoined %s after its start: sooner than the max TTL of 3s", waited)
 	}
-	term.shows("n2", "boot fence verified")
+	term.shows("n2", "✓ verified")
 }
 
 // The screen follows the terminal's size, and says so if there is no room.

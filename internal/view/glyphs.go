@@ -19,6 +19,8 @@ type Glyphs struct {
 	Edge     string   // the beginning of a part of a band
 	Rewind   string   // the past is shown
 	Play     string   // and goes on
+	Verified string   // seen, and right
+	Up, Down string   // sorted with the least first, or the greatest
 
 	On, Half, Off, Wait, Stop, Odd, Unknown          string // states of nodes
 	soon, BareMajority, partial, orphan, over, split string // states of locks
@@ -29,13 +31,13 @@ type Glyphs struct {
 // Unicode and ASCII are the glyphs of the screen.
 var (
 	Unicode = Glyphs{
-		Sep: "·", Ellipsis: "…", None: "–", Minus: "−", PM: "±", Endless: "∞", Full: "█", empty: "░", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Here: "│", Points: "◂", Edge: "▏", Rewind: "⏪", Play: "▶",
+		Sep: "·", Ellipsis: "…", None: "–", Minus: "−", PM: "±", Endless: "∞", Full: "█", empty: "░", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Here: "│", Points: "◂", Edge: "▏", Rewind: "⏪", Play: "▶", Verified: "✓", Up: "↑", Down: "↓",
 		On: "●", Half: "◐", Off: "✗", Wait: "◌", Stop: "■", Odd: "▲", Unknown: "?",
 		soon: "◕", BareMajority: "○", partial: "◌", orphan: "◆", over: "⧗", split: "◇", endless: "∞", lostMajority: "◔", noCopy: "·", lostCopy: "×",
 	}
 	ASCII = Glyphs{
 		ASCII: true,
-		Sep:   "|", Ellipsis: "..", None: "-", Minus: "-", PM: "+-", Endless: "inf", Full: "#", empty: ".", spark: []string{"_", ".", "-", "~", "=", "+", "*", "#"}, Here: "|", Points: "<", Edge: "|", Rewind: "<<", Play: ">",
+		Sep:   "|", Ellipsis: "..", None: "-", Minus: "-", PM: "+-", Endless: "inf", Full: "#", empty: ".", spark: []string{"_", ".", "-", "~", "=", "+", "*", "#"}, Here: "|", Points: "<", Edge: "|", Rewind: "<<", Play: ">", Verified: "+", Up: "^", Down: "v",
 		On: "*", Half: "%", Off: "x", Wait: "~", Stop: "H", Odd: "!", Unknown: "?",
 		soon: ",", BareMajority: "o", partial: "~", orphan: "#", over: "^", split: "Y", endless: "8", lostMajority: "c", noCopy: ".", lostCopy: "x",
 	}

@@ -69,13 +69,13 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	case ok && s.Phase == restartguard.PhaseServing && s.Known, len(n.Guards) > 0 && !ok:
 		switch g.BootFence(n) {
 		case StartedFenced:
-			return Cell{Text: "boot fence verified"}
+			return Cell{Sign: c.Verified, Text: StartedFenced, Tone: Dim}
 		case StartedUnfenced:
-			return Cell{Text: "started unfenced !", Tone: Warn}
+			return Cell{Sign: "!", Text: StartedUnfenced, Tone: Warn}
 		}
-		return Cell{Text: StartUnseen, Tone: Dim}
+		return Cell{Sign: "!", Text: StartUnseen, Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseServing:
-		return Cell{Text: StartUnseen, Tone: Dim}
+		return Cell{Sign: "!", Text: StartUnseen, Tone: Warn}
 	case n.State == monitor.NodeUnknown, g.Here, !n.GuardsKnown && len(g.Others) > 0:
 		return Cell{Text: c.Ellipsis, Tone: Dim}
 	case !n.GuardsKnown: // it may not be read, or was not recorded

@@ -35,19 +35,24 @@ func NodeColumns() []Column[*monitor.Node] {
 		Cell: answerCell(nodeLocks),
 	}, {
 		Name: "RTT", Help: "the last round trip", Fields: []string{"rtt_us"}, Compare: compareBy(func(n *monitor.Node) time.Duration { return n.RTT }), Right: true, Rank: 5, Width: 6,
-		Cell: answerCell(func(c *Context, n *monitor.Node) string {
-			if n.RTT == 0 {
-				return ""
+		Cell: func(c *Context, n *monitor.Node) Cell {
+			cell := rttText(c, n)
+			if n.State.Answers() && SlowRTT(n.RTTs) {
+				cell.Tone = Warn
 			}
-			return Milliseconds(n.RTT)
-		}),
+			return cell
+		},
 	}, {
-		Name: "RTTS", Help: "the latest round trips", SortAs: "rtt", Wide: true, Rank: 12, Width: 8,
+		Name: "RTTS", Help: "the latest round trips, on one scale for all nodes; amber: above what is normal for the node", SortAs: "rtt", Wide: true, Rank: 12, Width: 8,
 		Cell: func(c *Context, n *monitor.Node) Cell {
 			if !n.State.Answers() {
 				return Cell{}
 			}
-			return Cell{Text: c.Sparkline(n.RTTs, 8), Tone: Info}
+			tone := Dim
+			if SlowRTT(n.RTTs) {
+				tone = Warn
+			}
+			return Cell{Text: c.RTTs(n.RTTs, 8), Tone: tone}
 		},
 	}, {
 		Name: "CLOCK", Help: "how far the node's clock is ahead of this machine's, ± half a round trip; a constant offset does no harm",
@@ -283,3 +288,10 @@ func serverFacts(c *Context, n *monitor.Node) []Fact {
 		Fact{Label: "Clients", Text: Count(n.Clients) + ", and " + Plural(n.Replicas, "replica")},
 		Fact{"Fence", fenced.Text, fenced.Tone})
 }
+
+var rttText = answerCell(func(_ *Context, n *monitor.Node) string {
+	if n.RTT == 0 {
+		return ""
+	}
+	return Milliseconds(n.RTT)
+})

@@ -2,6 +2,7 @@ package view
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -237,6 +238,41 @@ func (g *Glyphs) Sparkline(ds []time.Duration, w int) string {
 		b.WriteString(g.spark[i])
 	}
 	return b.String()
+}
+
+// rttSteps are the least round trips of the bars of [Glyphs.RTTs] but the first.
+var rttSteps = []time.Duration{
+	time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond, time.Second,
+}
+
+// RTTs draws round trips on one scale for all nodes, so that they can be compared: each
+// bar stands for about three times the one below.
+func (g *Glyphs) RTTs(ds []time.Duration, w int) string {
+	if len(ds) == 0 {
+		return strings.Repeat(" ", max(0, w-Width(g.None))) + g.None
+	}
+	ds = ds[max(0, len(ds)-w):]
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", w-len(ds)))
+	for _, d := range ds {
+		i := 0
+		for i < len(rttSteps) && d >= rttSteps[i] {
+			i++
+		}
+		b.WriteString(g.spark[i*(len(g.spark)-1)/len(rttSteps)])
+	}
+	return b.String()
+}
+
+// SlowRTT reports whether the last round trip to a node is above what is normal for it:
+// twice the median, and at least two milliseconds more.
+func SlowRTT(rtts []time.Duration) bool {
+	if len(rtts) < 4 {
+		return false
+	}
+	sorted := slices.Sorted(slices.Values(rtts))
+	median, last := sorted[len(sorted)/2], rtts[len(rtts)-1]
+	return last > 2*median && last-median >= 2*time.Millisecond
 }
 
 // Signed formats a number with its sign; zero has a plus.

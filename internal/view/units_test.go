@@ -106,3 +106,20 @@ func TestParseEnd(t *testing.T) {
 		}
 	}
 }
+
+// Round trips of all nodes are on one scale: 98 ms is not drawn as 0.3 ms.
+func TestRTTs(t *testing.T) {
+	ms := time.Millisecond
+	near, far := Unicode.RTTs([]time.Duration{ms / 3, ms / 3}, 2), Unicode.RTTs([]time.Duration{98 * ms, 98 * ms}, 2)
+	if near != "▁▁" || far != "▅▅" {
+		t.Errorf("%q, %q", near, far)
+	}
+	for want, rtts := range map[bool][]time.Duration{
+		false: {98 * ms, 97 * ms, 99 * ms, 98 * ms, 110 * ms},
+		true:  {ms / 3, ms / 3, ms / 2, ms / 3, 4 * ms},
+	} {
+		if got := SlowRTT(rtts); got != want {
+			t.Errorf("%v above normal: %v", rtts, got)
+		}
+	}
+}

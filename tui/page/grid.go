@@ -14,11 +14,14 @@ type grid[T any] struct {
 	columns []view.Column[T]
 	widths  []int // of the columns; 0: not shown
 	width   int   // of a row
+	heads   []view.Head
+	order   Order // of the rows; the zero value: not shown
+	usual   bool  // the order is the default
 }
 
 // newGrid returns a grid with columns that fit into w cells.
 func newGrid[T any](st *styles.Styles, columns []view.Column[T], w int) grid[T] {
-	return grid[T]{st, columns, view.Fit(columns, w-styles.Lead-1), w}
+	return grid[T]{st: st, columns: columns, widths: view.Fit(columns, w-styles.Lead-1), width: w, heads: view.Heads(columns)}
 }
 
 // onScreen are the chosen columns.
@@ -29,6 +32,7 @@ func onScreen[T any](l *Layout, all []view.Column[T]) []view.Column[T] {
 // fitted returns the chosen columns and remembers those without room.
 func fitted[T any](l *Layout, st *styles.Styles, columns []view.Column[T], w int) grid[T] {
 	g := newGrid(st, columns, w)
+	g.order, g.usual = l.Order, l.Order == l.usual
 	l.dropped = nil
 	if l.asked() {
 		chosen := l.Words(false) // default columns without room are not reported
@@ -103,24 +107,72 @@ func (g *grid[T]) shows(word string) bool {
 	return i >= 0 && g.widths[i] > 0
 }
 
-// header draws the names of the columns.
-func (g *grid[T]) header(focused bool) string {
-	var b strings.Builder
-	b.WriteString(styles.Blanks(styles.Lead))
-	g.each(func(c *view.Column[T], w, gap int) {
-		b.WriteString(styles.Blanks(gap))
-		name := g.st.Escape(c.Name, w)
-		if c.Right {
-			b.WriteString(g.st.PadLeft(name, w))
-		} else {
-			b.WriteString(g.st.Pad(name, w))
-		}
-	})
-	line := strings.TrimRight(b.String(), " ")
-	if focused {
-		return g.st.Title.Of(line)
+// sorted returns the shown column by which the rows are sorted; -1 if there is none.
+func (g *grid[T]) sorted() int {
+	if g.order == "" {
+		return -1
 	}
-	return g.st.Label.Of(line)
+	return slices.IndexFunc(g.columns, func(c view.Column[T]) bool {
+		i := slices.IndexFunc(g.heads, func(h view.Head) bool { return h.Word == c.Word() })
+		return g.shows(c.Word()) && g.heads[i].Own && g.heads[i].Sort == string(g.order.Column())
+	})
+}
+
+// header draws the names of the columns, with an arrow after that of the order: in the
+// colour of a warning if it is not the default.
+func (g *grid[T]) header(focused bool) string {
+	st := g.st
+	paint, arrowPaint := st.Label, st.Label
+	if focused {
+		paint = st.Title
+	}
+	if !g.usual {
+		arrowPaint = st.Warn
+	}
+	var by *view.Column[T]
+	if i := g.sorted(); i >= 0 {
+		by = &g.columns[i]
+	}
+	arrow := st.Up
+	if g.order.Column() != g.order {
+		arrow = st.Down
+	}
+	var out, b strings.Builder
+	b.WriteString(styles.Blanks(styles.Lead))
+	taken := 0 // of the gap after a column
+	g.each(func(c *view.Column[T], w, gap int) {
+		b.WriteString(styles.Blanks(gap - taken))
+		taken = 0
+		name := st.Escape(c.Name, w)
+		rest := w - view.Width(name)
+		if c.Right {
+			b.WriteString(styles.Blanks(rest))
+			rest = 0
+		}
+		b.WriteString(name)
+		if c == by {
+			out.WriteString(paint.Of(b.String()) + arrowPaint.Of(arrow))
+			b.Reset()
+			rest--
+			taken = max(0, -rest)
+		}
+		b.WriteString(styles.Blanks(rest))
+	})
+	return out.String() + paint.Of(strings.TrimRight(b.String(), " "))
+}
+
+// Headed returns the order of the column whose name is at a cell of the header.
+func (g *grid[T]) headed(x int) (o Order, ok bool) {
+	at := styles.Lead
+	g.each(func(c *view.Column[T], w, gap int) {
+		at += gap
+		if x >= at-gap/2 && x < at+w+1 && !ok {
+			i := slices.IndexFunc(g.heads, func(h view.Head) bool { return h.Word == c.Word() })
+			o, ok = Order(g.heads[i].Sort), g.heads[i].Sort != ""
+		}
+		at += w
+	})
+	return o, ok
 }
 
 // rowLook is the style of a row.
@@ -131,10 +183,9 @@ type rowLook struct {
 	gone   bool // it disappeared while the rows were frozen
 }
 
-// row draws one row. The row under the cursor is one block, without other colours.
+// row draws one row. The row under the cursor keeps its colours on a background.
 func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
 	st := g.st
-	plain := look.under && look.block
 	var b strings.Builder
 	lead := " "
 	if look.marked {
@@ -178,7 +229,7 @@ func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
 			text = st.Pad(text, w)
 		}
 		b.WriteString(styles.Blanks(gap))
-		if !plain && cell.Tone != view.None {
+		if cell.Tone != view.None {
 			p := st.Paint(cell.Tone)
 			b.WriteString(p.Open)
 			b.WriteString(text)
@@ -188,8 +239,8 @@ func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
 		}
 	})
 	line := strings.TrimRight(b.String(), " ")
-	if plain {
-		return st.Cursor.Of(st.Pad(line, g.width))
+	if look.under && look.block {
+		return st.Row.Under(st.Pad(line, g.width))
 	}
 	return line
 }

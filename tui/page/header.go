@@ -50,7 +50,7 @@ func (s *Screen) verdict(heads []view.Headline) (lines []string) {
 	}
 	for i, h := range heads {
 		more := ""
-		if n := len(s.Shown.Findings); i == 0 && n > 0 {
+		if n := len(s.Shown.Findings); i == 0 && n > 0 && !Tabbed(s.H) { // a tab has their number too
 			more = "5: " + view.Plural(n, "finding")
 		}
 		paint := st.Paint(h.Verdict.Tone)
@@ -64,6 +64,9 @@ func (s *Screen) verdict(heads []view.Headline) (lines []string) {
 	}
 	return lines
 }
+
+// Tabbed reports whether a screen of h lines has the line of pages.
+func Tabbed(h int) bool { return h >= 20 }
 
 // spelt reports whether a screen of h lines has room for the verdict in words.
 func spelt(h int) bool { return h >= 24 }

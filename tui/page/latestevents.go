@@ -1,8 +1,9 @@
 package page
 
 import (
+	"strings"
+
 	"redlockctl/monitor"
-	"redlockctl/tui/styles"
 )
 
 // latestEvents has the events at the foot of the overview, and the cursor in them.
@@ -70,7 +71,7 @@ func (l *latestEvents) lines(n, top, w int, focused bool) (out []string) {
 	for i, e := range all {
 		line := l.eventView.row(e, w, true)
 		if focused && i == l.pos(all) {
-			line = l.St.Cursor.Of(l.St.Pointer + l.St.Pad(styles.Bare(line), w)[1:])
+			line = l.St.Row.Under(l.St.Pointer + strings.Replace(l.St.Pad(line, w), " ", "", 1))
 		}
 		out = append(out, line)
 	}

@@ -54,7 +54,7 @@ func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []str
 	}
 	if len(n.RTTs) > 1 {
 		last := n.RTTs[max(0, len(n.RTTs)-sparks):]
-		add("RTTs", st.Info.Of(st.Sparkline(last, len(last)))+" "+view.Milliseconds(slices.Min(last))+" to "+view.Milliseconds(slices.Max(last)), view.None)
+		add("RTTs", st.Dim.Of(st.RTTs(last, len(last)))+" "+view.Milliseconds(slices.Min(last))+" to "+view.Milliseconds(slices.Max(last)), view.None)
 	}
 	label := "Hour"
 	for _, line := range m.Hour(n.Minutes, w-styles.FactIndent-2) {

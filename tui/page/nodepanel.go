@@ -1,10 +1,6 @@
 package page
 
-import (
-	"fmt"
-
-	"redlockctl/internal/view"
-)
+import "redlockctl/internal/view"
 
 // nodePanel draws the table of nodes on a page.
 type nodePanel struct {
@@ -24,7 +20,10 @@ func (m *nodePanel) pane(top, n int, at cursorState) []string {
 // title says how many nodes serve.
 func (m *nodePanel) title(focused bool) Pane {
 	c := &m.Shown.Cluster
-	p := Pane{Title: "Nodes " + view.Count(c.N), Right: m.St.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum)), Focused: focused}
+	p := Pane{Title: "Nodes " + view.Count(c.N), Focused: focused}
+	if c.Serving < c.N {
+		p.More = m.St.Dim.Of(view.Count(c.Serving) + " serving")
+	}
 	if m.layout.Unusual() {
 		p.Right = m.layout.listing(m.St)
 	}

@@ -28,6 +28,17 @@ func (p Paint) Of(s string) string {
 	return p.Open + s + p.Close
 }
 
+// Under paints a line that has colours of its own on this background.
+func (p Paint) Under(line string) string {
+	if p.Open == "" {
+		return line
+	}
+	return p.Open + strings.ReplaceAll(line, reset, reset+p.Open) + reset
+}
+
+// reset ends all colours.
+const reset = "\x1b[m"
+
 // Styles has all that a part of the screen needs to draw: colours and glyphs.
 type Styles struct {
 	glyphs
@@ -36,6 +47,7 @@ type Styles struct {
 	Good, Warn, Bad    Paint
 	Info, Title, Label Paint
 	Cursor, Banner     Paint
+	Row                Paint // the selected row: a background under the colours of its cells
 }
 
 // Border has the characters around a pane.

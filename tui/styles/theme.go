@@ -36,6 +36,7 @@ type theme struct {
 	colors  Palette // from the 256 colours that no terminal redefines
 	sixteen Palette // if the terminal has only sixteen
 	strong  bool    // high contrast
+	light   bool    // for a light background
 }
 
 var (
@@ -47,14 +48,14 @@ var (
 // themes lists all themes, in the order in which they are offered.
 var themes = []theme{
 	{name: ThemeANSI, colors: onDark, sixteen: onDark},
-	{name: ThemeANSILight, colors: onLight, sixteen: onLight},
+	{name: ThemeANSILight, colors: onLight, sixteen: onLight, light: true},
 	{name: ThemeDark, colors: indexed(114, 80, 221, 210), sixteen: onDark},
-	{name: ThemeLight, colors: indexed(22, 25, 94, 124), sixteen: onLight},
+	{name: ThemeLight, colors: indexed(22, 25, 94, 124), sixteen: onLight, light: true},
 	{name: ThemeHighContrast, colors: indexed(46, 51, 226, 210), sixteen: bright, strong: true},
-	{name: ThemeHighContrastLight, colors: indexed(22, 24, 90, 88), sixteen: onLight, strong: true},
+	{name: ThemeHighContrastLight, colors: indexed(22, 24, 90, 88), sixteen: onLight, strong: true, light: true},
 	{name: ThemeColorBlind, colors: indexed(75, 159, 226, 209),
 		sixteen: Palette{Good: lipgloss.BrightBlue, Info: lipgloss.BrightCyan, Warn: lipgloss.BrightYellow, Bad: lipgloss.Red}},
-	{name: ThemeColorBlindLight, colors: indexed(62, 23, 94, 52),
+	{name: ThemeColorBlindLight, light: true, colors: indexed(62, 23, 94, 52),
 		sixteen: Palette{Good: lipgloss.Blue, Info: lipgloss.BrightBlack, Warn: lipgloss.Magenta, Bad: lipgloss.Red}},
 	{name: ThemeNone},
 }
@@ -63,6 +64,12 @@ var themes = []theme{
 func indexed(good, info, warn, bad uint8) Palette {
 	return Palette{Good: of256(good), Info: of256(info), Warn: of256(warn), Bad: of256(bad)}
 }
+
+// Backgrounds of the selected row. With sixteen colours or none it is reversed instead.
+const (
+	tintDark  = uint8(237)
+	tintLight = uint8(253)
+)
 
 func of256(i uint8) color.Color { return lipgloss.ANSIColor(i) }
 
@@ -141,6 +148,14 @@ func New(look Look) Styles {
 		Label:  newPaint(s().Faint(!t.strong)),
 		Cursor: newPaint(s().Reverse(true)),
 		Banner: newPaint(colored(s().Reverse(true).Bold(true), p.Warn)),
+	}
+	st.Row = st.Cursor
+	if t.name != ThemeNone && !look.Sixteen {
+		tint := tintDark
+		if t.light {
+			tint = tintLight
+		}
+		st.Row = newPaint(s().Background(of256(tint)))
 	}
 	if look.ASCII {
 		st.glyphs = asciiGlyphs

@@ -191,3 +191,38 @@ func TestWrap(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 }
+
+// The selected row keeps the colours of its cells: each is readable on its background.
+func TestSelectedRowKeepsColors(t *testing.T) {
+	for _, theme := range Themes() {
+		st := New(Look{Theme: theme})
+		row := st.Row.Under("a " + st.Bad.Of("b") + " c")
+		if theme != ThemeNone && !strings.Contains(row, st.Bad.Open+"b") {
+			t.Errorf("%s: %q", theme, row)
+		}
+		if st.Row.Open == "" || strings.Count(row, st.Row.Open) != 2 {
+			t.Errorf("%s: the background ends in the middle: %q", theme, row)
+		}
+		tint := fmt.Sprintf("48;5;%d", tintDark)
+		if theme.find().light {
+			tint = fmt.Sprintf("48;5;%d", tintLight)
+		}
+		if theme != ThemeNone && !strings.Contains(st.Row.Open, tint) {
+			t.Errorf("%s: %q", theme, st.Row.Open)
+		}
+	}
+	for _, theme := range themes[2:] {
+		on := of256(tintDark)
+		if theme.light {
+			on = of256(tintLight)
+		}
+		if theme.name == ThemeNone {
+			continue
+		}
+		for i, c := range []color.Color{theme.colors.Good, theme.colors.Info, theme.colors.Warn, theme.colors.Bad} {
+			if r := contrast(lightOf(c), lightOf(on)); r < 3.5 {
+				t.Errorf("%s: colour %d on a selected row: contrast %.2f", theme.name, i, r)
+			}
+		}
+	}
+}
