@@ -34,7 +34,7 @@ func TestPages(t *testing.T) {
 		view page.Kind
 		says string
 	}{
-		{page.Overview, "DEGRADED n2 fenced, rejoins in 18s · n4 down 40s · losing one more node stops all locking"}, {page.Locks, "Locks 39"}, {page.Nodes, "3 serve, a quorum is 3"},
+		{page.Overview, "DEGRADED n2 fenced, rejoins in 18s · n4 down 40s · losing one more node stops all locking"}, {page.Locks, "Locks 39"}, {page.Nodes, "3 serving"},
 		{page.Events, "Events 23"}, {page.Findings, "Findings 3"}, {page.Guard, "D = 30.35s"}, {page.Lab, "Lab nodes of your own"}, {page.Help, "Works here: lab"},
 	} {
 		r.press(fmt.Sprint(i + 1))
