@@ -108,7 +108,16 @@ func TestNoTokenLeavesWhole(t *testing.T) {
 		}
 	}
 	saw("released", len(tokens)-len(tokens)/2)
-	time.Sleep(3 * time.Second) // until it is exported and recorded
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // until it is exported and recorded
+		events, _ := m.EventsSince(0)
+		sent, _, _ := e.Counts()
+		if sent >= events[len(events)-1].Seq && ended(path, key(len(tokens)-1)) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d events are exported, or the last release is not recorded", sent, len(events))
+		}
+	}
 	stop()
 	all.Wait()
 	var sinks bytes.Buffer
@@ -151,4 +160,15 @@ func TestNoTokenLeavesWhole(t *testing.T) {
 			t.Errorf("%q: …%q", token, sinks.String()[max(0, i-80):i+40])
 		}
 	}
+}
+
+// ended reports whether a grant of a lock has ended by a record.
+func ended(path, lock string) bool {
+	r, err := record.OpenReader(path, "")
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	grants, err := r.GrantsOf(lock, record.Span{Until: time.Now().Add(time.Hour)}, 10)
+	return err == nil && len(grants) > 0 && !grants[0].Ended.IsZero()
 }

@@ -98,15 +98,10 @@ func (s *Standing) beliefOf(r *monitor.Reliance, now time.Time) string {
 }
 
 func shortToken(t safetext.Text) string {
-	const most = 16
 	if t.Empty() {
 		return "another token"
 	}
-	raw := []rune(safetext.Escape(t.Raw()))
-	if len(raw) <= most {
-		return string(raw)
-	}
-	return string(raw[:most]) + "…"
+	return safetext.Escape(safetext.Short(t.Raw()))
 }
 
 // releaseRisk is the risk of a force-release of a lock without a majority on which r

@@ -53,12 +53,12 @@ func TestThePlanOfALockThatTwoRelyOn(t *testing.T) {
 	for i := range 5 {
 		s.Nodes = append(s.Nodes, monitor.Node{Name: "n" + string(rune('1'+i)), State: monitor.NodeServing})
 	}
-	l := monitor.Lock{Key: safetext.New("job"), State: monitor.LockSplit, Holder: safetext.New("b"), Held: 3, Tokens: 2, Copies: monitor.PackCopies(put("b", 30*time.Second), put("a", 40*time.Second), put("a", 40*time.Second), put("b", 30*time.Second), put("b", 30*time.Second))}.Timed(now, now.Add(30*time.Second))
-	l.Earlier = &monitor.Reliance{Token: safetext.New("a"), Until: now.Add(40 * time.Second)}
+	l := monitor.Lock{Key: safetext.New("job"), State: monitor.LockSplit, Holder: safetext.New("bbbbbbbb"), Held: 3, Tokens: 2, Copies: monitor.PackCopies(put("bbbbbbbb", 30*time.Second), put("aaaaaaaa", 40*time.Second), put("aaaaaaaa", 40*time.Second), put("bbbbbbbb", 30*time.Second), put("bbbbbbbb", 30*time.Second))}.Timed(now, now.Add(30*time.Second))
+	l.Earlier = &monitor.Reliance{Token: safetext.New("aaaaaaaa"), Until: now.Add(40 * time.Second)}
 	for _, way := range []RemovalKind{ForceRelease, Revoke} {
-		for _, tokens := range [][]string{{"a"}, {"b"}, nil} {
+		for _, tokens := range [][]string{{"aaaaaaaa"}, {"bbbbbbbb"}, nil} {
 			p, err := PlanOf(way, s, &l, "job", now, tokens...)
-			if err != nil || !strings.Contains(p.Risk, "the holder of a may rely on it until ") || !strings.Contains(p.Risk, "the holder of b relies on it until ") || strings.Contains(p.Risk, "nobody") {
+			if err != nil || !strings.Contains(p.Risk, "the holder of aa... may rely on it until ") || !strings.Contains(p.Risk, "the holder of bb... relies on it until ") || strings.Contains(p.Risk, "nobody") {
 				t.Errorf("%v %v: %q: %v", way, tokens, p.Risk, err)
 			}
 		}
@@ -69,7 +69,7 @@ func TestThePlanOfALockThatTwoRelyOn(t *testing.T) {
 func TestThePlanOfCopiesOnNodesThatRefuseWrites(t *testing.T) {
 	now := time.Now()
 	put := func(expires time.Time) monitor.Copy {
-		return monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("a"), Len: 1, Expires: expires}
+		return monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("aaaaaaaa"), Len: 1, Expires: expires}
 	}
 	at := now.Add(20 * time.Second)
 	for name, c := range map[string]struct {
@@ -91,7 +91,7 @@ func TestThePlanOfCopiesOnNodesThatRefuseWrites(t *testing.T) {
 				}
 				s.Nodes = append(s.Nodes, n)
 			}
-			l := monitor.Lock{Key: safetext.New("job"), State: monitor.LockOrphaned, Holder: safetext.New("a"), Held: 1, Tokens: 1, Copies: monitor.PackCopies(c.copies...)}
+			l := monitor.Lock{Key: safetext.New("job"), State: monitor.LockOrphaned, Holder: safetext.New("aaaaaaaa"), Held: 1, Tokens: 1, Copies: monitor.PackCopies(c.copies...)}
 			if p, err := PlanOf(ForceRelease, s, &l, "job", now); err != nil || !strings.HasPrefix(p.Effect, c.effect) {
 				t.Errorf("%q: %v", p.Effect, err)
 			}

@@ -72,8 +72,8 @@ type Exporter struct {
 	sent, missed, refused atomic.Uint64
 }
 
-// Counts returns how many events were sent, how many were dropped before that, and how
-// many the receiver refused.
+// Counts returns how many events were sent, in records of their own or of a burst, how
+// many were dropped before that, and how many the receiver refused.
 func (e *Exporter) Counts() (sent, missed, refused uint64) {
 	return e.sent.Load(), e.missed.Load(), e.refused.Load()
 }
@@ -160,13 +160,18 @@ var credentials = regexp.MustCompile(`//[^/\s"]*@`)
 // send sends all events after seq, and sets seq to the last one that was sent or refused
 // for good. It reports whether there was something to send.
 func (e *Exporter) send(ctx context.Context, from Source, seq *uint64) (tried bool, err error) {
-	events, missed := from.EventsSince(*seq)
-	e.missed.Add(missed)
-	*seq += missed
+	events, _ := from.EventsSince(*seq)
 	var refused error
 	for tried = len(events) > 0; len(events) > 0; {
 		n := min(len(events), mostBatch)
-		err := e.client.Export(ctx, e.records(ctx, events[:n]))
+		last := events[n-1].Seq
+		missed := last - *seq - uint64(n) // the source did not keep them
+		lines := fold(events[:n])
+		if missed > 0 {
+			lines = append(lines, monitor.Event{At: events[n-1].At, Level: monitor.LevelNotice, Kind: "missed",
+				Text: safetext.New(fmt.Sprintf("%d events could not be kept until they were sent: too many at once, or the receiver did not answer", missed))})
+		}
+		err := e.client.Export(ctx, e.records(ctx, lines))
 		switch {
 		case err == nil:
 			e.sent.Add(uint64(n))
@@ -176,9 +181,40 @@ func (e *Exporter) send(ctx context.Context, from Source, seq *uint64) (tried bo
 			e.refused.Add(uint64(n))
 			refused = err
 		}
-		*seq, events = events[n-1].Seq, events[n:]
+		e.missed.Add(missed)
+		*seq, events = last, events[n:]
 	}
 	return tried, refused
+}
+
+// burst is how many events of one kind about locks, in one request, are one record.
+const burst = 10
+
+// fold merges bursts of events about locks, other than the everyday ones, into one event
+// each.
+func fold(events []monitor.Event) (lines []monitor.Event) {
+	count := map[string]int{}
+	foldable := func(e *monitor.Event) bool {
+		return e.Level != monitor.LevelInfo && !e.Key.Empty() && e.Token.Empty()
+	}
+	for i := range events {
+		if foldable(&events[i]) {
+			count[events[i].Kind]++
+		}
+	}
+	told := map[string]bool{}
+	for _, e := range events {
+		if n := count[e.Kind]; foldable(&e) && n >= burst {
+			if told[e.Kind] {
+				continue
+			}
+			told[e.Kind] = true
+			e.Text = safetext.New(fmt.Sprintf("%d events of locks, the first is %s: %s", n, e.Key, e.Text.Raw()))
+			e.Key = safetext.Text{}
+		}
+		lines = append(lines, e)
+	}
+	return lines
 }
 
 // later reports whether a retry may succeed: the receiver was not reached, did not answer

@@ -336,3 +336,24 @@ func TestDeployedAttributesExist(t *testing.T) {
 		t.Error("the dashboard names hardly anything")
 	}
 }
+
+// A burst of events about locks is one record with their number; the grants and what is
+// about nodes keep records of their own.
+func TestABurstIsOneRecord(t *testing.T) {
+	var events []monitor.Event
+	for i := range 100 {
+		key := fmt.Sprintf("job:%d", i)
+		events = append(events, monitor.LockEvent(time.Now(), monitor.LevelAlarm, "over max TTL", key, "its TTL is above the maximum"))
+		if i < 9 {
+			events = append(events, monitor.LockEvent(time.Now(), monitor.LevelAlarm, "no TTL", key, "it has no TTL"))
+		}
+		if i < 20 {
+			events = append(events, monitor.LockEvent(time.Now(), monitor.LevelInfo, "released", key, "released"))
+		}
+	}
+	events = append(events, monitor.NodeEvent(time.Now(), monitor.LevelAlarm, "restart", "n1", "n1 restarted"))
+	got := fold(events)
+	if want := "100 events of locks, the first is job:0: its TTL is above the maximum"; len(got) != 31 || got[0].Text.Raw() != want {
+		t.Errorf("%d records, the first says %q", len(got), got[0].Text.Raw())
+	}
+}

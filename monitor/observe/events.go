@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 
 	"redlockctl/monitor"
@@ -15,7 +16,9 @@ type eventLog struct {
 	matters []monitor.Event // the others
 	shown   []monitor.Event // the latest of both, as last requested
 	upTo    uint64          // seq of shown
-	stream  []monitor.Event // the last events of all levels, for consumers that follow them
+	// The last events of all levels, for consumers that follow them: of locks, and the
+	// others, which a burst of locks must not push out.
+	stream, others []monitor.Event
 	history history
 }
 
@@ -31,10 +34,12 @@ func (l *eventLog) add(e monitor.Event) {
 		part, bound = &l.churn, l.keep/2
 	}
 	add(part, e, bound)
-	add(&l.stream, e, max(streamKept, l.keep))
-	if !e.Key.Empty() {
-		l.history.add(e)
+	if e.Key.Empty() {
+		add(&l.others, e, max(streamKept, l.keep))
+		return
 	}
+	add(&l.stream, e, max(streamKept, l.keep))
+	l.history.add(e)
 }
 
 // add appends within a limit. It trims only at twice the limit, which makes it cheap.
@@ -50,7 +55,12 @@ func (l *eventLog) latest() []monitor.Event {
 	if l.upTo == l.seq {
 		return l.shown
 	}
-	a, b := tail(l.churn, l.keep/2), tail(l.matters, l.keep-l.keep/2)
+	l.shown, l.upTo = merge(tail(l.churn, l.keep/2), tail(l.matters, l.keep-l.keep/2)), l.seq
+	return l.shown
+}
+
+// merge returns the events of both, oldest first.
+func merge(a, b []monitor.Event) []monitor.Event {
 	out := make([]monitor.Event, 0, len(a)+len(b))
 	for len(a) > 0 || len(b) > 0 {
 		if len(b) == 0 || (len(a) > 0 && a[0].Seq < b[0].Seq) {
@@ -59,17 +69,23 @@ func (l *eventLog) latest() []monitor.Event {
 			out, b = append(out, b[0]), b[1:]
 		}
 	}
-	l.shown, l.upTo = out, l.seq
 	return out
 }
 
-// since returns the kept events after seq, oldest first, and how many are no longer kept.
+// since returns the kept events after seq, oldest first, and how many after seq are no
+// longer kept: events of locks may be missing between others.
 func (l *eventLog) since(seq uint64) (events []monitor.Event, missed uint64) {
 	if seq >= l.seq {
 		return nil, 0
 	}
-	n := min(l.seq-seq, uint64(len(l.stream)))
-	return slices.Clone(l.stream[len(l.stream)-int(n):]), l.seq - seq - n
+	events = merge(after(l.stream, seq), after(l.others, seq))
+	return events, l.seq - seq - uint64(len(events))
+}
+
+// after returns the events after seq.
+func after(events []monitor.Event, seq uint64) []monitor.Event {
+	i, _ := slices.BinarySearchFunc(events, seq+1, func(e monitor.Event, seq uint64) int { return cmp.Compare(e.Seq, seq) })
+	return events[i:]
 }
 
 // history keeps the latest events of the locks that changed last, in two generations: the

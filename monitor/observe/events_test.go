@@ -253,3 +253,21 @@ func TestGuardEventsAreFolded(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 }
+
+// A burst of events about locks pushes out no other event, and what it pushes out is
+// counted.
+func TestABurstOfLocksPushesOutNoOtherEvent(t *testing.T) {
+	l := eventLog{keep: 100}
+	l.add(monitor.NodeEvent(time.Now(), monitor.LevelAlarm, "restart", "n1", "n1 restarted"))
+	const burst = 50_000
+	for range burst {
+		l.add(monitor.LockEvent(time.Now(), monitor.LevelAlarm, "over max TTL", "job", "its TTL is above the maximum"))
+	}
+	events, missed := l.since(0)
+	if len(events) == 0 || events[0].Kind != "restart" || uint64(len(events))+missed != burst+1 || missed == 0 {
+		t.Errorf("%d events, %d missed", len(events), missed)
+	}
+	if events, missed := l.since(burst); len(events) != 1 || missed != 0 {
+		t.Errorf("%d events, %d missed", len(events), missed)
+	}
+}
