@@ -19,7 +19,7 @@ type eventLog struct {
 	// The last events of all levels, for consumers that follow them: of locks, and the
 	// others, which a burst of locks must not push out.
 	stream, others []monitor.Event
-	history history
+	history        history
 }
 
 // streamKept is how many events are kept for consumers that follow them, beyond those of

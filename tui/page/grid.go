@@ -161,20 +161,6 @@ func (g *grid[T]) header(focused bool) string {
 	return out.String() + paint.Of(strings.TrimRight(b.String(), " "))
 }
 
-// Headed returns the order of the column whose name is at a cell of the header.
-func (g *grid[T]) headed(x int) (o Order, ok bool) {
-	at := styles.Lead
-	g.each(func(c *view.Column[T], w, gap int) {
-		at += gap
-		if x >= at-gap/2 && x < at+w+1 && !ok {
-			i := slices.IndexFunc(g.heads, func(h view.Head) bool { return h.Word == c.Word() })
-			o, ok = Order(g.heads[i].Sort), g.heads[i].Sort != ""
-		}
-		at += w
-	})
-	return o, ok
-}
-
 // rowLook is the style of a row.
 type rowLook struct {
 	under  bool // the cursor is on it
