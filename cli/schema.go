@@ -32,7 +32,7 @@ func documents() []document {
 		{"node act", nodeActJSON{}}, {"new cluster", newClusterJSON{}}, {"boot fence", bootFenceJSON{}}, {"boot fences", bootFencesJSON{}},
 		{"init", initJSON{}}, {"init check", initCheckJSON{}}, {"lab", labJSON{}},
 		{"history", historyJSON{}}, {"recorded grant", view.GrantDoc{}}, {"recorded event", view.PastEventDoc{}}, {"replay", replayJSON{}},
-		{"audit", auditJSON{}}, {"audit line", view.AuditDoc{}}, {"audit verify", verifyJSON{}},
+		{"notice", view.NoticeDoc{}}, {"audit", auditJSON{}}, {"audit line", view.AuditDoc{}}, {"audit verify", verifyJSON{}},
 		{"config", configJSON{}}, {"config", badConfigJSON{}}, {"acl", aclJSON{}}, {"info", infoJSON{}}, {"version", versionJSON{}},
 	}
 }

@@ -6,12 +6,14 @@ package app
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
+	"redlockctl/internal/notify"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
@@ -43,6 +45,7 @@ type Spec struct {
 	Folder   string         // of the configuration; empty: it came from no file
 	Memory   string         // where a guard on this machine writes down what it knows; no path: nowhere
 	Record   record.Options // where what is seen is kept; no path: nowhere
+	Notify   notify.Options // whom the guard's daemon notifies
 }
 
 // fences are the methods as the findings distinguish them.
@@ -66,7 +69,9 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 		Audit:    cfg.Audit.Path,
 		Memory:   cfg.Guard.StateDir,
 		Record:   cfg.Record,
+		Notify:   cfg.Notify,
 	}
+	s.Notify.Version, s.Notify.Env = cfg.Version, cfg.ChildEnv(os.Environ())
 	if cfg.Path != config.NodesFlag {
 		s.Folder = filepath.Dir(cfg.Path)
 	}

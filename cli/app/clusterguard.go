@@ -218,7 +218,7 @@ func (d *clusterGuard) watch(ctx context.Context, guard *watch.Guard, plan guard
 	about := metrics.Cluster{Name: plan.Monitor.ClusterName, Guard: guard}
 	d.metrics.Show(about)
 	var wg sync.WaitGroup
-	if !d.watchLocks {
+	if !d.watchLocks && !plan.Notify.On() { // a verdict needs the locks
 		about.Export, about.Record = d.record(ctx, &wg, plan, &guardSource{guard: guard, about: monitor.Cluster{
 			Name: plan.Monitor.ClusterName, N: len(plan.Nodes), Quorum: redlock.Quorum(len(plan.Nodes)), MaxTTL: plan.Monitor.MaxTTL,
 		}}, guard)
@@ -241,6 +241,7 @@ func (d *clusterGuard) watch(ctx context.Context, guard *watch.Guard, plan guard
 	if r := about.Record; r != nil {
 		mon.Recorded(r.Problem)
 	}
+	notified(ctx, &wg, plan.Notify, mon)
 	with := about
 	with.Monitor = mon
 	d.metrics.Show(with)
@@ -260,7 +261,7 @@ func (d *clusterGuard) record(ctx context.Context, wg *sync.WaitGroup, plan guar
 		recorder = r
 	}
 	recordRemovals(ctx, wg, plan.Audit, plan.Monitor.ClusterName, from)
-	return exported(ctx, wg, plan.Monitor.ClusterName, plan.Version, from), recorder
+	return exported(ctx, wg, plan.Audit, plan.Monitor.ClusterName, plan.Version, from), recorder
 }
 
 func (d *clusterGuard) reload(old guardPlan) (guardPlan, error) {

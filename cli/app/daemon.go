@@ -68,7 +68,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 		return m, err
 	})
-	defer notify(daemon.SdNotifyStopping)
+	defer tellSystemd(daemon.SdNotifyStopping)
 	d.health = map[string]health{}
 	if len(names) == 1 {
 		return d.clusterGuard(names[0], 1).run(ctx)
@@ -199,12 +199,12 @@ func (d *Daemon) reportHealth(name string, h health) {
 	}
 	if ready && !d.ready {
 		d.ready = true
-		notify(daemon.SdNotifyReady)
+		tellSystemd(daemon.SdNotifyReady)
 	}
 	if well {
-		notify(daemon.SdNotifyWatchdog + "\nSTATUS=" + strings.Join(lines, "; "))
+		tellSystemd(daemon.SdNotifyWatchdog + "\nSTATUS=" + strings.Join(lines, "; "))
 	}
 }
 
-// notify tells systemd, if that is what started us.
-func notify(state string) { _, _ = daemon.SdNotify(false, state) }
+// tellSystemd tells systemd, if that is what started us.
+func tellSystemd(state string) { _, _ = daemon.SdNotify(false, state) }

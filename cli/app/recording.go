@@ -13,6 +13,7 @@ import (
 	"redlockctl/base/crash"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/metrics"
+	"redlockctl/internal/notify"
 	"redlockctl/internal/otlp"
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
@@ -158,7 +159,8 @@ func (a *removals) step(now time.Time, done []audit.Record, from record.Source) 
 
 // exported sends the events of a cluster to an OTLP receiver until ctx ends; nil where the
 // environment names none.
-func exported(ctx context.Context, wg *sync.WaitGroup, cluster, version string, from noted) metrics.Export {
+// With them goes what is added to the audit log at path, about this cluster.
+func exported(ctx context.Context, wg *sync.WaitGroup, path, cluster, version string, from noted) metrics.Export {
 	e, err := otlp.New(cluster, version)
 	if err != nil {
 		from.Note(monitor.Event{Level: monitor.LevelAlarm, Kind: "export", Text: safetext.New("events are not exported: " + err.Error())})
@@ -167,7 +169,26 @@ func exported(ctx context.Context, wg *sync.WaitGroup, cluster, version string, 
 		return nil // and not a nil *Exporter, which would not be nil
 	}
 	wg.Go(crash.Safe(func() { e.Run(ctx, from) }))
+	if path != "" {
+		log := audit.FollowAll(path)
+		wg.Go(crash.Safe(func() {
+			defer log.Close()
+			e.RunAudit(ctx, func() []audit.Record {
+				return slices.DeleteFunc(log.Lines(), func(r audit.Record) bool { return r.Cluster != cluster })
+			})
+		}))
+	}
 	return e
+}
+
+// notified tells whoever is to be notified of a cluster's verdict and findings, until ctx ends.
+func notified(ctx context.Context, wg *sync.WaitGroup, opt notify.Options, from notify.Source) {
+	if !opt.On() {
+		return
+	}
+	host, _ := os.Hostname()
+	opt.By = "guard@" + host
+	wg.Go(crash.Safe(func() { notify.New(opt).Run(ctx, from) }))
 }
 
 // guardSource is what a guard that watches no locks has to be recorded: the states of its

@@ -88,7 +88,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, m *metrics.Metrics
 		mon.Recorded(func() error { return cmp.Or(r.Problem(), others()) })
 	}
 	recordRemovals(run, &ses.wg, s.Audit, ses.cluster, mon)
-	ses.export = exported(run, &ses.wg, ses.cluster, s.Version, mon)
+	ses.export = exported(run, &ses.wg, s.Audit, ses.cluster, s.Version, mon)
 	switch {
 	case guard == nil:
 	case mode == GuardUnlessSeen:

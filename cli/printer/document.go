@@ -3,17 +3,13 @@ package printer
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 
-	"redlockctl/server/safetext"
+	"redlockctl/internal/view"
 )
 
-// Schema names the form of the JSON documents; docs/json.md describes them.
-// Within a version fields are added, never renamed, retyped or removed.
-// Durations are integer milliseconds with the suffix _ms, times of day RFC 3339;
-// a field that does not apply is left out. [safetext.Marshal] writes text from a server.
-const Schema = "redlockctl/v1"
+// Schema names the form of the JSON documents: see [view.Schema].
+const Schema = view.Schema
 
 // Document prints a document in the format of --output; printed is false for a table.
 // kind names the document; "schema" and "kind" come first in each.
@@ -57,20 +53,5 @@ func Line(w io.Writer, kind string, body any) error {
 	return err
 }
 
-// Encoded returns a document as one line with a line end, safe for a terminal. If kind is
-// empty, the body has the kind.
-func Encoded(kind string, body any) ([]byte, error) {
-	line, err := safetext.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	rest := append(line[1:], '\n')
-	head := fmt.Appendf(nil, `{"schema":%q`, Schema)
-	if kind != "" {
-		head = fmt.Appendf(head, `,"kind":%q`, kind)
-	}
-	if rest[0] != '}' {
-		head = append(head, ',')
-	}
-	return append(head, rest...), nil
-}
+// Encoded returns a document as one line with a line end: see [view.Envelope].
+func Encoded(kind string, body any) ([]byte, error) { return view.Envelope(kind, body) }

@@ -23,6 +23,8 @@ type Follower struct {
 	looked  time.Time
 	records []Record // intents to force-release or revoke, the latest last
 	done    []Record // those that were completed since the last call of [Follower.Done]
+	whole   bool     // keep all lines for [Follower.Lines]
+	lines   []Record
 }
 
 const (
@@ -37,6 +39,24 @@ func Follow(path string) *Follower {
 	f := &Follower{path: path}
 	f.reopen(io.SeekEnd)
 	return f
+}
+
+// FollowAll is [Follow] for who wants all lines: see [Follower.Lines].
+func FollowAll(path string) *Follower {
+	f := Follow(path)
+	f.whole = true
+	return f
+}
+
+// Lines returns the lines that were added since the last call. Call it often: a call reads at most
+// 1 MiB.
+func (f *Follower) Lines() []Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read()
+	lines := f.lines
+	f.lines = nil
+	return lines
 }
 
 func (f *Follower) reopen(whence int) {
@@ -117,6 +137,9 @@ func (f *Follower) read() {
 	}
 	for _, line := range lines[:len(lines)-1] {
 		l, _, err := parse(line)
+		if err == nil && f.whole {
+			f.lines = append(f.lines, l.Record)
+		}
 		if err != nil || l.Act != "force-release" && l.Act != "revoke" {
 			continue
 		}

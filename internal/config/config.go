@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,8 +30,11 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/net/http/httpguts"
 
+	"redlockctl/internal/notify"
 	"redlockctl/internal/record"
+	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -50,6 +54,7 @@ type Config struct {
 	TUI     TUI
 	Audit   Audit
 	Record  record.Options // no path: nothing is recorded
+	Notify  notify.Options // the zero value notifies nobody
 	// ConnName is the name of the connections to the nodes, see [redlock.Node.Named]. It
 	// is not a setting. Default: none.
 	ConnName string
@@ -407,6 +412,71 @@ func (f *configFile) record(c *Config, t *table, getenv func(string) string) (di
 		return ""
 	}
 	return dir
+}
+
+// notify reads [notify].
+func (f *configFile) notify(c *Config, t *table, getenv func(string) string) {
+	command, by := t.list("command")
+	address, plain := t.text("url", "")
+	urlPath, hidden := t.text("url_file", "")
+	headerPath, head := t.text("header_file", "")
+	least := t.choice("least", "warning", "info", "warning", "danger")
+	timeout := t.duration("timeout", notify.DefaultTimeout, 100*time.Millisecond)
+	plain.secret, hidden.secret, head.secret = true, false, false
+	o := notify.Options{Timeout: timeout.Duration, Command: command}
+	o.Least = map[string]monitor.Severity{"info": monitor.SeverityInfo, "warning": monitor.SeverityWarning, "danger": monitor.SeverityDanger}[least]
+	secret := func(s setting, path string) string {
+		if !s.set || f.Secretless {
+			return ""
+		}
+		path = f.resolve(path, getenv)
+		line, err := ReadSecret(path, getenv)
+		if err != nil {
+			s.problem("%s", err.Error())
+		}
+		s.came(path, "")
+		return line
+	}
+	which := plain
+	switch {
+	case plain.set && hidden.set:
+		hidden.problem("is set together with url (line %d); give one of the two", plain.line())
+	case by.set && (plain.set || hidden.set):
+		by.problem("is set together with a URL; give one of the two")
+	case by.set && len(command) == 0:
+		by.problem(`is empty; write a program with its arguments, such as ["/usr/local/bin/page", "redis"]`)
+	case by.set && f.Found:
+		by.problem("is not run from a configuration that was merely found in the working directory, which may be anybody's; name the file by --config")
+	case hidden.set:
+		address, which = secret(hidden, urlPath), hidden
+	}
+	if address != "" {
+		u, err := url.Parse(address)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+			which.problem("is no URL; write http:// or https:// and a host")
+		case plain.set && u.User != nil:
+			plain.problem("has a password, which does not belong in this file: put the URL into a file, and name that by url_file")
+		case plain.set:
+			plain.came(u.Scheme+"://"+u.Host+"/…", "") // the path of some is a secret
+		}
+		o.URL = func() string { return address }
+	} else if hidden.set && f.Secretless {
+		o.URL = func() string { return "" }
+	}
+	if head.set {
+		name, value, ok := strings.Cut(secret(head, headerPath), ":")
+		if value = strings.TrimSpace(value); !f.Secretless && (!ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value)) {
+			head.problem("the file has no header; write one line such as Authorization: Bearer TOKEN")
+		}
+		if !plain.set && !hidden.set {
+			head.problem("is for a URL, and there is none")
+		}
+		o.Header = func() (string, string) { return name, value }
+	}
+	if o.On() {
+		c.Notify = o
+	}
 }
 
 // resolve returns a path of the configuration: absolute, below the home directory ("~/"),

@@ -215,6 +215,7 @@ func (f *configFile) configs(values map[string]any, getenv func(string) string) 
 	auditTable := root.sub("audit", "[audit]")
 	audit := f.audit(shared, auditTable, getenv)
 	recorded := f.record(shared, root.sub("record", "[record]"), getenv)
+	f.notify(shared, root.sub("notify", "[notify]"), getenv)
 	common := f.settings
 
 	var forms []form

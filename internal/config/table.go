@@ -296,6 +296,22 @@ func (t *table) texts(key string, def ...string) []string {
 	return out
 }
 
+// list returns a list of strings as it is written; nil if there is none.
+func (t *table) list(key string) (out []string, s setting) {
+	all, s, ok := valueOf[[]any](t, key, "", `a list of texts, such as ["a", "b"]`)
+	for _, e := range all {
+		v, text := e.(string)
+		if ok = ok && text; !text {
+			s.problem("%s is %s; each element must be text in quotes", literal(e), kindOf(e))
+		}
+		out = append(out, v)
+	}
+	if ok {
+		s.takes(strings.Join(out, " "))
+	}
+	return out, s
+}
+
 // valueOf returns the value of a key that is set and has the wanted type; otherwise ok is
 // false, and the default, as shown, is used.
 func valueOf[T any](t *table, key, def, want string) (v T, s setting, ok bool) {

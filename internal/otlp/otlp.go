@@ -44,6 +44,14 @@ const (
 	attrToken   = "redlockctl.lock.token_sha256" // as in the audit log
 	attrUntil   = "redlockctl.lock.expires_unix_ms"
 	attrTimes   = "redlockctl.lock.extensions"
+
+	attrAuditID     = "redlockctl.audit.id"    // the same for intent and outcome
+	attrAuditPhase  = "redlockctl.audit.phase" // intent, done or failed
+	attrAuditAct    = "redlockctl.audit.act"
+	attrAuditActor  = "redlockctl.audit.actor"
+	attrAuditTarget = "redlockctl.audit.target"
+	attrAuditReason = "redlockctl.audit.reason"
+	attrAuditDetail = "redlockctl.audit.detail"
 )
 
 const (
@@ -52,6 +60,7 @@ const (
 	retryFor   = 30 * time.Second // the library's retries
 	lastWords  = 2 * time.Second  // to send the rest at the end
 	mostBatch  = 512              // records per request
+	mostAudit  = 4096             // lines of the audit log that wait; then the oldest are dropped
 )
 
 // Source has the events, and records export errors.
@@ -65,8 +74,8 @@ type Source interface {
 type Exporter struct {
 	cluster string
 	client  *otlploghttp.Exporter
-	to      *batch
-	logger  log.Logger
+	events  sink
+	audit   sink
 	retry   time.Duration
 
 	sent, missed, refused atomic.Uint64
@@ -107,9 +116,18 @@ func New(cluster, version string) (*Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Exporter{cluster: safetext.Escape(cluster), client: client, to: &batch{}, retry: retryEvery}
-	e.logger = sdk.NewLoggerProvider(sdk.WithResource(about), sdk.WithProcessor(e.to)).Logger("redlockctl")
+	e := &Exporter{cluster: safetext.Escape(cluster), client: client, retry: retryEvery}
+	for _, s := range []*sink{&e.events, &e.audit} {
+		s.to = &batch{}
+		s.logger = sdk.NewLoggerProvider(sdk.WithResource(about), sdk.WithProcessor(s.to)).Logger("redlockctl")
+	}
 	return e, nil
+}
+
+// sink makes records of one kind. It is not safe for use by several goroutines.
+type sink struct {
+	to     *batch
+	logger log.Logger
 }
 
 // instance identifies this exporter of this process: a random UUID, as the conventions of
@@ -171,7 +189,7 @@ func (e *Exporter) send(ctx context.Context, from Source, seq *uint64) (tried bo
 			lines = append(lines, monitor.Event{At: events[n-1].At, Level: monitor.LevelNotice, Kind: "missed",
 				Text: safetext.New(fmt.Sprintf("%d events could not be kept until they were sent: too many at once, or the receiver did not answer", missed))})
 		}
-		err := e.client.Export(ctx, e.records(ctx, lines))
+		err := e.client.Export(ctx, recordsOf(ctx, e.events, lines, e.record))
 		switch {
 		case err == nil:
 			e.sent.Add(uint64(n))
@@ -235,12 +253,71 @@ func (*batch) Enabled(context.Context, sdk.EnabledParameters) bool { return true
 func (*batch) Shutdown(context.Context) error                      { return nil }
 func (*batch) ForceFlush(context.Context) error                    { return nil }
 
-func (e *Exporter) records(ctx context.Context, events []monitor.Event) []sdk.Record {
-	e.to.records = e.to.records[:0]
-	for _, event := range events {
-		e.logger.Emit(ctx, e.record(event))
+func recordsOf[T any](ctx context.Context, s sink, all []T, record func(T) log.Record) []sdk.Record {
+	s.to.records = s.to.records[:0]
+	for _, one := range all {
+		s.logger.Emit(ctx, record(one))
 	}
-	return e.to.records
+	return s.to.records
+}
+
+// RunAudit sends the lines of an audit log until ctx ends, and then the rest. lines returns those
+// that are new.
+func (e *Exporter) RunAudit(ctx context.Context, lines func() []audit.Record) {
+	var waiting []audit.Record
+	for ctx.Err() == nil {
+		waiting = e.sendAudit(ctx, append(waiting, lines()...))
+		wait := lookEvery
+		if len(waiting) > 0 {
+			wait = e.retry
+		}
+		_ = sleep.For(ctx, wait)
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	e.sendAudit(last, append(waiting, lines()...))
+}
+
+// sendAudit sends lines and returns those that are to be sent again.
+func (e *Exporter) sendAudit(ctx context.Context, lines []audit.Record) (left []audit.Record) {
+	if more := len(lines) - mostAudit; more > 0 {
+		e.missed.Add(uint64(more))
+		lines = lines[more:]
+	}
+	for len(lines) > 0 {
+		n := min(len(lines), mostBatch)
+		switch err := e.client.Export(ctx, recordsOf(ctx, e.audit, lines[:n], e.auditRecord)); {
+		case err == nil:
+			e.sent.Add(uint64(n))
+		case later(ctx, err):
+			return lines
+		default:
+			e.refused.Add(uint64(n))
+		}
+		lines = lines[n:]
+	}
+	return nil
+}
+
+// auditRecord converts a line of the audit log to a log record.
+func (e *Exporter) auditRecord(line audit.Record) log.Record {
+	var r log.Record
+	r.SetTimestamp(line.Time)
+	r.SetObservedTimestamp(time.Now())
+	r.SetEventName("redlockctl.audit")
+	r.SetSeverity(severities[monitor.LevelNotice])
+	r.SetSeverityText(monitor.LevelNotice.String())
+	r.SetBody(attribute.StringValue(safetext.Escape(strings.TrimSpace(line.Actor + ": " + line.Act + " " + line.Target + ": " + line.Phase))))
+	r.AddAttributes(attribute.String(attrCluster, safetext.Escape(line.Cluster)))
+	for _, a := range []struct{ name, text string }{
+		{attrAuditID, line.ID}, {attrAuditPhase, line.Phase}, {attrAuditAct, line.Act}, {attrAuditActor, line.Actor},
+		{attrAuditTarget, line.Target}, {attrAuditReason, line.Reason}, {attrAuditDetail, line.Detail}, {attrToken, line.TokenSHA},
+	} {
+		if a.text != "" {
+			r.AddAttributes(attribute.String(a.name, safetext.Escape(a.text)))
+		}
+	}
+	return r
 }
 
 // record converts an event to a log record.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -355,5 +356,68 @@ func TestABurstIsOneRecord(t *testing.T) {
 	got := fold(events)
 	if want := "100 events of locks, the first is job:0: its TTL is above the maximum"; len(got) != 31 || got[0].Text.Raw() != want {
 		t.Errorf("%d records, the first says %q", len(got), got[0].Text.Raw())
+	}
+}
+
+// The audit log leaves the machine too: all lines, once, also after a receiver that was down.
+func TestAuditLog(t *testing.T) {
+	r := newReceiver(t)
+	e, err := New("orders", "1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.retry = 10 * time.Millisecond
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := audit.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	write := func(phase string) {
+		t.Helper()
+		if err := log.Write(audit.Record{Time: time.Now(), ID: "A1", Phase: phase, Actor: "ann@h1", Cluster: "orders", Act: "revoke", Target: "job:\x1b1", Reason: "slow", TokenSHA: audit.TokenSHA("t")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("before") // it was there before
+	follow := audit.FollowAll(path)
+	defer follow.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); e.RunAudit(ctx, follow.Lines) }()
+	r.set(func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusServiceUnavailable); return true })
+	write(audit.Intent)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		r.mu.Lock()
+		tried := r.tries > 0
+		r.mu.Unlock()
+		if tried {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is sent")
+		}
+	}
+	r.set(nil)
+	write(audit.Done)
+	want := []string{`ann@h1: revoke job:\x1b1: intent`, `ann@h1: revoke job:\x1b1: done`}
+	for deadline := time.Now().Add(60 * time.Second); len(r.texts()) < len(want); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%q, want %q", r.texts(), want)
+		}
+	}
+	stop()
+	<-done
+	if got := r.texts(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	attributes := map[string]string{}
+	for _, a := range r.records[1].Attributes {
+		attributes[a.Key] = a.Value.GetStringValue()
+	}
+	for key, value := range map[string]string{"redlockctl.audit.phase": "done", "redlockctl.audit.reason": "slow", "redlockctl.audit.id": "A1", "redlockctl.lock.token_sha256": audit.TokenSHA("t"), "redlockctl.cluster.name": "orders"} {
+		if attributes[key] != value {
+			t.Errorf("%s is %q, want %q", key, attributes[key], value)
+		}
 	}
 }
