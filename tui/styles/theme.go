@@ -65,7 +65,8 @@ func indexed(good, info, warn, bad uint8) Palette {
 	return Palette{Good: of256(good), Info: of256(info), Warn: of256(warn), Bad: of256(bad)}
 }
 
-// Backgrounds of the selected row. With sixteen colours or none it is reversed instead.
+// Backgrounds of the selected row. With high contrast, sixteen colours or none it is
+// reversed instead.
 const (
 	tintDark  = uint8(237)
 	tintLight = uint8(253)
@@ -150,7 +151,7 @@ func New(look Look) Styles {
 		Banner: newPaint(colored(s().Reverse(true).Bold(true), p.Warn)),
 	}
 	st.Row = st.Cursor
-	if t.name != ThemeNone && !look.Sixteen {
+	if t.name != ThemeNone && !t.strong && !look.Sixteen {
 		tint := tintDark
 		if t.light {
 			tint = tintLight

@@ -181,7 +181,7 @@ func (p *Proxy) Through(d Direction, l *Line) {
 }
 
 // CutOff cuts the line to the server, as if a cable was drawn: nothing is heard on the connections
-// that there are, and to connect takes for ever. [Proxy.Resume] puts the cable back.
+// that there are, and to connect takes forever. [Proxy.Resume] puts the cable back.
 func (p *Proxy) CutOff() {
 	p.Hold(ToServer)
 	p.Hold(ToClient)
