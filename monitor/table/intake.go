@@ -217,7 +217,7 @@ func (t *Table) markLoaded(r *record, i int, next packed.Copy) {
 	switch {
 	case t.nodes[i].sealed && t.nodes[i].scanned == 0:
 		r.loaded |= bit
-	case was.Have() && was.Token == next.Token && packed.Alike(was.Expires, next.Expires): // the same copy, read again
+	case was.Have() && was.Token == next.Token && (packed.Alike(was.Expires, next.Expires) || t.nodes[i].sealed && time.Duration(next.Expires-was.Expires).Abs() <= extendedBy): // the same copy, read again
 	default:
 		r.loaded &^= bit
 	}
