@@ -106,8 +106,10 @@ func OutputsOf(cmd *cobra.Command) []string {
 	if len(words) == 0 {
 		words = []string{"table", "json"}
 	}
-	if slices.Contains(words, "json") {
-		words = append(words, "yaml", "template=TEXT")
+	for _, w := range []string{"yaml", "template=TEXT"} {
+		if slices.Contains(words, "json") && !slices.Contains(words, w) {
+			words = append(words, w)
+		}
 	}
 	return words
 }
