@@ -65,6 +65,15 @@ func (r *restartModel) look(s *state, i int) {
 	r.step(s, i, o)
 }
 
+// hasWatched makes the guard have watched the node for long when the model begins, and without a
+// gap: there is no second guard of which it has to hear.
+func (r *restartModel) hasWatched(b, old *restartguard.Basis) {
+	b.Met = epoch.Add(-r.delay)
+	if old.Unsure.IsZero() {
+		b.Unsure = time.Time{}
+	}
+}
+
 func (r *restartModel) step(s *state, i int, o restartguard.Observation) {
 	n := &s.node[i]
 	policy := restartguard.Policy{Delay: r.delay, Sweep: true}
@@ -79,6 +88,7 @@ func (r *restartModel) step(s *state, i int, o restartguard.Observation) {
 		old := n.state
 		next, actions, _ := restartguard.Step(policy, n.state, o, s.time())
 		n.state = next
+		r.hasWatched(&n.state.Basis, &old.Basis)
 		if r.is("uncordon-cancels") && old.Basis.Duty.Kind == restartguard.DutyCordon && next.Basis.Duty.Kind == restartguard.DutyWait {
 			n.state.Basis.Deadline = s.time()
 		}
