@@ -40,7 +40,9 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	}
 	run, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	mon.Recorded(recordFails(s))
+	if !of.Locks { // else there are no findings
+		mon.Recorded(recordFails(run, &wg, s))
+	}
 	wg.Go(crash.Safe(func() { mon.Run(run) }))
 	defer wg.Wait()
 	defer stop()

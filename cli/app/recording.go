@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/notify"
@@ -63,27 +65,28 @@ func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from 
 // conditionEvery is how often the file of another process is looked at.
 const conditionEvery = 5 * time.Second
 
-// recordFails returns why the guard that runs on this machine fails to record the cluster; nil: it
-// records, none runs here, or nothing is to be recorded.
-func recordFails(s Spec) func() error {
-	var mu sync.Mutex
-	var looked time.Time
-	var last error
-	return func() error {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(looked) < conditionEvery {
-			return last
-		}
-		looked, last = time.Now(), nil
-		if s.Record.Path == "" || s.Memory == "" {
-			return nil
-		}
-		if runs, err := memory.Running(s.Memory); err == nil && runs {
-			last = record.Condition(s.Record.Path, s.Monitor.ClusterName, looked)
-		}
-		return last
+// recordFails follows until ctx ends why the guard that runs on this machine fails to record the
+// cluster. What it returns gives the last answer without waiting; nil: it records, none runs here,
+// or nothing is to be recorded.
+func recordFails(ctx context.Context, wg *sync.WaitGroup, s Spec) func() error {
+	if s.Record.Path == "" || s.Memory == "" {
+		return func() error { return nil }
 	}
+	var last atomic.Pointer[error]
+	look := func() {
+		var err error
+		if runs, unknown := memory.Running(s.Memory); unknown == nil && runs {
+			err = record.Condition(s.Record.Path, s.Monitor.ClusterName, time.Now())
+		}
+		last.Store(&err)
+	}
+	look()
+	wg.Go(crash.Safe(func() {
+		for sleep.For(ctx, conditionEvery) == nil {
+			look()
+		}
+	}))
+	return func() error { return *last.Load() }
 }
 
 // removalLate is how long a removal waits for an event that shows that it was seen.

@@ -84,7 +84,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, m *metrics.Metrics
 	ses.wg.Go(crash.Safe(func() { mon.Booted(bootSights(run, s)); followBoots(run, s, mon) }))
 	if r := recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus, nil); r != nil {
 		ses.recorder = r
-		others := recordFails(s)
+		others := recordFails(run, &ses.wg, s)
 		mon.Recorded(func() error { return cmp.Or(r.Problem(), others()) })
 	}
 	recordRemovals(run, &ses.wg, s.Audit, ses.cluster, mon)

@@ -100,7 +100,8 @@ type openFinding struct {
 // Guarded sets the source of what the guard in this process knows. [Findings.Look] calls it.
 func (f *Findings) Guarded(sight func() monitor.GuardView) { f.guard = sight }
 
-// Recorded sets the source of why nothing is recorded. [Findings.Look] calls it.
+// Recorded sets the source of why nothing is recorded. [Findings.Look] calls it, so it must
+// not wait for anything.
 func (f *Findings) Recorded(fails func() error) { f.recording = fails }
 
 // Guard returns what the guard in this process said when Look last ran; nil without a guard.

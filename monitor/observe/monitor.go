@@ -462,7 +462,8 @@ func (m *Monitor) Guarded(sight func() monitor.GuardView) {
 	m.world.findings.Guarded(sight)
 }
 
-// Recorded sets the source of why nothing is recorded, for the findings.
+// Recorded sets the source of why nothing is recorded, for the findings. It must not wait for
+// anything: the monitor stands still meanwhile.
 func (m *Monitor) Recorded(fails func() error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
