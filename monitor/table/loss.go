@@ -193,9 +193,6 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 	c := &r.Copies[i]
 	k := int8(c.Token)
 	lost := c.Lost() || c.Kind == packed.LockCopy && cause != monitor.LostByDeletion
-	if g := &r.grant; k == g.token && !redlock.IsTombstone(r.Tokens[k].Prefix) {
-		g.replaced = true // that its node restarted may be seen only later
-	}
 	if g := &r.grant; lost && k == g.token && g.end != 0 {
 		g.supposed = false
 		for j := range r.Copies { // an extension seen elsewhere may have reached it before

@@ -149,7 +149,6 @@ type grant struct {
 	// so this is no release.
 	fell, parted bool
 	supposed     bool // its end is that of an extension that silent nodes may have received too
-	replaced     bool // another token's copy is in the place of one of its own
 	// extensions counts those that were seen, the last one at extended; reported of them were
 	// reported, the last ones at reportedAt.
 	extensions, reported uint32

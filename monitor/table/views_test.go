@@ -315,6 +315,12 @@ func TestNoMoreVotesWereLostThanTheGuardKnows(t *testing.T) {
 		if l := o.lock("k"); l.State != guard.lock("k").State || l.HeldUntil().Sub(want).Abs() > extendedBy {
 			t.Errorf("%s until %s, not %s until %s", l.State, l.HeldUntil(), guard.lock("k").State, want)
 		}
+		o.pass(2 * certainKept) // the guard says it no more
+		if l := o.lock("k"); !l.HeldUntil().After(want.Add(time.Second)) {
+			t.Errorf("without the guard again: %s until %s", l.State, l.HeldUntil())
+		}
+		o.Heard(guard.Vouches(guard.now), o.now)
+		o.pass(time.Millisecond)
 		o.restart(4, true, false) // of this loss the guard did not know
 		o.scanAll()
 		o.scanAll()
@@ -333,6 +339,24 @@ func TestNoMoreVotesWereLostThanTheGuardKnows(t *testing.T) {
 		o.scanAll()
 		if l := o.lock("k"); l.ReliedOn() {
 			t.Errorf("%+v", l)
+		}
+	})
+	t.Run("a majority with what was lost", func(t *testing.T) {
+		guard := oldRig()
+		guard.set("k", "token-a", 10*time.Second, 0, 1, 2)
+		guard.scan(0)
+		guard.scan(2)
+		for i := range 2 { // n1 may have lost a vote that was not read
+			guard.restart(i, true, false)
+			guard.scan(i)
+		}
+		if s := guard.lock("k").State; s != monitor.LockPartial {
+			t.Fatal(s)
+		}
+		for _, v := range guard.Vouches(guard.now) {
+			if v.Certain {
+				t.Errorf("%s: %+v", guard.lock("k").State, v)
+			}
 		}
 	})
 	t.Run("no copy left", func(t *testing.T) {
@@ -357,4 +381,88 @@ func TestNoMoreVotesWereLostThanTheGuardKnows(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	})
+}
+
+// A holder may have extended its lock on nodes that were silent before they lost the copy:
+// it relies on the lock until the end that another copy shows, also one that is read later.
+func TestAnExtensionBeforeALossThatWasNotSeen(t *testing.T) {
+	seen := func() *rig {
+		r := newRig(3, viewTTL).first()
+		r.set("k", "a", 10*time.Second, 0, 1, 2)
+		r.scanAll()
+		r.scanAll()
+		return r
+	}
+	check := func(t *testing.T, r *rig, end time.Time) {
+		t.Helper()
+		if l := r.lock("k"); !l.ReliedOn() || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
+			t.Errorf("%s until %s, not %s", l.State, l.HeldUntil(), end)
+		}
+	}
+	t.Run("the copy that shows it is read last", func(t *testing.T) {
+		r := seen()
+		r.pass(time.Second)
+		for i := range 3 {
+			r.Unreachable(i, r.now)
+		}
+		r.pass(5 * time.Second)
+		r.set("k", "a", 10*time.Second, 0, 1, 2)
+		end := r.now.Add(10 * time.Second)
+		for i := range 2 {
+			r.restart(i, true, false)
+			r.scan(i)
+		}
+		r.pass(2 * time.Second)
+		r.Reachable(2, false)
+		r.scan(2)
+		r.pass(time.Millisecond)
+		check(t, r, end)
+	})
+	t.Run("it was seen while others were silent", func(t *testing.T) {
+		r := newRig(3, viewTTL).first()
+		r.set("k", "a", 10*time.Second, 0, 1) // a majority is never seen
+		r.scan(0)
+		r.pass(time.Second)
+		r.Unreachable(0, r.now)
+		r.pass(4 * time.Second)
+		r.set("k", "a", 10*time.Second, 0, 1)
+		end := r.now.Add(10 * time.Second)
+		r.scan(1)
+		r.scan(2)
+		r.pass(time.Second)
+		r.Unreachable(1, r.now)
+		for i := range 2 {
+			r.pass(time.Second)
+			r.restart(i, true, false)
+			r.scan(i)
+			r.pass(time.Second)
+		}
+		check(t, r, end)
+	})
+}
+
+// The end of a grant is not certain while a node is silent, if lost copies may have been
+// extended with its copy: the grant is «not seen», and its token no left-over when it is
+// seen again.
+func TestAnEndWhileCopiesAreLostAndNodesSilent(t *testing.T) {
+	r := newRig(3, viewTTL).first()
+	r.set("k", "a", 10*time.Second, 0, 1, 2)
+	r.scanAll()
+	r.scanAll()
+	r.Unreachable(2, r.now)
+	r.pass(2 * time.Second)
+	r.restart(0, true, false)
+	r.scan(0)
+	r.del("k", 1)
+	r.Restarted(1, Incarnation{Started: r.now, Fenced: true}, r.now)
+	r.Reachable(1, true)
+	r.scan(1)
+	for range 24 {
+		r.pass(500 * time.Millisecond)
+		r.scan(0)
+		r.scan(1)
+	}
+	if got := r.kinds(); !slices.Contains(got, "not seen") || slices.Contains(got, "expired") {
+		t.Error(got)
+	}
 }
