@@ -1,22 +1,15 @@
 package observe_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 
@@ -306,131 +299,6 @@ func TestStormMutants(t *testing.T) {
 	}
 }
 
-// deafProxy hides from the clients of a server some of the changes that it reports.
-type deafProxy struct {
-	listener   net.Listener
-	target     string
-	noNull     bool // no null push
-	notAll     bool // only every other push
-	reconnects bool // a feed survives although its server closed the connection
-
-	pushes atomic.Int64
-}
-
-func newDeafProxy(t *testing.T, target string) *deafProxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &deafProxy{listener: l, target: target}
-	var work sync.WaitGroup
-	t.Cleanup(func() { _ = l.Close(); work.Wait() })
-	work.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			work.Go(func() { p.serve(c) })
-		}
-	})
-	return p
-}
-
-// serve relays what a client sends, and the part of the server's output that the client
-// may see.
-func (p *deafProxy) serve(client net.Conn) {
-	defer client.Close()
-	server, err := net.Dial("tcp", p.target)
-	if err != nil {
-		return
-	}
-	var mu sync.Mutex // protects server, said and gone
-	gone := false     // the client hung up
-	var said []byte   // all that the client sent before its first PING as a feed
-	done := make(chan struct{})
-	defer func() { mu.Lock(); _ = server.Close(); mu.Unlock(); _ = client.Close(); <-done }()
-	isFeed := func() bool { return bytes.Contains(said, []byte("TRACKING")) }
-	go func() {
-		defer close(done)
-		b := make([]byte, 64<<10)
-		for {
-			n, err := client.Read(b)
-			if err != nil {
-				mu.Lock()
-				gone = true
-				_ = server.Close()
-				mu.Unlock()
-				return
-			}
-			mu.Lock()
-			if !isFeed() && len(said) < 1<<10 {
-				said = append(said, b[:n]...)
-			}
-			_, _ = server.Write(b[:n])
-			mu.Unlock()
-		}
-	}()
-	for {
-		if !p.relay(client, server) {
-			return // the client hung up
-		}
-		mu.Lock()
-		reconnect := p.reconnects && isFeed() && !gone
-		if reconnect {
-			_ = server.Close()
-			time.Sleep(20 * time.Millisecond) // changes in this time are reported to nobody
-			var next net.Conn
-			if next, err = net.Dial("tcp", p.target); err == nil {
-				server = next
-				_, err = server.Write(said)
-			}
-			if err == nil {
-				// Drop the answers to that as well.
-				_ = server.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-				_, _ = io.Copy(io.Discard, server)
-				_ = server.SetReadDeadline(time.Time{})
-				_, err = server.Write([]byte("*1\r\n$4\r\nPING\r\n")) // one that was in flight
-			}
-		}
-		mu.Unlock()
-		if !reconnect || err != nil {
-			return
-		}
-	}
-}
-
-// relay relays lines and whole pushes until the server hangs up; false: the client did.
-func (p *deafProxy) relay(client, server net.Conn) bool {
-	in := bufio.NewReaderSize(server, 64<<10)
-	for {
-		line, err := in.ReadSlice('\n')
-		message := bytes.Clone(line)
-		push := err == nil && line[0] == '>'
-		for n := 3; push && err == nil && n > 0; n-- { // $10, invalidate, and its argument
-			line, err = in.ReadSlice('\n')
-			message = append(message, line...)
-			if n == 1 && err == nil && line[0] == '*' {
-				var keys int
-				_, _ = fmt.Sscanf(string(line), "*%d", &keys)
-				for range 2 * keys {
-					line, _ = in.ReadSlice('\n')
-					message = append(message, line...)
-				}
-			}
-		}
-		null := push && bytes.HasSuffix(message, []byte("_\r\n"))
-		if !(push && p.pushes.Add(1)%2 == 0 && p.notAll) && !(null && p.noNull) {
-			if _, err := client.Write(message); err != nil {
-				return false
-			}
-		}
-		if err != nil {
-			return !errors.Is(err, bufio.ErrBufferFull)
-		}
-	}
-}
-
 // ending reports whether a copy has one of the storm's shortest TTLs. It may expire between
 // the snapshot and the direct read.
 func ending(left time.Duration) bool { return left > -time.Second && left < time.Minute }
@@ -507,102 +375,4 @@ return out`, keys).Slice()
 		_ = c.Close()
 	}
 	return want
-}
-
-// Content that is not a lock, and ten thousand copies that change at once: none of it is
-// fetched whole, and it is reported.
-func TestHostileContent(t *testing.T) {
-	servers := labtest.Servers(t, 3)
-	opt := slow
-	opt.MaxTTL = 2 * time.Hour
-	m := watch(t, labtest.Nodes(servers), opt)
-	settled(t, m)
-	peak := labtest.HeapPeak(t)
-	name := strings.Repeat("n", 1<<20)
-	c := servers[0].Node().Client(1, time.Minute)
-	defer c.Close()
-	if err := c.SetRange(t.Context(), "job:huge", 512<<20-1, "x").Err(); err != nil {
-		t.Fatal(err)
-	}
-	for _, srv := range servers {
-		do(t, srv, "set", name, "token", "px", "3600000")
-		do(t, srv, "set", name[:60<<10], "token", "px", "3600000")
-		do(t, srv, "set", "job:\x1b[2J\xff\u202e", "\x1b]0;owned\a\xfe", "px", "3600000")
-		do(t, srv, "eval", "for i = 1, 10000 do redis.call('SET', 'job:' .. i, ARGV[1], 'PX', 3600000) end return 1", 0, "\xff\x1b[2J")
-		do(t, srv, "eval", "for i = 1, 64 do redis.call('HSET', 'job:hash', string.rep('f', 100000) .. i, 1) end return 1", 0)
-		do(t, srv, "hset", "job:hash2", strings.Repeat("f", 1<<20), "1")
-		do(t, srv, "rpush", "job:list", strings.Repeat("f", 1<<20))
-		do(t, srv, "sadd", "job:set", "a", "b")
-		do(t, srv, "zadd", "job:zset", "1", strings.Repeat("f", 1<<20))
-		do(t, srv, "xadd", "job:stream", "*", "f", "v")
-	}
-	all := 1 + 1 + 1 + 10_000 + 6
-	s := until(t, m, "all of it", func(s *monitor.Snapshot) bool {
-		return s.Locks.Len() == all && s.Counts[monitor.LockHeld] == 10_002 && s.Counts[monitor.LockNotALock] == 6 && lock(s, "job:stream").Copies.At(2).Type == "stream"
-	})
-	if l := lock(s, "job:huge"); l.State != monitor.LockNoTTL || l.Copies.At(0).Len != 512<<20 || len(l.Copies.At(0).Token.Raw()) != 128 {
-		t.Errorf("%+v", l)
-	}
-	if lock(s, name) != nil {
-		t.Error("a name of a megabyte is kept")
-	}
-	if text := fmt.Sprint(lock(s, "job:1").Holder, lock(s, "job:\x1b[2J\xff\u202e").Key); strings.ContainsAny(text, "\x1b\a\u202e") || !utf8.ValidString(text) {
-		t.Error("an escape code on its way to the screen")
-	}
-	for _, srv := range servers {
-		do(t, srv, "eval", "for i = 1, 10000 do redis.call('DEL', 'job:' .. i) end return 1", 0)
-	}
-	until(t, m, "none of it, and what is found", func(s *monitor.Snapshot) bool {
-		return s.Locks.Len() == all-10_000 && found(s, "hostile-content", "") && found(s, "foreign-keys", "") && found(s, "endless-copy", "")
-	})
-	if s := m.Snapshot(); len(s.Nodes) != s.Cluster.Serving {
-		t.Error("the nodes were stalled")
-	}
-	// A later monitor finds the long name in a full read, and reports it.
-	late := watch(t, labtest.Nodes(servers), slow)
-	if s := settled(t, late); len(s.Nodes[0].Notes) != 1 || s.Nodes[0].Notes[0] != "1 key with names longer than 64 KiB left out" {
-		t.Error(s.Nodes[0].Notes)
-	}
-	if n := peak(); n > 160<<20 {
-		t.Errorf("%d MB of memory in between", n>>20)
-	}
-}
-
-// found reports whether a snapshot has a finding.
-func found(s *monitor.Snapshot, id, node string) bool {
-	return slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool { return f.ID == id && f.Node == node && !f.Evidence.Empty() })
-}
-
-// A network that cuts, holds back or delays replies affects only the view of that node,
-// and leaves no gap.
-func TestABadNetworkHoldsUpNobody(t *testing.T) {
-	servers := labtest.Servers(t, 3)
-	nodes := labtest.Nodes(servers)
-	proxy := labtest.NewProxy(t, servers[2])
-	nodes[2] = proxy.Node()
-	m := watch(t, nodes, observe.Options{Timeout: 300 * time.Millisecond})
-	settled(t, m)
-	s := newStorm(t, servers, m, 7)
-	ctx := t.Context()
-	for round := range 12 {
-		switch round % 3 {
-		case 0:
-			proxy.Cut(labtest.ToClient, 50+s.rnd.IntN(3000))
-		case 1:
-			proxy.Hold(labtest.ToClient)
-		case 2:
-			proxy.Delay(labtest.ToClient, 0, 30*time.Millisecond)
-		}
-		if err := s.blow(ctx, 40, -1); err != nil {
-			t.Fatal(err)
-		}
-		key := fmt.Sprint("round:", round)
-		for _, srv := range servers[:2] {
-			do(t, srv, "set", key, "token", "px", 3600000)
-		}
-		until(t, m, "what the others say", func(s *monitor.Snapshot) bool { l := lock(s, key); return l != nil && l.Held == 2 })
-		proxy.Resume()
-		proxy.Delay(labtest.ToClient, 0, 0)
-	}
-	until(t, m, "what a direct read says", func(snap *monitor.Snapshot) bool { return equal(t, snap, servers) })
 }
