@@ -60,17 +60,30 @@ func planOfRemoval(act, name string, plan operator.Plan, say func(io.Writer)) ou
 	return outcome{name: name, plan: doc}
 }
 
-// planOfRelease plans a release: by its owner, so it is a risk for nobody.
+// planOfRelease plans a release: it deletes the copies with the token.
 func planOfRelease(ctx context.Context, a *commandLine, op *operator.Operator, name, token string) outcome {
 	o := outcome{name: name}
 	copies, err := op.Inspect(ctx, name)
-	plan, err := operator.MakePlan(operator.ForceRelease, operator.Target{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: []string{token}, Quorum: redlock.Quorum(len(copies))})
-	if err != nil {
+	with := operator.TokenCopies{Token: token}
+	for _, c := range copies {
+		if c.Status == redlock.StatusHeld && c.Len == int64(len(token)) && strings.HasPrefix(token, c.Token) { // only its beginning is read
+			with.Nodes = append(with.Nodes, c.Node)
+		}
+	}
+	switch {
+	case with.Nodes != nil:
+	case err != nil:
 		o.err = err
 		return o
+	default:
+		o.err = fmt.Errorf("release %q: %w", safetext.Escape(name), redlock.ErrNotHeld)
+		return o
 	}
-	plan.Risk = ""
-	return planOfRemoval("release", name, plan, func(w io.Writer) { a.tellCopies(w, plan) })
+	plan := operator.Plan{Keys: []string{name}, Copies: copies, Tokens: []operator.TokenCopies{with}, Effect: "the copies with this token are deleted"}
+	return planOfRemoval("release", name, plan, func(w io.Writer) {
+		a.tellCopies(w, plan)
+		fmt.Fprintf(w, "effect: %s, on %s\n", plan.Effect, safetext.Escape(strings.Join(with.Nodes, ", ")))
+	})
 }
 
 // planNode plans what is to be done with a node.

@@ -57,7 +57,7 @@ func (w *watched) all() []string {
 
 var (
 	monitored = regexp.MustCompile(`\] "([^"]*)"(?: "([^"]*)")?`)
-	// changing are commands that change a server, with the word behind them where only some do.
+	// changing matches the commands that change a server, with their subcommand where only some do.
 	changing = regexp.MustCompile(`^(set|setex|psetex|getset|del|unlink|expire|pexpire|expireat|pexpireat|persist|publish|hset|hdel|hpexpire|incr|incrby|rename|restore|copy|getdel|getex|eval|evalsha|fcall|flushall|flushdb|swapdb|shutdown|replicaof|slaveof|config (set|rewrite|resetstat)|acl (setuser|deluser|save|load)|client (kill|pause|unpause)|script (load|flush))$`)
 )
 
@@ -94,8 +94,9 @@ func TestDryRunSendsNothing(t *testing.T) {
 		{"force-release job:1", 0, "risk: a holder that still works is not told"},
 		{"force-release job:1 -o json", 0, `"kind": "plan"`},
 		{"force-release job:3", exit.NotOwner, ""},
-		{"release job:1 --token 0123456789abcdef0123", 0, "n2"},
+		{"release job:1 --token 0123456789abcdef0123", 0, "effect: the copies with this token are deleted, on n1, n2, n3"},
 		{"release job:1 --token another", exit.NotOwner, ""},
+		{"release job:3 --token another", exit.NotOwner, ""},
 		{"node cordon n2", 0, "effect: it refuses writes"},
 		{"node cordon n1 n3", 0, "already cordoned"},
 		{"node drain n2", 0, "effect: it refuses writes"},
@@ -106,6 +107,9 @@ func TestDryRunSendsNothing(t *testing.T) {
 		args := append(strings.Fields(c.args), "--dry-run", "--nodes", strings.Join(addrs, ","), "--max-ttl", "11m")
 		if code := exit.Code(Main(args, strings.NewReader(""), &out, &errs)); code != c.code {
 			t.Errorf("%s: %d, want %d: %s", c.args, code, c.code, errs.String())
+		}
+		if c.code == exit.NotOwner && strings.HasPrefix(c.args, "release") && !strings.Contains(errs.String(), "not held by this token") {
+			t.Errorf("%s: %q", c.args, errs.String())
 		}
 		if !strings.Contains(out.String(), c.want) {
 			t.Errorf("%s: %q lacks %q", c.args, out.String(), c.want)
