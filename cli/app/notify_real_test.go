@@ -16,7 +16,7 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// Who is notified hears of a master that is killed, and of its return.
+// The receiver is notified when a master is killed, and when it returns.
 func TestNotifiedOfAKilledMaster(t *testing.T) {
 	var mu sync.Mutex
 	var got strings.Builder

@@ -41,7 +41,7 @@ func Follow(path string) *Follower {
 	return f
 }
 
-// FollowAll is [Follow] for who wants all lines: see [Follower.Lines].
+// FollowAll follows a log as [Follow] does, and keeps all lines for [Follower.Lines].
 func FollowAll(path string) *Follower {
 	f := Follow(path)
 	f.whole = true

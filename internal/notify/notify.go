@@ -1,5 +1,5 @@
-// Package notify tells somebody of a change of a cluster's verdict and of findings: it posts a
-// document to a URL, or gives it to a command. A [Notifier] compares snapshots; it never makes
+// Package notify reports changes of a cluster's verdict and findings: it posts a document to a
+// URL, or gives it to a command. A [Notifier] compares snapshots; it never makes
 // their source wait, and it keeps what could not be sent yet, up to a bound.
 package notify
 
@@ -38,7 +38,7 @@ type Options struct {
 	// functions so that nothing that prints values finds a secret in them.
 	URL    func() string
 	Header func() (name, value string)
-	// Least is the least severity of a finding that is told.
+	// Least is the severity below which findings are left out.
 	Least monitor.Severity
 	// Timeout bounds each attempt; default [DefaultTimeout].
 	Timeout time.Duration
@@ -63,7 +63,7 @@ const (
 	mostWaiting = 256              // notices that wait for a receiver; then the oldest are dropped
 	firstRetry  = time.Second      // then twice as long each time
 	lastRetry   = time.Minute      //
-	retryFor    = 15 * time.Minute // after this a notice is too old to be told
+	retryFor    = 15 * time.Minute // an older notice is dropped
 	lastWords   = 2 * time.Second  // to send the rest at the end
 	lookEvery   = 100 * time.Millisecond
 )
@@ -73,7 +73,7 @@ type Notifier struct {
 	opt  Options
 	post http.Client
 
-	verdict monitor.Verdict // the last one told
+	verdict monitor.Verdict // of the last notice
 	open    map[finding]monitor.Finding
 	dropped int // since the last notice
 
@@ -137,14 +137,14 @@ func (n *Notifier) queue(waiting chan notice, doc view.NoticeDoc) {
 		}
 		select {
 		case old := <-waiting:
-			n.dropped += 1 + old.dropped // which it would have told
+			n.dropped += 1 + old.dropped // of which it would have reported
 		default:
 		}
 	}
 }
 
-// changes returns what is to be told of a snapshot. The first snapshot with a verdict tells of that
-// alone, if it is not safe: the findings that are open then are in it.
+// changes returns the notices about a snapshot. The first one with a verdict has a notice of that
+// alone, with the open findings, and none if it is safe.
 func (n *Notifier) changes(s *monitor.Snapshot) (docs []view.NoticeDoc) {
 	if s.Cluster.Verdict == monitor.VerdictUnknown && n.open == nil {
 		return nil // nothing is known yet
@@ -218,7 +218,7 @@ func (n *Notifier) deliver(ctx context.Context, waiting <-chan notice, note func
 			err := n.send(ctx, one.doc, timeout)
 			if failing != (err != nil) && ctx.Err() == nil {
 				failing = err != nil
-				note(told(err))
+				note(stateOf(err))
 			}
 			if err == nil || errors.As(err, new(refusal)) || time.Since(one.from) > retryFor || !end.IsZero() {
 				break
@@ -228,8 +228,8 @@ func (n *Notifier) deliver(ctx context.Context, waiting <-chan notice, note func
 	}
 }
 
-// told makes the event for a receiver that fails, or works again.
-func told(err error) monitor.Event {
+// stateOf returns the event for a receiver that fails, or works again.
+func stateOf(err error) monitor.Event {
 	e := monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "notify", Text: safetext.New("notices are sent again")}
 	if err != nil {
 		e.Level, e.Text = monitor.LevelAlarm, safetext.New("a notice is not sent: "+err.Error())

@@ -181,11 +181,11 @@ func TestNotices(t *testing.T) {
 	expect("verdict degraded was unknown started-unfenced")
 	from.show(monitor.VerdictSafe)
 	expect("verdict safe was degraded\nfinding closed safe started-unfenced")
-	from.show(monitor.VerdictSafe, even) // too little to be told
+	from.show(monitor.VerdictSafe, even) // below the least severity
 	from.show(monitor.VerdictDanger, restart)
 	expect("verdict danger was safe started-unfenced\nfinding opened danger started-unfenced")
 
-	// A receiver that is down gets it later, in order; it is told that it fails, without the URL.
+	// A receiver that is down gets it later, in order; an event reports the failure, without the URL.
 	r.set(http.StatusServiceUnavailable)
 	from.show(monitor.VerdictSafe, restart)
 	eventually(t, "no event", func() bool { return strings.Contains(from.noted(), "a notice is not sent: ") })

@@ -150,7 +150,7 @@ func (e *Exporter) Run(ctx context.Context, from Source) {
 		}
 		if tried && failing != (err != nil) {
 			failing = err != nil
-			from.Note(told(err))
+			from.Note(stateOf(err))
 		}
 		wait := lookEvery
 		if failing {
@@ -163,8 +163,8 @@ func (e *Exporter) Run(ctx context.Context, from Source) {
 	_, _ = e.send(last, from, &seq)
 }
 
-// told makes the event for a stop of the export, or for its end.
-func told(err error) monitor.Event {
+// stateOf returns the event for a stop of the export, or for its end.
+func stateOf(err error) monitor.Event {
 	e := monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "export", Text: safetext.New("exporting events goes on")}
 	if err != nil {
 		e.Level, e.Text = monitor.LevelAlarm, safetext.New("events are not exported; all else goes on: "+credentials.ReplaceAllString(err.Error(), "//…@"))
@@ -220,13 +220,13 @@ func fold(events []monitor.Event) (lines []monitor.Event) {
 			count[events[i].Kind]++
 		}
 	}
-	told := map[string]bool{}
+	folded := map[string]bool{}
 	for _, e := range events {
 		if n := count[e.Kind]; foldable(&e) && n >= burst {
-			if told[e.Kind] {
+			if folded[e.Kind] {
 				continue
 			}
-			told[e.Kind] = true
+			folded[e.Kind] = true
 			e.Text = safetext.New(fmt.Sprintf("%d events of locks, the first is %s: %s", n, e.Key, e.Text.Raw()))
 			e.Key = safetext.Text{}
 		}

@@ -180,8 +180,8 @@ func (p *Proxy) Through(d Direction, l *Line) {
 	p.line[d] = l
 }
 
-// CutOff cuts the line to the server, as if a cable was drawn: nothing is heard on the connections
-// that there are, and to connect takes forever. [Proxy.Resume] puts the cable back.
+// CutOff cuts the line to the server, as an unplugged cable does: existing connections stay silent,
+// and new ones are never established. [Proxy.Resume] ends that.
 func (p *Proxy) CutOff() {
 	p.Hold(ToServer)
 	p.Hold(ToClient)
