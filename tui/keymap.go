@@ -216,7 +216,7 @@ func programKeys(m *model) keys.Map {
 	}
 	quit := asCommand("quit", offWhen(onMain(keys.Looking, "q", "quit; leaves the help first", m.leave), m.whyNoLeave))
 	return keys.Map{
-		onMain(keys.Looking, "esc", "back: close the detail or the page, clear the filter", m.escape),
+		onMain(keys.Looking, "esc", "back: close what was opened last: detail, filter, page", m.escape),
 		inKeyLine(page.ModeMain, helpNow(quit, func() string { return inHelp(m, "close", "quit") })),
 		asCommand("redraw", anywhere("ctrl+l", "redraw", func() tea.Cmd { return redraw })),
 		offWhen(anywhere("ctrl+z", "suspend; fg resumes", func() tea.Cmd { return tea.Suspend }), m.whyNoSuspend),

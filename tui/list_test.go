@@ -98,6 +98,20 @@ func TestFilterKeys(t *testing.T) {
 		t.Error("esc does not clear a kept filter")
 	}
 	r.press("/")
+	r.typed("state:orph")
+	r.press("enter", "enter")
+	r.sees("close detail")
+	r.press("esc") // the detail was opened last
+	r.sees("/state:orph 1")
+	r.press("esc", "enter", "/")
+	r.seesNot("/state:orph")
+	r.typed("state:orph")
+	r.press("enter", "esc") // the filter was
+	r.seesNot("/state:orph")
+	r.sees("close detail")
+	r.press("esc")
+	r.seesNot("close detail")
+	r.press("/")
 	r.typed("zzz ttl:>20m")
 	r.press("enter")
 	r.sees("! not applied", "ttl:>20m: ttl is compared")

@@ -124,8 +124,8 @@ func (m *model) shownNow() time.Time {
 	return m.ShownAt(m.Now())
 }
 
-// hinting reports whether the hints are shown: only on the first page, where esc has
-// nothing else to close.
+// hinting reports whether the hints are shown: only on the first page, where esc closes
+// them after everything else.
 func (m *model) hinting() bool {
 	return m.hints && m.H >= 20 && m.Viewed() == page.Overview && m.replay == nil
 }

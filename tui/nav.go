@@ -54,20 +54,19 @@ func (m *model) tab() tea.Cmd {
 	return nil
 }
 
-// back closes what is open: a detail, a filter, the page.
+// back closes what was opened last.
 func (m *model) back() tea.Cmd { m.Back(m.Now()); return nil }
 
-// escape handles esc on a page: first it dismisses the list of lost locks.
+// escape handles esc on a page: first it dismisses the list of lost locks, last the hints.
 func (m *model) escape() tea.Cmd {
 	switch {
 	case len(m.Losses) > 0:
 		m.Losses = nil
-		return nil
+	case m.Back(m.Now()):
 	case m.hinting():
 		m.hints = false
-		return nil
 	}
-	return m.back()
+	return nil
 }
 
 func (m *model) toggleHelp() tea.Cmd {
@@ -104,12 +103,11 @@ func (m *model) whyNoSuspend() string {
 // enter shows details of what is under the cursor: below, if the page has room for them,
 // otherwise on a separate page.
 func (m *model) enter() tea.Cmd {
-	d, ok := m.Page.(page.Detailed)
+	shown, ok := m.ToggleDetail()
 	if !ok {
 		return m.openPicked()
 	}
-	*d.Detail() = !*d.Detail()
-	if l := m.selected().Lock; l != nil && *d.Detail() {
+	if l := m.selected().Lock; l != nil && shown {
 		m.Locks.Chosen = true // keep the cursor on this lock
 		m.Lock.Watch(l.Key.Raw())
 	}

@@ -50,6 +50,13 @@ func TestHints(t *testing.T) {
 	r.press("esc") // goes back: it does not close the hints, which are only on the first page
 	r.where(page.Overview)
 	r.sees("esc: close")
+	r.press("enter", "esc") // closes what was opened last
+	r.sees("esc: close")
+	r.press("/")
+	r.typed("job")
+	r.press("enter", "esc")
+	r.sees("esc: close")
+	r.seesNot("/job")
 	runAll(r.m, r.m.prefs.Keep(func(p *prefs.Preferences) { p.Hinted = true }))
 	r.press("esc")
 	r.seesNot("esc: close")

@@ -63,9 +63,7 @@ func (m *model) whyNoFilter() string {
 func (m *model) openFilter() tea.Cmd {
 	m.Filtering, m.refused = true, false
 	m.completes.Typed()
-	f := m.Page.(page.Filtered)
-	f.FilterOpen()
-	f.FilterLine().End()
+	m.OpenFilter().FilterLine().End()
 	return nil
 }
 
@@ -129,8 +127,7 @@ func (m *model) filterBy(text string) tea.Cmd {
 	if _, ok := m.Page.(page.Filtered); !ok {
 		m.Open(page.Place{Kind: page.Locks})
 	}
-	f := m.filterPage()
-	f.FilterOpen()
+	f := m.OpenFilter()
 	f.FilterLine().Set(text)
 	f.Filter(m.Now())
 	if why := f.FilterProblem(); why != "" {

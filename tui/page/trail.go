@@ -11,6 +11,8 @@ type Trail struct {
 	Filtering bool // its filter is being typed
 	Before    []Page
 	home      Page
+	// filterLast reports whether the filter of the page was opened after its detail.
+	filterLast bool
 }
 
 // Viewed returns the kind of the shown page.
@@ -18,7 +20,7 @@ func (t *Trail) Viewed() Kind { return t.Page.Place().Kind }
 
 // show shows a page in its initial state.
 func (t *Trail) show(p Page) {
-	t.Page, t.Filtering = p, false
+	t.Page, t.Filtering, t.filterLast = p, false, false
 	if d, ok := p.(Detailed); ok {
 		*d.Detail() = false
 	}
@@ -53,17 +55,39 @@ func (t *Trail) open(to Place, at func(Place) Page) {
 	t.show(at(to))
 }
 
-// Back closes what is open: a detail, a filter, the page.
-func (t *Trail) Back(now time.Time) {
-	if d, ok := t.Page.(Detailed); ok && *d.Detail() {
-		*d.Detail() = false
-		return
+// ToggleDetail shows or hides the detail of the page, and reports whether it is shown now;
+// ok is false if the page has none.
+func (t *Trail) ToggleDetail() (shown, ok bool) {
+	d, ok := t.Page.(Detailed)
+	if !ok {
+		return false, false
 	}
+	t.filterLast = false
+	*d.Detail() = !*d.Detail()
+	return *d.Detail(), true
+}
+
+// OpenFilter prepares the filter of the page for typing.
+func (t *Trail) OpenFilter() Filtered {
+	f := t.Page.(Filtered)
+	f.FilterOpen()
+	t.filterLast = true
+	return f
+}
+
+// Back closes what was opened last: a detail or a filter, then the page. It reports whether
+// anything was open.
+func (t *Trail) Back(now time.Time) bool {
 	n := len(t.Before)
+	d, detailed := t.Page.(Detailed)
+	detailed = detailed && *d.Detail()
 	switch f, ok := t.Page.(Filtered); {
-	case ok && f.FilterSource() != "":
+	case ok && f.FilterSource() != "" && (t.filterLast || !detailed):
 		t.ClearFilter(now)
+	case detailed:
+		*d.Detail() = false
 	case t.Page == t.home:
+		return false
 	case n == 0: // nothing is remembered
 		t.show(t.home)
 	default:
@@ -71,6 +95,7 @@ func (t *Trail) Back(now time.Time) {
 		t.Before = t.Before[:n-1]
 		t.show(last)
 	}
+	return true
 }
 
 // ClearFilter lists all rows of the page again.
