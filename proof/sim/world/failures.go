@@ -41,7 +41,7 @@ func (w *World) crash(i int, back time.Duration, silent bool) {
 	}
 	w.view.crashed = w.now
 	w.forget(m)
-	if m.refusesScript() && !m.live(w.now) {
+	if m.empty(w.now) || m.slave && m.demotedEmpty && m.token == 0 {
 		w.Stats.Drained++ // it loses nothing
 	} else {
 		m.lostAt = w.now
@@ -182,6 +182,7 @@ func (w *World) demote(i int, length time.Duration) {
 		return
 	}
 	w.say("n", i, "is made a replica of another server, and forgets all for it")
+	m.demotedEmpty = m.empty(w.now)
 	w.forget(m)
 	m.wiped++
 	w.view.lost = w.now

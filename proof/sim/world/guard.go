@@ -82,7 +82,7 @@ type watch struct {
 	// the master after it learned of one.
 	knows  bool
 	losses uint16
-	readAt time.Duration
+	readAt time.Duration // when the master was asked what the guard read last
 	// away: two probes were further apart than D. A step between them could hide in the
 	// allowed difference of clocks, so the guard allows less.
 	away          bool

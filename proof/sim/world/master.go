@@ -28,19 +28,21 @@ type master struct {
 	minReplicas, maxLag, replicas int64
 	heldSince                     time.Duration
 
-	acl        bool // its fence is an ACL user
-	blind      bool // nobody may read or set its fence
-	leaks      bool // scripts write through its fence by min-replicas-to-write
-	writable   bool // as a replica it accepts writes
-	slave      bool // it is a replica of another server
-	demoted    time.Duration
-	promotions int // in this incarnation
-	wipes      int64
-	wiped      uint16 // how often all its data was lost at once, which no reset of counters hides
-	evicted    int64
-	commands   int64 // run since the counters were reset
-	counter    int64 // the guard's counter key
-	configured bool
+	acl      bool // its fence is an ACL user
+	blind    bool // nobody may read or set its fence
+	leaks    bool // scripts write through its fence by min-replicas-to-write
+	writable bool // as a replica it accepts writes
+	slave    bool // it is a replica of another server
+	demoted  time.Duration
+	// demotedEmpty: it had nothing to lose then.
+	demotedEmpty bool
+	promotions   int // in this incarnation
+	wipes        int64
+	wiped        uint16 // how often all its data was lost at once, which no reset of counters hides
+	evicted      int64
+	commands     int64 // run since the counters were reset
+	counter      int64 // the guard's counter key
+	configured   bool
 
 	// killed are the last few connections of each guard that the server has closed; all
 	// before swept are closed too. Nothing more is read from them.
@@ -92,6 +94,9 @@ func (m *master) refuses() bool {
 
 // refusesScript reports whether it refuses the writes of scripts.
 func (m *master) refusesScript() bool { return m.refuses() && (m.slave || !m.leaks) }
+
+// empty reports whether it would lose nothing with its data: it has no unexpired copy, and gets none.
+func (m *master) empty(now time.Duration) bool { return m.refusesScript() && !m.live(now) }
 
 // fenced reports whether it refuses writes because of a fence.
 func (m *master) fenced() bool {

@@ -208,6 +208,7 @@ func (w *World) clearOrphan(token string) {
 		g := &w.grants[m.token]
 		if m.up && !m.refuses() && m.token != 0 && tokenName(m.token) == token && m.live(w.now) && g.until < w.now && !g.slow && g.vanished == 0 {
 			w.say("o", 0, "force-releases %s, which is shown as orphaned, on %s", token, nodeNames[i])
+			w.vanish(m, i)
 			m.token = 0
 			w.free()
 		}

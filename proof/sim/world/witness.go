@@ -137,7 +137,7 @@ func (w *World) reckon(g *guard, x *watch) {
 	if x.knows && w.now-x.readAt > w.delayOf(g)*99/100 {
 		x.away = true
 	}
-	x.knows, x.losses, x.readAt = true, x.inLosses, w.now
+	x.knows, x.losses, x.readAt = true, x.inLosses, x.looked
 	w.reckonClock(x)
 	if !x.inServing || x.inBlind { // a node that it may not fence it can only report
 		x.telling = false
