@@ -139,11 +139,14 @@ func (w *watch) answered(s sight) (restarted bool) {
 	return restarted
 }
 
-// incarnation returns what the first answer of a server says about it.
-func (w *watch) incarnation(at time.Time) table.Incarnation {
-	started := at.Add(-max(0, w.Uptime))
-	if w.Facts.Wipes > 0 {
-		started = at // its data was wiped since, and it does not say when
+// incarnation returns what s, the first answer of a server, says about it.
+func (w *watch) incarnation(s sight) table.Incarnation {
+	started := s.received.Add(-max(0, w.Uptime))
+	waits := slices.ContainsFunc(w.Guards, func(g announce.Guard) bool { return g.MayVote.After(s.server) })
+	if w.Facts.Wipes > 0 || waits {
+		// Its data was wiped, and it does not say when. Or a guard knows of a later loss: a clock that was
+		// set forward makes the uptime too long.
+		started = s.received
 	}
 	return table.Incarnation{
 		Started: started,

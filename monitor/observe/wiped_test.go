@@ -3,6 +3,8 @@ package observe
 import (
 	"testing"
 	"time"
+
+	"redlockctl/server/announce"
 )
 
 // A server that says that its data was wiped since its start may have forgotten votes up
@@ -11,11 +13,25 @@ func TestFirstAnswerOfAWipedServer(t *testing.T) {
 	now := time.Now()
 	w := &watch{}
 	w.Uptime = time.Hour
-	if got := w.incarnation(now).Started; !got.Equal(now.Add(-time.Hour)) {
+	if got := w.incarnation(sight{received: now, server: now}).Started; !got.Equal(now.Add(-time.Hour)) {
 		t.Error(got)
 	}
 	w.Facts.Wipes = 1
-	if got := w.incarnation(now).Started; !got.Equal(now) {
+	if got := w.incarnation(sight{received: now, server: now}).Started; !got.Equal(now) {
 		t.Error(got)
+	}
+}
+
+// A clock that was set forward makes the uptime too long. A guard that counts D for the
+// node knows better.
+func TestFirstAnswerOfAServerForWhichAGuardCounts(t *testing.T) {
+	now := time.Now()
+	w := &watch{}
+	w.Uptime = time.Hour
+	for from, want := range map[time.Time]time.Time{now.Add(time.Second): now, now.Add(-time.Second): now.Add(-time.Hour)} {
+		w.Guards = []announce.Guard{{ID: "g", MayVote: from}}
+		if got := w.incarnation(sight{received: now, server: now}).Started; !got.Equal(want) {
+			t.Error(got, want)
+		}
 	}
 }

@@ -84,10 +84,10 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	switch {
 	case restarted:
 		n.tried, n.Read, n.wipesTold = false, 0, 0
-		w.table.Restarted(i, n.incarnation(s.received), now)
+		w.table.Restarted(i, n.incarnation(s), now)
 		changed = true
 	case !known && n.RunID != "":
-		w.table.Met(i, n.incarnation(s.received), now)
+		w.table.Met(i, n.incarnation(s), now)
 	case role == monitor.NodeWrongRole && n.base.Readable():
 		w.table.Wiped(i, now) // the data of another master
 	case wipes >= 0 && n.Facts.Wipes > wipes:

@@ -2,6 +2,7 @@ package table
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -375,7 +376,7 @@ func (t *Table) relyUntil(r *record, a *assessment) {
 	if a.holder == r.grant.token {
 		a.lock.Relied = r.grant.end
 	}
-	if a.best.known()+a.best.lost >= t.quorum {
+	if a.best.known()+a.best.lost+bits.OnesCount32(r.grant.veiled) >= t.quorum {
 		end, never := t.majorityEnd(r, a.holder, 0, true, t.unseen(r, a, a.holder, true))
 		if a.lock.Relied = max(a.lock.Relied, end); never {
 			a.lock.Relied = 0
@@ -415,7 +416,7 @@ func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends
 		if (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == tok {
 			continue
 		}
-		if !t.nodes[i].reachable {
+		if !t.nodes[i].reachable || forgotten && i < 32 && tok == r.grant.token && r.grant.veiled&(1<<i) != 0 {
 			ends = append(ends, far)
 		} else if forgotten {
 			if until := t.mayHaveForgotten(i, since, a.now, certain, early, a.over || a.endless); until != 0 {
@@ -489,7 +490,7 @@ func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
 		return
 	}
 	relied := a.end
-	if unseen := t.unseen(r, a, a.holder, true); unseen != nil || a.best.lost+a.best.silent > 0 || r.presumed != 0 {
+	if unseen := t.unseen(r, a, a.holder, true); unseen != nil || a.best.lost+a.best.unread+a.best.silent > 0 || r.presumed != 0 {
 		relied, _ = t.majorityEnd(r, a.holder, deadline, true, unseen)
 	}
 	if a.shrank = t.shrank(r, a); a.shrank {

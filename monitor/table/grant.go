@@ -52,6 +52,9 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 			g.seen = a.end
 		}
 		g.lost, g.fell, g.parted, g.supposed = 0, false, false, g.supposed && r.presumed != 0
+		if a.lock.Relied <= a.end {
+			g.veiled = 0
+		}
 		t.emitLostCopies(r, a.now, a.confirmed)
 	}
 }
@@ -147,7 +150,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	}
 	s := t.standingOf(r)
 	rest := s.there + s.stuck + s.unknown
-	if g.supposed && s.confirmed && !s.unread && s.silent == 0 && rest+s.lost < t.quorum {
+	if g.supposed && s.confirmed && !s.unread && s.silent == 0 && rest+s.lost+len(t.unseen(r, &assessment{now: now}, g.token, true)) < t.quorum {
 		g.end, g.supposed = g.seen, false // it was extended on too few nodes
 	}
 	switch {

@@ -121,8 +121,12 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		if !same && (t.settled || r.differs(i, next)) {
 			r.changed = received
 		}
-		if n := &t.nodes[i]; unchanged && isLock && c.Expires != 0 && n.lostSight > c.Sent && time.Duration(next.Expires-c.Expires) > extendedBy {
-			r.unwatched = c.Sent
+		if unchanged && isLock && c.Expires != 0 && time.Duration(next.Expires-c.Expires) > extendedBy {
+			if t.nodes[i].lostSight > c.Sent {
+				r.unwatched = c.Sent
+			} else {
+				r.grant.veiled = 0 // it was extended after these losses
+			}
 		}
 		t.markLoaded(r, i, next)
 		r.presumed &^= 1 << min(i, 63)
@@ -230,12 +234,18 @@ func (r *record) noteGone(i int, cause monitor.LossCause, now packed.Moment) {
 	if c.Kind != packed.LockCopy || g.token < 0 || int8(c.Token) != g.token || c.Expires != 0 && c.Expires <= now {
 		return
 	}
-	if bit := uint64(1) << min(i, 63); cause == monitor.LostByDeletion {
+	if bit := uint64(1) << min(i, 63); cause == monitor.LostByDeletion && !g.expiredThere(c, now) {
 		g.deleted |= bit
 	}
 	if i < 32 {
 		g.went |= 1 << i
 	}
+}
+
+// expiredThere reports whether a copy that ended before the grant has expired: by the node's
+// clock, which may be faster than ours.
+func (g *grant) expiredThere(c *packed.Copy, now packed.Moment) bool {
+	return c.Expires != 0 && time.Duration(g.end-c.Expires) > extendedBy && c.Expires-now <= (now-c.Sent)/100
 }
 
 // weigh updates the memory accounted to r.

@@ -174,6 +174,7 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 	}
 	end := c.Expires
 	if end != 0 && t.nodes[i].lostSight > c.Sent { // it may have been extended with the others before it was lost
+		r.veil(i)
 		for k := range r.Copies {
 			if o := &r.Copies[k]; (o.Kind == packed.LockCopy || o.Lost()) && o.Token == token {
 				end = max(end, o.Expires)
@@ -194,7 +195,9 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 	k := int8(c.Token)
 	lost := c.Lost() || c.Kind == packed.LockCopy && cause != monitor.LostByDeletion
 	if g := &r.grant; lost && k == g.token && g.end != 0 {
-		g.supposed = false
+		if g.supposed = false; t.nodes[i].lostSight > c.Sent {
+			r.veil(i)
+		}
 		for j := range r.Copies { // an extension seen elsewhere may have reached it before
 			if o := &r.Copies[j]; t.seen(r, j) && o.Kind == packed.LockCopy && int8(o.Token) == k && time.Duration(o.Expires-g.seen) > extendedBy {
 				g.end = max(g.end, o.Expires)
@@ -216,12 +219,23 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 	}
 }
 
+// veil notes that the copy of the grant on node i, which is lost, may have been extended unseen.
+func (r *record) veil(i int) {
+	if c := &r.Copies[i]; r.grant.token >= 0 && int8(c.Token) == r.grant.token && i < 32 {
+		r.grant.veiled |= 1 << i
+	}
+}
+
 // holdEarlier makes the earlier client the holder of r, whose last holder is gone.
 func (r *record) holdEarlier(until packed.Moment) {
-	token := r.earlier.Token.Raw()
-	r.own()
-	r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: token, Length: int64(len(token))})
-	r.grant = grant{token: int8(len(r.Tokens) - 1), end: until, seen: until, fell: true, parted: true, heard: r.earlier.sum}
+	k := r.tokenOfSum(r.earlier.sum)
+	if k < 0 {
+		token := r.earlier.Token.Raw()
+		r.own()
+		r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: token, Length: int64(len(token))})
+		k = int8(len(r.Tokens) - 1)
+	}
+	r.grant = grant{token: k, end: until, seen: until, fell: true, parted: true, heard: r.earlier.sum}
 	r.earlier = nil
 }
 

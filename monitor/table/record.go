@@ -153,14 +153,15 @@ type grant struct {
 	// reported, the last ones at reportedAt.
 	extensions, reported uint32
 	// went has a bit for each of the first 32 nodes on which a copy was lost since the
-	// last report.
-	went       uint32
-	deleted    uint64        // a bit for each node on which a copy was deleted without a loss of the node; the last one for all nodes beyond
-	end        packed.Moment // until when its holder may rely on it; zero: no end
-	seen       packed.Moment // end of the last majority that was seen
-	extended   packed.Moment
-	reportedAt packed.Moment
-	heard      [8]byte // sum of its token, if a guard announced the grant; otherwise zero
+	// last report; veiled, for each whose copy was lost after a silence: it may have been
+	// extended before.
+	went, veiled uint32
+	deleted      uint64        // a bit for each node on which a copy was deleted without a loss of the node; the last one for all nodes beyond
+	end          packed.Moment // until when its holder may rely on it; zero: no end
+	seen         packed.Moment // end of the last majority that was seen
+	extended     packed.Moment
+	reportedAt   packed.Moment
+	heard        [8]byte // sum of its token, if a guard announced the grant; otherwise zero
 }
 
 // sumOf returns the sum of the token of r's grant.

@@ -136,3 +136,124 @@ func TestTheEndOfAGrantShrinksByItsHolderAlone(t *testing.T) {
 		})
 	}
 }
+
+// What is lost while it cannot be seen may have been extended before.
+func TestLossesOutOfSight(t *testing.T) {
+	until := func(t *testing.T, r *rig, token string, want time.Time) {
+		t.Helper()
+		l := r.lock("k")
+		end := l.HeldUntil()
+		if e := l.Earlier; e != nil && e.Token.Raw() == token {
+			end = e.Until
+		} else if l.Holder.Raw() != token || !l.ReliedOn() {
+			end = time.Time{}
+		}
+		if end.Sub(want).Abs() > 20*time.Millisecond {
+			t.Errorf("%s until %s, not %s: %+v", token, end, want, l)
+		}
+	}
+	t.Run("and another client's copies are there", func(t *testing.T) {
+		r := newRig(2, 30*time.Second).first()
+		r.pass(time.Hour)
+		r.set("k", "a", 10*time.Second, 0, 1)
+		r.scanAll()
+		r.pass(time.Millisecond)
+		r.Unreachable(0, r.now)
+		r.Unreachable(1, r.now)
+		r.pass(5 * time.Second)
+		end := r.now.Add(20 * time.Second)
+		r.set("k", "a", 20*time.Second, 0, 1)
+		r.pass(2 * time.Second)
+		r.restart(1, false, false)
+		r.set("k", "b", 30*time.Second, 1)
+		r.scan(1)
+		r.Reachable(0, false)
+		r.scan(0)
+		until(t, r, "a", end)
+	})
+	t.Run("on a node whose vote was not read before it was silent", func(t *testing.T) {
+		r := newRig(5, 30*time.Second).first()
+		r.pass(time.Hour)
+		r.set("k", "a", 10*time.Second, 0, 1, 2, 3)
+		for _, i := range []int{0, 1, 3} {
+			r.scan(i)
+		}
+		r.Unreachable(1, r.now)
+		r.Unreachable(2, r.now)
+		r.pass(5 * time.Second)
+		end := r.now.Add(20 * time.Second)
+		r.set("k", "a", 20*time.Second, 1, 2, 3)
+		r.scan(3)
+		r.pass(time.Second)
+		for _, i := range []int{1, 2} {
+			r.restart(i, true, false)
+			r.scan(i)
+		}
+		r.pass(6 * time.Second)
+		r.scanAll()
+		r.scanAll()
+		until(t, r, "a", end)
+	})
+}
+
+// A lost vote on a node that is being read again counts as before.
+func TestALostVoteOnANodeThatIsRead(t *testing.T) {
+	r := grantedOn(0, 1, 2)
+	r.set("k", "a", 10*time.Second+700*time.Millisecond, 1, 2, 3)
+	r.scanAll()
+	r.scanAll()
+	end := r.lock("k").HeldUntil()
+	r.Restarted(3, Incarnation{Started: r.now, Keys: true}, r.now)
+	r.Refresh(r.now)
+	if got := r.lock("k").HeldUntil(); got.Before(end) {
+		t.Errorf("held until %s, not %s", got, end)
+	}
+}
+
+// The client that a second one followed too early is the holder again once the second has
+// gone, although one of its own lost votes is still known.
+func TestTheEarlierClientIsTheHolderAgain(t *testing.T) {
+	r := newRig(3, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 10*time.Second, 0, 1, 2)
+	r.scanAll()
+	r.scanAll()
+	r.restart(2, true, false)
+	r.scan(2)
+	r.pass(8 * time.Second)
+	r.set("k", "a", 20*time.Second, 0, 1)
+	r.scanAll()
+	r.scanAll()
+	end := r.lock("k").HeldUntil()
+	for i := range 2 {
+		r.set("k", "b", 10*time.Second, i)
+		r.Wiped(i, r.now)
+		r.scan(i)
+	}
+	r.scanAll()
+	r.pass(50 * time.Millisecond)
+	r.del("k", 0, 1)
+	r.scanAll()
+	r.scanAll()
+	if l := r.lock("k"); l.Holder.Raw() != "a" || !l.ReliedOn() || l.HeldUntil().Sub(end).Abs() > 20*time.Millisecond {
+		t.Errorf("not a until %s: %+v", end, l)
+	}
+}
+
+// A copy that was put back has a shorter TTL than the others. A node whose clock is fast
+// ends it a little early: that is no release.
+func TestACopyThatExpiresAtAFastClock(t *testing.T) {
+	r := grantedOn(0, 1, 2)
+	r.set("k", "a", 5*time.Second, 3)
+	r.scanAll()
+	r.pass(5*time.Second - 20*time.Millisecond)
+	r.restart(0, true, false)
+	r.restart(1, true, false)
+	r.restart(2, true, false)
+	r.del("k", 3)
+	r.scanAll()
+	r.scanAll()
+	if got := r.kinds(); slices.Contains(got, "released") || !r.lock("k").ReliedOn() {
+		t.Error(got, r.lock("k"))
+	}
+}

@@ -263,7 +263,7 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 	case !n.met && w.rules.Breaks("view-first-look-knows"):
 	case !n.met:
 		n.started = now.Add(-s.uptime - 3*time.Second)
-		if s.wiped > 0 {
+		if s.wiped > 0 || s.may > w.now {
 			born.Started = now
 		}
 		v.table.Met(i, born, now)
