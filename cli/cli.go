@@ -162,7 +162,6 @@ redlockctl locks`,
 		}),
 	}
 	root.SuggestionsMinimumDistance = 2
-	root.SetFlagErrorFunc(flags.Plain)
 	root.Version = build().line()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().BoolVar(&noGuard, "no-guard", false, "run no guard in the console")

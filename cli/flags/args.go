@@ -2,10 +2,8 @@
 package flags
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -138,16 +136,6 @@ func NoneNegative(cmd *cobra.Command) (err error) {
 		}
 	})
 	return err
-}
-
-// Plain removes the wording of package strconv from the error of an invalid flag.
-func Plain(_ *cobra.Command, err error) error {
-	var bad *pflag.InvalidValueError
-	if !errors.As(err, &bad) || !errors.As(err, new(*strconv.NumError)) {
-		return err
-	}
-	kind := map[string]string{"int": "a whole number", "bool": "true or false"}
-	return fmt.Errorf("--%s %q: it is %s", bad.GetFlag().Name, bad.GetValue(), kind[bad.GetFlag().Value.Type()])
 }
 
 // Either joins words to "a, b or c".
