@@ -81,6 +81,8 @@ type Lock struct {
 	// Supposed: copies on nodes that do not answer are assumed to be extended like the
 	// others.
 	Supposed bool
+	// Lasts: the state has raised an alarm. It is no attempt or release in progress.
+	Lasts bool
 
 	keys *keys
 }

@@ -44,8 +44,9 @@ const (
 	// flapping: a finding that comes back within this time stays twice as long the next
 	// time, and so on.
 	flapping = time.Minute
-	// lookEvery is the minimum time between two checks.
+	// lookEvery is the minimum time between two checks, lookSoon before one that is urgent.
 	lookEvery = 200 * time.Millisecond
+	lookSoon  = 10 * time.Millisecond
 )
 
 // Fence is how a node is fenced.
@@ -81,6 +82,7 @@ type Findings struct {
 	recording     func() error
 	discontinuity clock.Discontinuity
 	looked        time.Time
+	urgent        bool
 	current       []monitor.Finding
 }
 
@@ -131,15 +133,23 @@ const reread = 5 * time.Second
 // Note adds the keys of locks that have changed.
 func (f *Findings) Note(keys []string) { f.locks.note(keys) }
 
+// Hurry makes the next call of Look check, unless the last check was a moment ago: a lock
+// has raised an alarm.
+func (f *Findings) Hurry() { f.urgent = true }
+
 // Look checks a snapshot and returns the findings that hold now, the most severe first.
 // It calls emit for each finding that opens or closes, and sets s.Guard. It ignores the
 // findings of s.
 func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor.Finding {
 	now := s.At
-	if !f.looked.IsZero() && now.Sub(f.looked) < lookEvery {
+	wait := lookEvery
+	if f.urgent {
+		wait = lookSoon
+	}
+	if !f.looked.IsZero() && now.Sub(f.looked) < wait {
 		return f.current
 	}
-	f.looked = now
+	f.looked, f.urgent = now, false
 	k := known{Snapshot: s, opt: f.opt, discontinuity: f.discontinuity, since: f.nodes.happened(s), boots: f.boots}
 	if f.guard != nil {
 		g := f.guard()

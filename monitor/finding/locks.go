@@ -28,15 +28,16 @@ const (
 	badKinds
 )
 
-// ripens is how long a lock must have been in a bad state: a failed attempt leaves
-// copies for a moment, and the old SETNX pattern sets the TTL with a second command.
+// ripens is how long a lock must have been in a bad state, unless [monitor.Lock.Lasts]: a
+// failed attempt leaves copies for a moment, and the old SETNX pattern sets the TTL with a
+// second command.
 var ripens = [badKinds]time.Duration{
 	badNoTTL:   1500 * time.Millisecond,
 	badSplit:   2 * time.Second,
 	badOverTTL: time.Second,
 	badOrphan:  time.Second, // beyond the time that makes it one
 	badEndless: 1500 * time.Millisecond,
-	badExposed: 200 * time.Millisecond,
+	badExposed: 100 * time.Millisecond,
 	badNumber:  1500 * time.Millisecond,
 	badHuge:    time.Second,
 	badForeign: time.Second,
@@ -65,6 +66,7 @@ type badLocks struct {
 type badLock struct {
 	since [badKinds]time.Time
 	marks string // its tokens: with other tokens it is another case
+	lasts bool   // see [monitor.Lock]
 }
 
 // lockWatch finds bad locks. Each check covers the known bad ones, those that changed,
@@ -194,7 +196,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			if b.since[k].IsZero() {
 				continue
 			}
-			if now.Sub(b.since[k]) < ripensAfter(k, nodeTimeout) {
+			if !b.ripe(k, now, nodeTimeout) {
 				if k == badNoTTL || k == badSplit || k == badOverTTL || k == badExposed {
 					w.ripening++
 				}
@@ -225,12 +227,17 @@ func ripensAfter(kind int, nodeTimeout time.Duration) time.Duration {
 	return ripens[kind]
 }
 
+// ripe reports whether the lock has been bad in this way for long enough.
+func (b *badLock) ripe(kind int, now time.Time, nodeTimeout time.Duration) bool {
+	return b.lasts && kind <= badOverTTL || now.Sub(b.since[kind]) >= ripensAfter(kind, nodeTimeout)
+}
+
 // awaits reports whether a lock that was first seen in a bad state before until has not
 // been in it for long enough.
 func (w *lockWatch) awaits(now, until time.Time, nodeTimeout time.Duration) bool {
 	for _, b := range w.bad {
 		for _, k := range [...]int{badNoTTL, badSplit, badOverTTL, badOrphan, badExposed} {
-			if since := b.since[k]; !since.IsZero() && since.Before(until) && now.Sub(since) < ripensAfter(k, nodeTimeout) {
+			if since := b.since[k]; !since.IsZero() && since.Before(until) && !b.ripe(k, now, nodeTimeout) {
 				return true
 			}
 		}
@@ -252,7 +259,7 @@ func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
 		}
 		b = &badLock{}
 	}
-	if any {
+	if b.lasts = l != nil && l.Lasts; any {
 		if marks := tokensOf(l); marks != b.marks {
 			b.marks = marks
 			w.set(b, badSplit, time.Time{})

@@ -20,6 +20,7 @@ type eventLog struct {
 	// others, which a burst of locks must not push out.
 	stream, others []monitor.Event
 	history        history
+	alarmed        bool // a lock raised an alarm since this was last read
 }
 
 // streamKept is how many events are kept for consumers that follow them, beyond those of
@@ -38,6 +39,7 @@ func (l *eventLog) add(e monitor.Event) {
 		add(&l.others, e, max(streamKept, l.keep))
 		return
 	}
+	l.alarmed = l.alarmed || e.Level == monitor.LevelAlarm
 	add(&l.stream, e, max(streamKept, l.keep))
 	l.history.add(e)
 }

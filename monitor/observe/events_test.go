@@ -31,6 +31,8 @@ type story struct {
 	fails   []error // error of each node's probe; nil: it works
 	info    [][]string
 	version uint64
+	step    time.Duration // between two reads of all nodes
+	shown   *monitor.Snapshot
 }
 
 func newStory(t *testing.T, n int) *story {
@@ -38,7 +40,7 @@ func newStory(t *testing.T, n int) *story {
 	for i := range names {
 		names[i] = fmt.Sprint("n", i+1)
 	}
-	s := &story{at: time.Now()}
+	s := &story{at: time.Now(), step: 200 * time.Millisecond}
 	s.world = newTestWorldWith(t, Options{MaxTTL: 30 * time.Second}, s.at, names...)
 	for i := range n {
 		s.servers = append(s.servers, map[string]placed{})
@@ -48,10 +50,10 @@ func newStory(t *testing.T, n int) *story {
 	return s
 }
 
-// pass lets time pass: all nodes are probed and read five times a second.
+// pass lets time pass: all nodes are probed and read in each step.
 func (s *story) pass(d time.Duration) {
 	for end := s.at.Add(d); s.at.Before(end); {
-		s.at = s.at.Add(200 * time.Millisecond)
+		s.at = s.at.Add(s.step)
 		for i := range s.servers {
 			if s.fails[i] != nil {
 				s.failed(i, s.fails[i], s.at)
@@ -82,7 +84,7 @@ func (s *story) pass(d time.Duration) {
 		for s.tick(s.at) {
 		}
 		s.version++
-		s.snapshot(s.at, s.version)
+		s.shown = s.snapshot(s.at, s.version)
 	}
 }
 
@@ -131,7 +133,7 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 		{func() { s.set("i", "t7", 4*time.Second, 3, 4) }, 3 * time.Second, []string{"orphaned"}},
 		{func() { s.del("e", all...) }, 12 * time.Second, []string{"released", "finding closed"}},
 		{func() { s.set("f", "t7", 35*time.Second, all...) }, 500 * time.Millisecond, []string{"acquired", "over max TTL"}},
-		{func() { s.del("f", all...); s.set("g", "t8", 0, all...) }, 500 * time.Millisecond, []string{"released", "acquired"}},
+		{func() { s.del("f", all...); s.set("g", "t8", 0, all...) }, 200 * time.Millisecond, []string{"released", "acquired"}},
 		{func() { s.set("g", "t8", 20*time.Second, all...) }, 3 * time.Second, []string{}}, // its EXPIRE: no alarm
 		{func() { s.del("g", all...); s.set("g", "t9", 0, all...) }, 3 * time.Second, []string{"released", "acquired", "no TTL", "finding opened"}},
 		{func() { s.del("g", all...) }, time.Second, []string{"released"}},
@@ -180,6 +182,103 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 	}
 	if len(told) > 0 {
 		t.Errorf("not among the kinds of events: %v", told)
+	}
+}
+
+// What is dangerous is an event, a finding and the verdict, which every page shows, within
+// 300 ms after it happened, of which it takes 50 ms to read the nodes.
+func TestADangerIsAnnouncedSoon(t *testing.T) {
+	restart := func(s *story, nodes ...int) {
+		for _, i := range nodes {
+			clear(s.servers[i])
+			s.lives[i] += "'"
+		}
+	}
+	for name, c := range map[string]struct {
+		before, do  func(*story)
+		kind, found string
+	}{
+		"another client gets in before the end": {func(s *story) { s.set("k", "a", 20*time.Second, 0, 1, 2); s.pass(time.Second); restart(s, 0) },
+			func(s *story) { s.set("k", "b", 20*time.Second, 0, 3, 4) }, "split", "split-lock"},
+		"and copies of the first were deleted": {func(s *story) { s.set("k", "a", 20*time.Second, 0, 1, 2, 3, 4) },
+			func(s *story) { s.set("k", "b", 20*time.Second, 0, 1, 2) }, "split", "split-lock"},
+		"two clients that were not known": {func(*story) {},
+			func(s *story) { s.set("k", "a", 20*time.Second, 0, 1); s.set("k", "b", 20*time.Second, 2, 3) }, "split", "split-lock"},
+		"a lock without a TTL": {func(*story) {},
+			func(s *story) { s.set("k", "a", 0, 0, 1, 2) }, "no TTL", "no-ttl-lock"},
+		"a TTL that was removed": {func(s *story) { s.set("k", "a", 20*time.Second, 0, 1, 2) },
+			func(s *story) { s.set("k", "a", 0, 0, 1, 2) }, "no TTL", "no-ttl-lock"},
+		"a TTL above the maximum": {func(*story) {},
+			func(s *story) { s.set("k", "a", 40*time.Second, 0, 1, 2) }, "over max TTL", "over-ttl"},
+		"a lost majority": {func(s *story) { s.set("k", "a", 20*time.Second, 0, 1, 2) },
+			func(s *story) { restart(s, 0, 1) }, "lost majority", "lost-majority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, 5)
+			s.pass(5 * time.Second)
+			c.before(s)
+			s.pass(5 * time.Second)
+			s.step = 10 * time.Millisecond
+			s.pass(200 * time.Millisecond)
+			c.do(s)
+			seen, from := s.events.seq, s.at
+			s.at = s.at.Add(40 * time.Millisecond)
+			s.pass(250 * time.Millisecond)
+			told := func(kind string) bool {
+				events, _ := s.events.since(seen)
+				return slices.ContainsFunc(events, func(e monitor.Event) bool { return e.Kind == kind })
+			}
+			found := slices.ContainsFunc(s.shown.Findings, func(f monitor.Finding) bool { return f.ID == c.found && f.Severity == monitor.SeverityDanger })
+			if !told(c.kind) || !found || s.shown.Cluster.Verdict != monitor.VerdictDanger {
+				t.Errorf("after %s: event %t, finding %t, %v %s: %+v", s.at.Sub(from), told(c.kind), found, s.shown.Cluster.Verdict, s.shown.Cluster.Reason, s.shown.Locks.Get("k"))
+			}
+		})
+	}
+}
+
+// What passes by itself raises an alarm at most once; from then on alarms wait longer, for
+// ten minutes.
+func TestAnAlarmThatWasTooEarlyTeaches(t *testing.T) {
+	for name, c := range map[string]struct {
+		begins, ends func(*story)
+		kind         string
+	}{
+		"an attempt that fails":        {func(s *story) { s.set("k", "a", 9*time.Second, 0, 1); s.set("k", "b", 9*time.Second, 2) }, func(s *story) { s.del("k", 0, 1, 2) }, "split"},
+		"an EXPIRE that follows later": {func(s *story) { s.set("k", "a", 0, 0, 1, 2) }, func(s *story) { s.set("k", "a", 9*time.Second, 0, 1, 2) }, "no TTL"},
+		"a slow release": {func(s *story) {
+			s.set("k", "a", 9*time.Second, 0, 1, 2, 3, 4)
+			s.pass(200 * time.Millisecond)
+			s.del("k", 0, 1, 2)
+		}, func(s *story) { s.del("k", 3, 4) }, "lost majority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, 5)
+			s.pass(5 * time.Second)
+			s.step = 20 * time.Millisecond
+			told := func() (n int) {
+				seen := s.events.seq
+				c.begins(s)
+				s.pass(380 * time.Millisecond)
+				c.ends(s)
+				s.pass(time.Second)
+				s.del("k", 0, 1, 2, 3, 4)
+				s.pass(time.Second)
+				events, _ := s.events.since(seen)
+				for _, e := range events {
+					if e.Kind == c.kind {
+						n++
+					}
+				}
+				return n
+			}
+			first, second := told(), told()
+			s.step = 10 * time.Second
+			s.pass(11 * time.Minute)
+			s.step = 20 * time.Millisecond
+			if third := told(); first != 1 || second != 0 || third != 1 {
+				t.Error(first, second, third)
+			}
+		})
 	}
 }
 

@@ -508,6 +508,10 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 	w.log.add(version, fresh)
 	w.findings.Note(fresh)
 	if w.done {
+		if w.events.alarmed {
+			w.events.alarmed = false
+			w.findings.Hurry()
+		}
 		s.Findings = w.findings.Look(s, w.events.add)
 		s.Events = w.events.latest()
 		s.Ripening, s.Young = w.findings.Ripening(now, w.settledAt)

@@ -8,55 +8,100 @@ import (
 	"redlockctl/monitor/internal/packed"
 )
 
-// alarmPatience is how long a lock must be split or without a TTL before it raises an
-// alarm: a failed attempt leaves copies for a moment, and the old SETNX pattern sets the
-// TTL with a second command.
-const alarmPatience = 1500 * time.Millisecond
+const (
+	// alarmPatience is how long a lock that was split or without a TTL at the start must
+	// stay so before it raises an alarm, and the longest wait for any lock: a failed
+	// attempt leaves copies for a moment, and the old SETNX pattern sets the TTL with a
+	// second command.
+	alarmPatience = 1500 * time.Millisecond
+	// quickPatience is the wait for other locks, as long as no alarm was too early.
+	quickPatience = 200 * time.Millisecond
+	// doublePatience is how long two clients must rely on a lock: no attempt leaves that
+	// behind.
+	doublePatience = 100 * time.Millisecond
+	// learnedFor is how long an alarm that was too early makes later ones wait.
+	learnedFor = 10 * time.Minute
+)
 
-// doublePatience is how long two clients must rely on a lock: no attempt leaves that
-// behind.
-const doublePatience = 100 * time.Millisecond
+// learned is how long an alarm waits for something that passes by itself, on this cluster.
+type learned struct {
+	wait time.Duration // zero: no alarm was too early
+	at   packed.Moment // when the last one was
+}
 
-// patience returns how long the state of a lock must last before it raises an alarm; ok
-// is false if it never does.
-func (r *record) patience() (time.Duration, bool) {
-	switch s := r.lock.State; s {
-	case monitor.LockOverTTL:
-		return 0, true
-	case monitor.LockSplit, monitor.LockNoTTL:
-		if s == monitor.LockSplit && r.earlier != nil {
-			return doublePatience, true
-		}
-		return alarmPatience, true
+// quick returns how long to wait before an alarm, at most most.
+func (l *learned) quick(now packed.Moment, most time.Duration) time.Duration {
+	if time.Duration(now-l.at) > learnedFor {
+		l.wait = 0
 	}
-	return 0, false
+	return min(max(quickPatience, l.wait), most)
+}
+
+// tooEarly makes later alarms wait longer: what the last one was about passed by itself.
+func (l *learned) tooEarly(now packed.Moment) {
+	*l = learned{2 * l.quick(now, alarmPatience), now}
+}
+
+// alarmDue returns when the state of a lock raises an alarm if it lasts; ok is false if it
+// never does. r.alarmed is set.
+func (t *Table) alarmDue(r *record, a *assessment) (due packed.Moment, ok bool) {
+	due = r.alarmed
+	switch s := a.lock.State; {
+	case s == monitor.LockOverTTL:
+	case s == monitor.LockSplit && (r.earlier != nil || a.double):
+		due += packed.Moment(doublePatience)
+	case s == monitor.LockSplit: // since its last token came or went, others are no attempts
+		due = min(due+packed.Moment(alarmPatience), max(due, r.changed)+packed.Moment(t.splits.quick(a.now, alarmPatience)))
+	case s == monitor.LockNoTTL:
+		due += packed.Moment(t.lateTTLs.quick(a.now, alarmPatience))
+	default:
+		return 0, false
+	}
+	return due, true
 }
 
 // trackAlarm reports a state that needs an operator once it has lasted, and returns when
-// to check again.
-func (t *Table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
-	s := r.lock.State
-	wait, ok := r.patience()
-	if !ok {
-		r.alarm, r.alarmTold = monitor.LockHeld, false
+// to check again. It sets [monitor.Lock.Lasts].
+func (t *Table) trackAlarm(r *record, a *assessment) (again packed.Moment) {
+	s := a.lock.State
+	if r.alarm != s {
+		t.alarmEnds(r, a)
+	}
+	switch s {
+	case monitor.LockOverTTL, monitor.LockSplit, monitor.LockNoTTL:
+	default:
+		r.alarm = monitor.LockHeld
 		return 0
 	}
 	if r.alarm != s {
-		r.alarm, r.alarmed, r.alarmTold = s, now, false
+		r.alarm, r.alarmed = s, a.now
 	}
-	if !t.settled || r.alarmTold || t.firstAlarms != 0 && r.alarmed <= t.settledAt {
+	if a.lock.Lasts = r.alarmTold; !t.settled || r.alarmTold || t.firstAlarms != 0 && r.alarmed <= t.settledAt {
 		return 0 // already reported, or will be with the others
 	}
-	if due := r.alarmed + packed.Moment(wait); now < due {
+	if due, _ := t.alarmDue(r, a); a.now < due {
 		return due
 	}
 	if slices.ContainsFunc(t.nodes, func(n node) bool { return !n.isCurrent() }) {
 		r.overdue = true // it may have passed meanwhile
 		return 0
 	}
-	r.alarmTold = true
-	t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), r.key(), "%s", alarmText(r)))
+	r.alarmTold, a.lock.Lasts = true, true
+	t.emit(monitor.LockEvent(t.Time(a.now), monitor.LevelAlarm, s.String(), r.key(), "%s", alarmText(r, &a.lock)))
 	return 0
+}
+
+// alarmEnds ends the alarm of r. If it was raised, and the state has passed by itself after
+// all, such alarms are raised later from now on.
+func (t *Table) alarmEnds(r *record, a *assessment) {
+	switch soon := time.Duration(a.now-r.alarmed) < alarmPatience; {
+	case !r.alarmTold || !soon:
+	case r.alarm == monitor.LockSplit:
+		t.splits.tooEarly(a.now)
+	case r.alarm == monitor.LockNoTTL && a.majority && !a.endless: // its EXPIRE came
+		t.lateTTLs.tooEarly(a.now)
+	}
+	r.alarmTold = false
 }
 
 // emitFirstAlarms reports what was wrong when the first view was complete and still is:
@@ -69,6 +114,7 @@ func (t *Table) emitFirstAlarms(now packed.Moment, states ...monitor.LockState) 
 			continue
 		}
 		r.alarmTold = true
+		t.markDirty(r)
 		counts[r.alarm]++
 		if f := first[r.alarm]; f == nil || r.key() < f.key() {
 			first[r.alarm] = r
@@ -77,7 +123,7 @@ func (t *Table) emitFirstAlarms(now packed.Moment, states ...monitor.LockState) 
 	for _, s := range states {
 		switch n := counts[s]; {
 		case n == 1:
-			t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), first[s].key(), "%s", alarmText(first[s])))
+			t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), first[s].key(), "%s", alarmText(first[s], first[s].lock)))
 		case n > 1:
 			t.emit(monitor.NodeEvent(t.Time(now), monitor.LevelAlarm, s.String(), "", "%d locks: %s", n, alarmTexts[s]))
 		}
@@ -93,8 +139,7 @@ var alarmTexts = map[monitor.LockState]string{
 }
 
 // alarmText describes the state of the lock.
-func alarmText(r *record) string {
-	l := r.lock
+func alarmText(r *record, l *monitor.Lock) string {
 	switch {
 	case l.State == monitor.LockSplit && r.earlier != nil:
 		return "another client got in before the holder's end: two clients rely on the lock"

@@ -37,6 +37,7 @@ type assessment struct {
 	shrank        bool           // the end of the majority moved back, and not by its holder
 	never         bool           // the majority does not expire
 	majority      bool
+	double        bool // another client than the holder has a majority too, with the votes that it lost
 	granted       bool // the holder was granted the lock, and the grant has neither ended nor been released
 	perhaps       bool // no majority is seen, but one may exist
 }
@@ -128,6 +129,7 @@ func (t *Table) mayRelyBeside(r *record, a *assessment, tallies []tally) *monito
 		if v.known()+v.lost == 0 || int8(k) == a.holder || !t.mayHold(r, a, int8(k), v) {
 			continue
 		}
+		a.double = v.known()+v.lost >= t.quorum
 		until := monitor.Reliance{Token: safetext.New(r.Tokens[k].Prefix)}
 		if end, never := t.majorityEnd(r, int8(k), 0, true, t.unseen(r, a, int8(k), true)); !never && !v.never {
 			until.Until = t.Time(end)
@@ -317,7 +319,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockPartial // it expired while nodes are read again
 	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
 		a.perhaps = true
-		a.wakeAt(r.changed + packed.Moment(t.Attempt))
+		a.wakeAt(r.changed + packed.Moment(t.releases.quick(a.now, t.Attempt)))
 		return monitor.LockPartial // a release is in progress, or will fail
 	case a.granted && known+len(t.unseen(r, a, a.holder, false)) >= t.quorum:
 		return t.mayBeHeld(r, a)

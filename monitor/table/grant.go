@@ -167,12 +167,15 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	case s.deleted && t.tombstonesHold(r):
 		t.endGrant(r, now, monitor.LevelNotice, "revoked", "revoked"+t.by(r, g.token, "revoke")+": others wait until the TTL expires")
 	case s.deleted && s.there == 0 && s.tombstones == 0:
+		if g.fell && g.parted {
+			t.releases.tooEarly(now) // it was a slow release
+		}
 		if by := t.by(r, g.token, "force-release"); by != "" {
 			t.endGrant(r, now, monitor.LevelNotice, "force-released", "force-released"+by)
 			return
 		}
 		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // on all nodes that could release it and can be seen
-	case s.deleted && now < r.changed+packed.Moment(t.Attempt):
+	case s.deleted && now < r.changed+packed.Moment(t.releases.quick(now, t.Attempt)):
 		return // a release may be in progress
 	case !g.fell:
 		g.fell, g.parted = true, s.deleted

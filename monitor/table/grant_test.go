@@ -103,7 +103,7 @@ func TestHowAGrantEnds(t *testing.T) {
 			r.scanAll()
 			r.pass(time.Second)
 			r.pass(alarmPatience)
-		}, []string{"lost copy", "split"}},
+		}, []string{"split", "lost copy"}},
 		"a slow release": {func(r *rig) {
 			r.del("k", 0)
 			r.scanAll()

@@ -163,6 +163,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 		r.holdEarlier(t.Moment(r.earlier.Until))
 		a = t.assessLock(r, now)
 	case gone:
+		t.alarmEnds(r, &a)
 		t.bury(r)
 		return
 	}
@@ -173,7 +174,9 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
 	t.countExtension(r, &a)
 	was, known := r.lock.State, r.known
-	if a.lock.Copies = monitor.CopiesOf(r.Set); !known || !same(r.lock, &a.lock) {
+	a.lock.Copies = monitor.CopiesOf(r.Set)
+	a.wakeAt(t.trackAlarm(r, &a))
+	if !known || !same(r.lock, &a.lock) {
 		r.shared = true
 		t.count(r, a.lock.Copies)
 		shown := r.lock
@@ -187,14 +190,13 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if r.grant.went != 0 {
 		a.wakeAt(r.changed + packed.Moment(t.Attempt))
 	}
-	a.wakeAt(t.trackAlarm(r, now))
 	t.schedule(r, a.wake)
 	t.trackGrant(r, &a)
 	if len(t.vouching) < 4*announce.MostLocks && t.vouchesFor(r, now) {
 		t.vouching[r] = struct{}{}
 	}
 	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && a.best.open > 0 && (a.best.never || a.best.end-now > packed.Moment(t.Attempt)) { // on nodes that refuse writes it blocks nobody
-		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r)))
+		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r, r.lock)))
 	}
 	if r.hit != 0 {
 		t.countCost(r, was)
@@ -291,7 +293,7 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 // same reports whether a lock looks the same as before.
 func same(old, next *monitor.Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Supposed == next.Supposed && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		old.Nobody == next.Nobody && old.Supposed == next.Supposed && old.Lasts == next.Lasts && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
 		packed.Alike(old.Span.End, next.Span.End) && old.Copies.Packed().Alike(next.Copies.Packed())
 }
 

@@ -55,13 +55,16 @@ type Table struct {
 	// settledAt is when that was. What was wrong by then is reported together, at
 	// firstAlarms.
 	settledAt, firstAlarms packed.Moment
-	restartedAt            packed.Moment // the last restart of any node
-	ended                  ended
-	lapsed                 ended                // grants whose end is uncertain: nodes did not answer
-	vouching               map[*record]struct{} // locks about which more is known than their copies say
-	certain                map[string]certain   // what guards know of lost votes, by key
-	endings                map[string]ending    // by key: the last grant that ended early after it had lost copies
-	emit                   func(monitor.Event)
+	// how long locks stay split, or without a TTL, or partly released, before that passes
+	// by itself
+	splits, lateTTLs, releases learned
+	restartedAt                packed.Moment // the last restart of any node
+	ended                      ended
+	lapsed                     ended                // grants whose end is uncertain: nodes did not answer
+	vouching                   map[*record]struct{} // locks about which more is known than their copies say
+	certain                    map[string]certain   // what guards know of lost votes, by key
+	endings                    map[string]ending    // by key: the last grant that ended early after it had lost copies
+	emit                       func(monitor.Event)
 	// TakenBy returns who removed a lock from the holder of this token; nil or false:
 	// unknown.
 	TakenBy func(key, token string) (monitor.Taking, bool)
