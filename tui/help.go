@@ -26,11 +26,15 @@ func filterHelp() (terms [][2]string) {
 }
 
 // helpLines makes the help from the key map: first the keys that work on the page from
-// which it was opened, then the disabled ones and why, then the rest.
+// which it was opened, then the disabled ones, then the rest.
 func (m *model) helpLines(w int) []string {
 	st := m.St
 	var out []string
-	add := func(s string) { out = append(out, st.Cut(s, w)) }
+	add := func(lines ...string) {
+		for _, l := range lines {
+			out = append(out, st.Cut(l, w))
+		}
+	}
 	head := func(s string) {
 		if len(out) > 0 {
 			add("")
@@ -38,49 +42,62 @@ func (m *model) helpLines(w int) []string {
 		add(" " + st.Title.Of(s))
 	}
 	var from string
-	var works, off, away []string
+	var works, off, away []keys.Entry
 	line := m.line
 	m.line = nil
 	m.Behind(func() {
 		from = m.Viewed().String()
-		works, off, away = m.keys.Help(st, m.mode(), w, m.has)
+		works, off, away = m.keys.Help(m.mode(), m.has)
 	})
 	m.line = line
-	for _, part := range []struct {
-		head  string
-		lines []string
-	}{{"Works here: " + from, works}, {"Disabled here, and why", off}, {"On other pages", away}} {
-		if len(part.lines) > 0 {
-			head(part.head)
+	head("Works here: " + from)
+	var pairs [][2]string
+	for _, e := range works {
+		if e.Asks {
+			e.Text += st.Dim.Of("  asks first")
 		}
-		for _, l := range part.lines {
-			add(l)
+		pairs = append(pairs, [2]string{e.Key, e.Text})
+	}
+	add(m.inTwo(pairs, keyWidth, w)...)
+	if len(off) > 0 {
+		add(m.disabledLines(off, w)...)
+	}
+	if len(away) > 0 {
+		var names []string
+		for i, e := range away {
+			if e.Note != "" && (i == len(away)-1 || away[i+1].Note != e.Note) {
+				e.Text += " (" + e.Note + ")"
+			}
+			names = append(names, e.Key+" "+e.Text)
 		}
+		add(m.folded("On other pages", names, w)...)
 	}
 	for _, g := range []string{keys.Moving, keys.InDialog, keys.Typing} {
 		head(g)
+		pairs = nil
 		for i := range m.keys {
 			if b := &m.keys[i]; b.Group == g {
 				k, text := b.Help().Key, b.Help().Desc
 				if b.Says == nil {
 					k, text = b.Text(st.ASCII)
 				}
-				add("   " + st.Pad(k, 12) + text)
+				pairs = append(pairs, [2]string{k, text})
 			}
 		}
+		add(m.inTwo(pairs, keyWidth, w)...)
 	}
 	head("Commands: after a colon, completed by tab")
+	pairs = nil
 	for _, c := range m.commands() {
-		add("   " + st.Pad(strings.TrimSpace(c.Name+" "+c.Takes), 24) + c.Help)
+		pairs = append(pairs, [2]string{strings.TrimSpace(c.Name + " " + c.Takes), c.Help})
 	}
+	add(m.inTwo(pairs, 24, w)...)
 	head("Filter")
-	for _, f := range filterHelp() {
-		add("   " + st.Pad(f[0], 24) + f[1])
-	}
+	add(m.inTwo(filterHelp(), 24, w)...)
 	head("States of a lock")
 	for state := range monitor.LockStates() {
 		c := st.LockState(state)
-		add("   " + st.Paint(c.Tone).Of(st.Pad(c.Sign+" "+c.Text, 14)) + view.States[state])
+		add(styles.Wrap("   "+st.Paint(c.Tone).Of(st.Pad(c.Sign+" "+c.Text, nameWidth))+view.States[state], w-1, 3+nameWidth)...)
 	}
 	for _, t := range []struct {
 		of      string
@@ -88,15 +105,92 @@ func (m *model) helpLines(w int) []string {
 	}{{"locks", view.Explain(view.LockColumns(make([]monitor.Node, 1)))}, {"nodes", view.Explain(view.NodeColumns())}} {
 		head("Columns of " + t.of + ": :columns chooses, s sorts by the next, S the other way round")
 		for _, c := range t.columns {
-			for _, l := range styles.Wrap("   "+st.Pad(c[0], 14)+c[1], w-1, 17) {
-				add(l)
-			}
+			add(styles.Wrap("   "+st.Pad(c[0], nameWidth)+c[1], w-1, 3+nameWidth)...)
 		}
 	}
 	if st.ASCII {
 		for i, l := range out {
 			out[i] = st.Our(l)
 		}
+	}
+	return out
+}
+
+// Widths in the help: of a key, and of a state or a column.
+const (
+	keyWidth  = 10
+	nameWidth = 16
+)
+
+// disabledLines lists the keys that do nothing now: in one line, or unfolded each with the
+// reason.
+func (m *model) disabledLines(off []keys.Entry, w int) []string {
+	st := m.St
+	if shown, _ := m.ShowsDetail(); shown {
+		lines := []string{"", " " + st.Title.Of("Disabled here, and why")}
+		for _, e := range off {
+			name := "   " + st.Pad(e.Key, keyWidth)
+			if w < 90 {
+				name += st.Pad(e.Name, 18) + " "
+			} else {
+				name += st.Pad(e.Text, 25) + " " // no text is cut
+			}
+			lines = append(lines, styles.Wrap(name+st.Dim.Of(e.Note), w-1, view.Width(name))...)
+		}
+		return lines
+	}
+	var names []string
+	for _, e := range off {
+		names = append(names, e.Key+" "+e.Name)
+	}
+	return m.folded("Disabled here", append(names, st.Strong.Of("enter")+" says why"), w)
+}
+
+// folded lists keys one after the other below an empty line; none is torn apart.
+func (m *model) folded(title string, names []string, w int) []string {
+	line, sep := " "+m.St.Title.Of(title)+"  ", " "
+	lines := []string{""}
+	for _, name := range names {
+		if view.Width(line+sep+name) > w-2 {
+			lines = append(lines, line)
+			line, sep = "  ", " "
+		}
+		line += sep + name
+		sep = " " + m.St.Sep + " "
+	}
+	return append(lines, line)
+}
+
+// inTwo lays out keys of width key and their texts in two columns, one below the other in
+// each, or in one where a column would leave too little room for the texts.
+func (m *model) inTwo(pairs [][2]string, key, w int) []string {
+	const lead, least = 3, 27
+	in := w / 2
+	if in-lead-key < least {
+		in = w
+	}
+	cell := func(p [2]string) []string {
+		return styles.Wrap(styles.Blanks(lead)+m.St.Pad(p[0], key)+p[1], in-1, lead+key)
+	}
+	var lines []string
+	ends := make([]int, len(pairs)) // of each pair
+	for i, p := range pairs {
+		lines = append(lines, cell(p)...)
+		ends[i] = len(lines)
+	}
+	if in == w {
+		return lines
+	}
+	cut := len(lines)
+	for _, end := range ends {
+		if 2*end >= len(lines) {
+			cut = end
+			break
+		}
+	}
+	out := lines[:cut:cut]
+	for i, right := range lines[cut:] {
+		out[i] = m.St.Pad(out[i], in) + right
 	}
 	return out
 }

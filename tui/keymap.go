@@ -66,7 +66,7 @@ func movingKeys(m *model) keys.Map {
 		return keyBound(page.ModeMain, keys.Moving, show, help, doing(func() { m.Page.Move(d()) }), on...)
 	}
 	by := func(d int) func() int { return func() int { return d } }
-	tab := inKeyLine(page.ModeLocks|page.ModeNodes, onMain(keys.Moving, "tab", "the other table of the overview, or the next page", m.tab))
+	tab := inKeyLine(page.ModeLocks|page.ModeNodes, onMain(keys.Moving, "tab", "next table, or next page", m.tab))
 	all := keys.Map{
 		inKeyLine(page.ModeList, onMain(keys.Looking, ":", "command", m.openLine)),
 		move("↑ k", "up", by(-1), "up", "k"),
@@ -116,14 +116,15 @@ func lookKeys(m *model) keys.Map {
 	detail := inKeyLine(page.ModeList, keyBound(page.ModeList, keys.Looking, "enter", "show details below", m.enter, "enter"))
 	return keys.Map{
 		helpNow(detail, func() string {
-			switch d, ok := m.Page.(page.Detailed); {
+			switch shown, ok := m.ShowsDetail(); {
 			case !ok:
 				return "look"
-			case *d.Detail():
+			case shown:
 				return "close detail"
 			}
 			return "detail"
 		}),
+		inKeyLine(page.ModeHelp, keyBound(page.ModeHelp, keys.Moving, "enter", "say why keys are disabled", m.enter, "enter")),
 		offWhen(onMain(keys.Looking, "o", "open its page", m.openPicked), m.whyNoOpenPicked),
 	}
 }
@@ -186,14 +187,12 @@ func labKeys(m *model) keys.Map {
 // tableKeys sort, filter and mark rows.
 func tableKeys(m *model) keys.Map {
 	sorted := page.ModeLocks | page.ModeNodes | page.ModeFindings | page.ModeClusters | page.ModeAudit
-	freeze := asCommand("freeze", keyBound(page.ModeMain&^page.ModeHelp, keys.Looking, "space", "freeze; play and pause the past", m.toggleFreeze, "space"))
+	freeze := asCommand("freeze", keyBound(page.ModeMain&^page.ModeHelp, keys.Looking, "space", "freeze, or pause a replay", m.toggleFreeze, "space"))
 	return keys.Map{
 		inKeyLine(sorted, offWhen(onMain(keys.Looking, "s", "sort", m.nextOrder), m.whyNoSort)),
 		offWhen(onMain(keys.Looking, "S", "sort the other way round", m.turnOrder), m.whyNoSort),
 		inKeyLine(page.ModeMain&^page.ModeHelp, helpNow(freeze, func() string {
 			switch {
-			case m.Viewed() == page.Help:
-				return "freeze; play and pause the past"
 			case m.replay == nil:
 				return "freeze"
 			case m.replay.Playing:
@@ -205,7 +204,7 @@ func tableKeys(m *model) keys.Map {
 		inKeyLine(page.ModeLocks, offWhen(onMain(keys.Looking, "m", "mark", m.toggleMark), m.whyNoMark)),
 		offWhen(onMain(keys.Looking, "M", "unmark all", m.clearMarks), m.whyNoMarks),
 		asCommand("wide", offWhen(onMain(keys.Looking, "W", "wide: every column", m.toggleWide), m.whyNoWide)),
-		asCommand("copy", offWhen(onMain(keys.Looking, "y", "copy its name to the clipboard", m.copyPicked), m.whyNoCopy)),
+		asCommand("copy", offWhen(onMain(keys.Looking, "y", "copy its name", m.copyPicked), m.whyNoCopy)),
 	}
 }
 
@@ -214,9 +213,9 @@ func programKeys(m *model) keys.Map {
 	anywhere := func(k, help string, do func() tea.Cmd) keys.Binding {
 		return keyBound(page.ModeAny, keys.Looking, k, help, do, k)
 	}
-	quit := asCommand("quit", offWhen(onMain(keys.Looking, "q", "quit; leaves the help first", m.leave), m.whyNoLeave))
+	quit := asCommand("quit", offWhen(onMain(keys.Looking, "q", "quit, or leave the help", m.leave), m.whyNoLeave))
 	return keys.Map{
-		onMain(keys.Looking, "esc", "back: close what was opened last: detail, filter, page", m.escape),
+		onMain(keys.Looking, "esc", "close what was opened last", m.escape),
 		inKeyLine(page.ModeMain, helpNow(quit, func() string { return inHelp(m, "close", "quit") })),
 		asCommand("redraw", anywhere("ctrl+l", "redraw", func() tea.Cmd { return redraw })),
 		offWhen(anywhere("ctrl+z", "suspend; fg resumes", func() tea.Cmd { return tea.Suspend }), m.whyNoSuspend),

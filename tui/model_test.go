@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +232,10 @@ func TestDisabledKeysSayWhy(t *testing.T) {
 func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 150)
 	r.press("?")
+	r.sees("Works here: overview", "Disabled here", "r release")
+	r.seesNot("not acquired here")
+	r.press("enter")
+	r.sees("Disabled here, and why", "release not acquired here")
 	for i := range r.m.keys {
 		if b := &r.m.keys[i]; r.m.has(b.Group) {
 			r.sees(b.Help().Key)
@@ -239,10 +244,18 @@ func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
 			}
 		}
 	}
-	r.sees("Works here: overview", "Disabled here, and why", "release not acquired here")
 	r.press("q")
 	if r.ended || r.m.Viewed() != page.Overview {
 		t.Error("q in the help does not just close it")
+	}
+	r.press("?")
+	r.seesNot("not acquired here")
+	lines := strings.Split(r.screen(), "\n")
+	row := func(key string) int {
+		return slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimLeft(l, "│┃ "), key+"  ") })
+	}
+	if own, all := row("X"), row("o"); own < 0 || all < own {
+		t.Errorf("the page's own keys are not first: X in line %d, o in line %d", own, all)
 	}
 }
 

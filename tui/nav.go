@@ -54,8 +54,13 @@ func (m *model) tab() tea.Cmd {
 	return nil
 }
 
-// back closes what was opened last.
-func (m *model) back() tea.Cmd { m.Back(m.Now()); return nil }
+// closeHelp leaves the help, with the reasons or without.
+func (m *model) closeHelp() tea.Cmd {
+	for m.Viewed() == page.Help {
+		m.Back(m.Now())
+	}
+	return nil
+}
 
 // escape handles esc on a page: first it dismisses the list of lost locks, last the hints.
 func (m *model) escape() tea.Cmd {
@@ -71,7 +76,7 @@ func (m *model) escape() tea.Cmd {
 
 func (m *model) toggleHelp() tea.Cmd {
 	if m.Viewed() == page.Help {
-		return m.back()
+		return m.closeHelp()
 	}
 	return m.goTo(page.Help)
 }
@@ -79,7 +84,7 @@ func (m *model) toggleHelp() tea.Cmd {
 // leave closes the help, or quits.
 func (m *model) leave() tea.Cmd {
 	if m.Viewed() == page.Help && !m.typed {
-		return m.back()
+		return m.closeHelp()
 	}
 	return m.AskQuit()
 }

@@ -3,6 +3,7 @@
 package keys
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -114,47 +115,50 @@ func (m Map) Line(st *styles.Styles, mode page.Mode, w int) string {
 	return st.Cut(line, w)
 }
 
-// Help returns the keys of a page in a mode as lines of w cells: those that work there,
-// the disabled ones with the reason, and those of other pages. has reports whether keys
-// of a group can work at all.
-func (m Map) Help(st *styles.Styles, mode page.Mode, w int, has func(group string) bool) (works, off, away []string) {
-	for i := range m {
-		b := &m[i]
-		h := b.Binding.Help()
-		switch keys, text := h.Key, h.Desc; {
-		case !slices.Contains([]string{Looking, Acting, Past, Lab, Tour}, b.Group) || !has(b.Group):
-		case b.In&mode == 0:
-			away = append(away, "   "+st.Pad(keys, 9)+text+st.Dim.Of(places(b.In)))
-		case b.Disabled() != "":
-			why := b.Disabled()
-			if name := b.Name[strings.LastIndexByte(b.Name, ' ')+1:]; name != "" && view.Width(text) > offWidth(w) {
-				text = name
-			}
-			off = append(off, "   "+st.Pad(keys, 9)+st.Pad(text, offWidth(w))+" "+st.Dim.Of(why))
-		case b.Danger:
-			works = append(works, "   "+st.Pad(keys, 9)+text+st.Dim.Of("  asks first"))
-		default:
-			works = append(works, "   "+st.Pad(keys, 9)+text)
-		}
-	}
-	return works, off, away
+// Entry is a key in the help.
+type Entry struct {
+	Key, Text string
+	Name      string // shorter than Text
+	Asks      bool   // it asks before it does anything
+	Note      string // why it is disabled, or where it works
 }
 
-// offWidth returns the width for the label of a disabled key, in lines of w cells.
-func offWidth(w int) int {
-	if w < 90 {
-		return 18
+// Help returns the keys of a mode for the help: those that work there, the page's own
+// before those of all pages; the disabled ones with the reason; and those of other pages.
+// has reports whether keys of a group can work at all.
+func (m Map) Help(mode page.Mode, has func(group string) bool) (works, off, away []Entry) {
+	var general []Entry
+	for i := range m {
+		b := &m[i]
+		if !slices.Contains([]string{Looking, Acting, Past, Lab, Tour}, b.Group) || !has(b.Group) {
+			continue
+		}
+		h := b.Binding.Help()
+		e := Entry{Key: h.Key, Text: h.Desc, Name: cmp.Or(b.Name[strings.LastIndexByte(b.Name, ' ')+1:], h.Desc), Asks: b.Danger}
+		own := b.Danger || b.In == page.ModeList || b.Brief&mode != 0 && b.Brief&page.ModeList != page.ModeList
+		switch why := b.Disabled; {
+		case b.In&mode == 0:
+			e.Note = places(b.In)
+			away = append(away, e)
+		case why() != "":
+			e.Note = why()
+			off = append(off, e)
+		case own:
+			works = append(works, e)
+		default:
+			general = append(general, e)
+		}
 	}
-	return 25 // no label is cut
+	return append(works, general...), off, away
 }
 
 // places names the pages of a key that is not available everywhere.
 func places(in page.Mode) string {
 	switch in {
 	case page.ModeLab:
-		return "  7 lab"
+		return "7 lab"
 	case page.ModeList:
-		return "  on a list"
+		return "on a list"
 	}
 	return ""
 }

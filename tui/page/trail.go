@@ -55,16 +55,21 @@ func (t *Trail) open(to Place, at func(Place) Page) {
 	t.show(at(to))
 }
 
+// ShowsDetail reports whether the detail of the page is shown; ok is false if it has none.
+func (t *Trail) ShowsDetail() (shown, ok bool) {
+	d, ok := t.Page.(Detailed)
+	return ok && *d.Detail(), ok
+}
+
 // ToggleDetail shows or hides the detail of the page, and reports whether it is shown now;
 // ok is false if the page has none.
 func (t *Trail) ToggleDetail() (shown, ok bool) {
-	d, ok := t.Page.(Detailed)
-	if !ok {
+	if shown, ok = t.ShowsDetail(); !ok {
 		return false, false
 	}
 	t.filterLast = false
-	*d.Detail() = !*d.Detail()
-	return *d.Detail(), true
+	*t.Page.(Detailed).Detail() = !shown
+	return !shown, true
 }
 
 // OpenFilter prepares the filter of the page for typing.
@@ -79,13 +84,12 @@ func (t *Trail) OpenFilter() Filtered {
 // anything was open.
 func (t *Trail) Back(now time.Time) bool {
 	n := len(t.Before)
-	d, detailed := t.Page.(Detailed)
-	detailed = detailed && *d.Detail()
+	detailed, _ := t.ShowsDetail()
 	switch f, ok := t.Page.(Filtered); {
 	case ok && f.FilterSource() != "" && (t.filterLast || !detailed):
 		t.ClearFilter(now)
 	case detailed:
-		*d.Detail() = false
+		t.ToggleDetail()
 	case t.Page == t.home:
 		return false
 	case n == 0: // nothing is remembered
