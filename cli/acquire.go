@@ -42,6 +42,10 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 		Args:              flags.SeveralNames("lock"),
 		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
+			args, err := flags.Names(args, a.In)
+			if err != nil {
+				return err
+			}
 			if err := keepsFor(keep, opt.For); err != nil {
 				return err
 			}

@@ -90,15 +90,14 @@ redlockctl audit show --act force-release -o jsonl`,
 				return err
 			}
 			f.now = time.Now()
-			for _, m := range []struct {
-				flag, said string
-				at         *time.Time
-			}{{"--since", from, &f.since}, {"--until", to, &f.until}} {
-				if m.said == "" {
-					continue
+			if from != "" {
+				if f.since, err = view.ParseMoment(from, f.now); err != nil {
+					return exit.Usagef("--since %w", err)
 				}
-				if *m.at, err = view.ParseMoment(m.said, time.Now()); err != nil {
-					return exit.Usagef("%s %w", m.flag, err)
+			}
+			if to != "" {
+				if f.until, err = view.ParseEnd(to, f.since, f.now); err != nil {
+					return exit.Usagef("--until %w", err)
 				}
 			}
 			token, err := tok.Read(a.In)

@@ -63,6 +63,10 @@ anchors, for one), or if it cannot be verified from here.`,
 		Args:              flags.SeveralNames("node"),
 		ValidArgsFunction: a.completeNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
+			args, err := flags.Names(args, a.In)
+			if err != nil {
+				return err
+			}
 			cfg, err := a.load()
 			if err != nil {
 				return err

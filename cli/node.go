@@ -72,11 +72,16 @@ func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
 
 Without --yes it shows the effect and asks you to type the name; without a terminal the
 action is refused with exit code 6. Intent and outcome are written to the audit log.
-Names are processed one at a time; a failure does not stop the rest.`,
+Names are processed one at a time; a failure does not stop the rest. - reads them from
+standard input, one a line.`,
 		Example:           fmt.Sprintf(`redlockctl node %s n2 --reason "kernel update" --yes`, act.verb),
 		Args:              flags.SeveralNames("node"),
 		ValidArgsFunction: a.completeNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
+			args, err := flags.Names(args, a.In)
+			if err != nil {
+				return err
+			}
 			check := func(cfg *config.Config, _ *app.Spec) error { return app.CheckNodes(cfg, args...) }
 			in := a.act
 			if dryRun {

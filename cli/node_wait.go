@@ -39,6 +39,10 @@ redlockctl node wait n1 --before-start --nodes 127.0.0.1:6379 --max-ttl 30s && e
 		Args:              flags.SeveralNames("node"),
 		ValidArgsFunction: a.completeNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
+			args, err := flags.Names(args, a.In)
+			if err != nil {
+				return err
+			}
 			cfg, err := a.load()
 			if err != nil {
 				return err

@@ -76,13 +76,19 @@ name; without a terminal the action is refused with exit code 6. Each node compa
 token again when the action runs; with --token only copies of that token are touched.
 Intent and outcome are written to the audit log.
 
-Names are processed one at a time; a failure does not stop the rest. The exit code is
-that of the failures, or 1 if they differ.`,
+Names are processed one at a time; a failure does not stop the rest. - reads them from
+standard input, one a line. The exit code is that of the failures, or 1 if they differ.`,
 		Example:           way.example + "\nredlockctl " + verb + ` job:1 job:2 --reason "host job-7 burnt down" --yes -o jsonl`,
 		Args:              flags.SeveralNames("lock"),
 		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			var err error
+			if tok.FromInput() && args[0] == "-" {
+				return exit.Usagef("the token and the names cannot both come from standard input")
+			}
+			args, err := flags.Names(args, a.In)
+			if err != nil {
+				return err
+			}
 			if t.token, err = tok.Read(a.In); err != nil {
 				return err
 			}

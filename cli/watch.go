@@ -17,6 +17,7 @@ import (
 	"redlockctl/cli/printer"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/finding"
 	"redlockctl/monitor/observe"
 	"redlockctl/server/safetext"
 	"redlockctl/tui/styles"
@@ -67,8 +68,8 @@ func (a *commandLine) watchCommand() *cobra.Command {
 	cmd := flags.Outputs(&cobra.Command{
 		Use:   "watch",
 		Short: "Events as they happen, a line for each, until interrupted",
-		Long: `Prints the present state, and then a line for each event of locks, nodes, clocks and
-findings. Nothing is changed, and it costs the masters no more than the console.
+		Long: `Prints the present state with the findings that are open, and then a line for each event of
+locks, nodes, clocks and findings. Nothing is changed, and it costs the masters no more than the console.
 
 --columns chooses columns; with -o csv they are fields of JSON, without the first line.
 
@@ -186,18 +187,28 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 	}
 	if w.csv != nil {
 		w.err = w.csv.Flush()
+		w.opened(s)
 		return
 	}
 	if !w.json {
 		c := s.Cluster
 		w.print("%s  watching cluster %s: %s, %d of %d nodes serve, locks: %s, findings: %d\n", s.At.Format("15:04:05"),
 			safetext.Escape(c.Name), c.Verdict, c.Serving, c.N, view.LocksText(s), len(s.Findings))
+		w.opened(s)
 		return
 	}
 	nodes := view.Docs(s.Nodes, func(n monitor.Node) watchNodeJSON {
 		return watchNodeJSON{safetext.New(n.Name), safetext.New(n.Addr), n.State.String(), n.Locks}
 	})
 	w.line("state", watchStateJSON{s.At, w.seq, view.DocOfCluster(s), nodes, view.LockCounts(s), view.DocsOfFindings(view.Rows(s.Findings), s.At)})
+}
+
+// opened writes the findings that were open before.
+func (w *watcher) opened(s *monitor.Snapshot) {
+	for i := range s.Findings {
+		e := finding.Opened(&s.Findings[i])
+		w.event(&e)
+	}
 }
 
 // take writes the new events of s, and before them how many were lost.

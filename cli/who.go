@@ -65,10 +65,10 @@ func (a *commandLine) whoCommand() *cobra.Command {
 	var opt who.Options
 	var traffic bool
 	var node, reason string
-	cmd := &cobra.Command{
-		Use:   "who NAME",
+	cmd := flags.Outputs(&cobra.Command{
+		Use:   "who NAME...",
 		Short: "Who holds a lock, and how that is known",
-		Long: `Says who holds the lock NAME: the application, its connections on each node, and
+		Long: `Says who holds each lock NAME: the application, its connections on each node, and
 the command that finds its process. How that is known is said with it:
 
   told       the token says so, as those of redlockctl and some libraries do
@@ -85,11 +85,15 @@ Changes nothing. It reads CLIENT LIST up to 40 times a second on each node, whic
 1 % of its time, for as long as --for, and refuses nodes with more than 2,000 connections
 unless --force. What defeats it: servers that do not count the commands of a connection
 (Redis, and Valkey before 8.1), very busy nodes, proxies, NAT, short-lived connections,
-and applications without a name that share an address.`,
+and applications without a name that share an address.
+
+Several locks are watched one after the other, each for --for at most; - reads their names
+from standard input, one a line. The exit code is that of the failures, or 1 if they differ.`,
 		Example: "redlockctl who job:1\nredlockctl who orders:7 --for 1m -o json\n" +
+			"redlockctl locks --filter state:orphaned -q | redlockctl who - -o jsonl\n" +
 			"redlockctl who job:1 --monitor --node n1 --reason 'holder of job:1 hangs, INC-7'",
-		Args:              flags.OneName("lock"),
-		ValidArgsFunction: firstArgument(a.completeLocks, cobra.ShellCompDirectiveNoFileComp),
+		Args:              flags.SeveralNames("lock"),
+		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if opt.For <= 0 {
 				return exit.Usagef("--for: must be positive")
@@ -100,34 +104,25 @@ and applications without a name that share an address.`,
 			case !traffic && (node != "" || reason != ""):
 				return exit.Usagef("--node and --reason: go with --monitor")
 			}
+			args, err := flags.Names(args, a.In)
+			if err != nil {
+				return err
+			}
+			if len(args) > 1 && a.Output == "json" {
+				return exit.Usagef("-o json is one document: of several locks, use -o jsonl")
+			}
 			if traffic {
 				return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
-					return a.whoByTraffic(ctx, cfg, op, args[0], node, reason, opt.Force)
+					return a.whoOfEach(ctx, args, func(name string) error { return a.whoByTraffic(ctx, cfg, op, name, node, reason, opt.Force) })
 				})
 			}
 			cfg, err := a.load()
 			if err != nil {
 				return err
 			}
-			s, err := app.SpecOf(cfg)
-			if err != nil {
-				return err
-			}
-			opt.Key, opt.Timeout = args[0], cfg.Monitor.Timeout
-			opt.Uncounted = func(node string) { a.Note("%s", view.WhoUncounted(node)) }
-			done := a.ProgressFor("watching "+args[0], opt.For)
-			found, err := who.Observe(ctx, s.Nodes, opt)
-			done()
-			switch {
-			case errors.Is(err, who.ErrTooMany):
-				return fmt.Errorf("%w (--force overrides this)", err)
-			case err != nil:
-				return err
-			}
-			relied, at := app.ReliedOn(ctx, cfg, found, a.Reading)
-			return a.printWho(cfg.Cluster.Name, found, relied, at)
+			return a.whoOfEach(ctx, args, func(name string) error { opt.Key = name; return a.whoByConnections(ctx, cfg, opt) })
 		}),
-	}
+	}, "table", "json", "jsonl")
 	cmd.Flags().DurationVar(&opt.For, "for", operator.WhoFor, "how long to watch at most")
 	cmd.Flags().BoolVar(&opt.Force, "force", false, "also on nodes with more than 2,000 connections; with --monitor on busy ones")
 	cmd.Flags().BoolVar(&traffic, "monitor", false, "read the traffic of one node, which shows all data and costs it a third of its speed")
@@ -135,6 +130,54 @@ and applications without a name that share an address.`,
 	cmd.Flags().StringVar(&reason, "reason", "", "with --monitor: why, for the audit log")
 	_ = cmd.RegisterFlagCompletionFunc("node", a.completeNodes)
 	return cmd
+}
+
+// whoOfEach answers for one lock after the other; a failure does not stop the rest. The error
+// of one is returned, that of several has been printed.
+func (a *commandLine) whoOfEach(ctx context.Context, names []string, answer func(name string) error) error {
+	if len(names) == 1 {
+		return answer(names[0])
+	}
+	code := exit.Done
+	for _, name := range names {
+		err := exit.Explained(answer(name))
+		if ctx.Err() != nil {
+			return err
+		}
+		if err == nil {
+			continue
+		}
+		a.Note("%s", safetext.Printable(err.Error()))
+		if code == exit.Done {
+			code = exit.Of(err)
+		} else if code != exit.Of(err) {
+			code = exit.Failed
+		}
+	}
+	if code != exit.Done {
+		return exit.Silently(exit.Status(code))
+	}
+	return nil
+}
+
+func (a *commandLine) whoByConnections(ctx context.Context, cfg *config.Config, opt who.Options) error {
+	s, err := app.SpecOf(cfg)
+	if err != nil {
+		return err
+	}
+	opt.Timeout = cfg.Monitor.Timeout
+	opt.Uncounted = func(node string) { a.Note("%s", view.WhoUncounted(node)) }
+	done := a.ProgressFor("watching "+opt.Key, opt.For)
+	found, err := who.Observe(ctx, s.Nodes, opt)
+	done()
+	switch {
+	case errors.Is(err, who.ErrTooMany):
+		return fmt.Errorf("%w (--force overrides this)", err)
+	case err != nil:
+		return err
+	}
+	relied, at := app.ReliedOn(ctx, cfg, found, a.Reading)
+	return a.printWho(cfg.Cluster.Name, found, relied, at)
 }
 
 func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *operator.Operator, name, node, reason string, force bool) error {
@@ -158,19 +201,19 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 // printWho prints an answer. It is an error if nobody holds the lock or nobody can tell.
 // relied is the lock if a client may rely on it without a majority.
 func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) error {
-	if a.Output == "json" {
-		doc := whoDoc(cluster, w)
-		if relied != nil {
-			lock := view.DocOfLock(relied, at)
-			doc.State, doc.HeldUntil = lock.State, lock.HeldUntil
-			if w.Held == 0 {
-				doc.Token = relied.Holder
-			}
+	doc := whoDoc(cluster, w)
+	if relied != nil {
+		lock := view.DocOfLock(relied, at)
+		doc.State, doc.HeldUntil = lock.State, lock.HeldUntil
+		if w.Held == 0 {
+			doc.Token = relied.Holder
 		}
-		if err := a.JSON("who", doc); err != nil {
-			return err
-		}
-	} else {
+	}
+	printed, err := a.Document("who", doc)
+	if err != nil {
+		return err
+	}
+	if !printed {
 		a.showWho(w, relied, at)
 	}
 	quorum := redlock.Quorum(w.N)

@@ -2,12 +2,16 @@
 package flags
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"redlockctl/cli/exit"
 )
 
 // OneName accepts exactly one non-empty argument.
@@ -51,6 +55,33 @@ func SeveralNames(what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// longestName bounds a line of names that are read.
+const longestName = 64 << 10
+
+// Names returns the arguments of a command; a single - stands for the lines of standard input,
+// a name each. A name that comes again, and an empty line, are left out.
+func Names(args []string, in io.Reader) (names []string, err error) {
+	if !slices.Equal(args, []string{"-"}) {
+		return args, nil
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, longestName)
+	there := map[string]bool{"": true}
+	for lines.Scan() {
+		if name := lines.Text(); !there[name] {
+			there[name] = true
+			names = append(names, name)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, exit.Usagef("names from standard input: %w", err)
+	}
+	if len(names) == 0 {
+		return nil, exit.Usagef("no name came from standard input")
+	}
+	return names, nil
 }
 
 // NoArgs accepts no argument.

@@ -26,6 +26,9 @@ func (t *Token) Add(cmd *cobra.Command) {
 // longestToken bounds a token that is read.
 const longestToken = 64 << 10
 
+// FromInput reports whether the token is read from standard input.
+func (t *Token) FromInput() bool { return t.token == "-" }
+
 // Read returns the token; empty if none is named.
 func (t *Token) Read(in io.Reader) (string, error) {
 	switch {
@@ -36,7 +39,7 @@ func (t *Token) Read(in io.Reader) (string, error) {
 		}
 		defer file.Close()
 		return firstLine(file, "--token-file "+t.file)
-	case t.token == "-":
+	case t.FromInput():
 		return firstLine(in, "--token -")
 	}
 	return t.token, nil

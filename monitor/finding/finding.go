@@ -261,17 +261,24 @@ func (f *Findings) sorted() []*openFinding {
 }
 
 func (o *openFinding) event(kind string, now time.Time) monitor.Event {
-	text := o.Title
+	e := Opened(&o.Finding)
+	e.At, e.Kind, e.Part = now, kind, o.check.state
 	if kind == "finding closed" {
-		text = "cleared: " + text
+		e.Text = told("cleared: ", &o.Finding)
 	}
-	if o.Node != "" {
-		text = o.Node + ": " + text
+	return e
+}
+
+// Opened returns the event of a finding that is open, for who was not there when it opened.
+func Opened(f *monitor.Finding) monitor.Event {
+	return monitor.Event{At: f.Since, Level: f.Severity.Level(), Kind: "finding opened", Node: f.Node, Key: f.Key, Text: told("", f)}
+}
+
+func told(first string, f *monitor.Finding) safetext.Text {
+	if f.Node != "" {
+		first = f.Node + ": " + first
 	}
-	return monitor.Event{
-		At: now, Level: o.Severity.Level(), Kind: kind, Node: o.Node, Key: o.Key, Part: o.check.state,
-		Text: safetext.New(fmt.Sprintf("%s [%s %s]", text, o.Severity, o.ID)),
-	}
+	return safetext.New(fmt.Sprintf("%s%s [%s %s]", first, f.Title, f.Severity, f.ID))
 }
 
 // check declares a finding: its name, its meaning, when it is reported. The console,
