@@ -3,9 +3,9 @@ package redlock
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"redlockctl/server/resp"
+	"redlockctl/server/userfence"
 )
 
 // errUserFenced is why a node gives no vote when its lock clients' user is fenced.
@@ -29,7 +29,7 @@ func (l *redisLink) asksFence(c *call) bool {
 // appendFence asks whether the user may acquire the lock. The command after it runs in any case: a
 // copy on a fenced node gives no vote, and is released like any other.
 func appendFence(b []byte, user, key string) []byte {
-	return resp.AppendCommand(b, "ACL", "DRYRUN", user, "SET", key, "1", "NX", "PX", "1")
+	return resp.AppendCommand(b, userfence.Dryrun(user, key)...)
 }
 
 // readFence returns why the vote does not count; Err is nil if it counts.
@@ -38,7 +38,7 @@ func readFence(v resp.Value) NodeResult {
 	case v.Kind == '-':
 		err := fmt.Errorf("whether it is fenced cannot be read; it needs acl|dryrun: %w", resp.ServerError(v.Text))
 		return NodeResult{Status: StatusDenied, Err: err}
-	case strings.Contains(v.Text, "permissions to run"):
+	case userfence.Stops(v.Text):
 		return NodeResult{Status: StatusFenced, Err: errUserFenced}
 	}
 	return NodeResult{}

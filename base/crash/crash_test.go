@@ -49,7 +49,7 @@ func TestTakenBack(t *testing.T) {
 	}
 	took := Before(func() {})
 	later := Before(func() {})
-	took() // // of the previous function
+	took() // of the previous function
 	if before.Load() == nil {
 		t.Error("the later one is gone")
 	}

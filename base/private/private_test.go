@@ -84,7 +84,7 @@ func TestDir(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		mode   os.FileMode
-		away   bool // // owned by another user
+		away   bool // owned by another user
 		shared Shared
 		ok     bool
 	}{

@@ -19,7 +19,7 @@ import (
 // User is a user of a server with its rules.
 type User struct {
 	Name  string
-	Rules []string // // in the syntax of ACL SETUSER
+	Rules []string // in the syntax of ACL SETUSER
 }
 
 // NewUser returns a user with the least rights that these roles need on this server
@@ -95,7 +95,7 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 			"ping", "time", "info", "config|get", "client|tracking", "client|list", "pubsub|channels",
 			"scan", "eval_ro", "evalsha_ro", "type", "pttl", "strlen", "getrange",
 			"hlen", "llen", "scard", "zcard", "xlen", "memory|usage", "hkeys", "zrange",
-			"multi", "exec", // // if scripts are not available
+			"multi", "exec", // if scripts are not available
 		}})
 	case Monitor: // who --monitor
 		return grants{read: patterns, commands: []string{
@@ -225,7 +225,7 @@ func (g grants) rules(server, hash string) []string {
 	}
 	add("~", write)
 	if server >= "6.2" {
-		rules = append(rules, "resetchannels") // // the default channels differ between servers
+		rules = append(rules, "resetchannels") // the default channels differ between servers
 		add("&", g.channels)
 	}
 	add("+", commands)

@@ -51,7 +51,7 @@ type Plan struct {
 // Error says at which node a restart stopped, and in which state that node is.
 type Error struct {
 	Node string
-	Left []string // // nodes that still have to be restarted; Node comes first unless it is done
+	Left []string // nodes that still have to be restarted; Node comes first unless it is done
 	Out  bool     // Node is cordoned or fenced
 	Err  error
 }
@@ -209,7 +209,7 @@ func started(n *monitor.Node) (ok bool, is string, err error) {
 // locks acquired from now on: they find all nodes.
 func (r *runner) whole(ctx context.Context, name string) error {
 	_, _, most := Longest(r.mon.Snapshot())
-	var pending map[string]string // // token by lock name
+	var pending map[string]string // token by lock name
 	return r.wait(ctx, most, "until every lock is whole", func(s *monitor.Snapshot) (bool, string, error) {
 		if pending == nil {
 			if !s.Complete {
@@ -250,7 +250,7 @@ func (r *runner) wait(ctx context.Context, most time.Duration, what string, done
 	most = r.most(most)
 	over := time.NewTimer(most)
 	defer over.Stop()
-	var since time.Time // // when ok became true
+	var since time.Time // when ok became true
 	for version := uint64(0); ; {
 		s := r.mon.Snapshot()
 		version = s.Version

@@ -45,7 +45,7 @@ func (e *ending) begun() bool { return !e.termed.IsZero() }
 
 // step returns the signal to send now, if any, and when to call it again at the latest.
 func (e *ending) step(now time.Time, state redlock.KeeperState, until time.Time) (send syscall.Signal, wake time.Time) {
-	latest := until.Add(-e.margin) // // for SIGKILL
+	latest := until.Add(-e.margin) // for SIGKILL
 	switch {
 	case e.begun():
 	case !now.Before(latest):
@@ -70,5 +70,5 @@ func (e *ending) step(now time.Time, state redlock.KeeperState, until time.Time)
 		e.killed = now
 		send = syscall.SIGKILL
 	}
-	return send, now.Add(time.Minute) // // only wait for the end
+	return send, now.Add(time.Minute) // only wait for the end
 }

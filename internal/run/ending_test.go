@@ -18,10 +18,10 @@ type endingDriver interface {
 
 // Mutants of ending: each breaks one rule.
 type (
-	waitsForLoss struct{ *ending } // // ignores uncertainty
+	waitsForLoss struct{ *ending } // ignores uncertainty
 	forgetsKill  struct{ *ending }
-	fullPatience struct{ *ending } // // always waits the whole time from SIGTERM to SIGKILL
-	relents      struct{ *ending } // // stops ending when the lock is extended after all
+	fullPatience struct{ *ending } // always waits the whole time from SIGTERM to SIGKILL
+	relents      struct{ *ending } // stops ending when the lock is extended after all
 )
 
 func (e waitsForLoss) step(now time.Time, state redlock.KeeperState, until time.Time) (syscall.Signal, time.Time) {
@@ -61,15 +61,15 @@ func endsInTime(seed uint64, mutant func(*ending) endingDriver) error {
 	now := time.Unix(1e9, 0)
 	until := now.Add(ttl - ttl/100)
 	state := redlock.Held
-	failing := now.Add(time.Duration(rnd.Int64N(int64(10 * ttl)))) // // extensions begin to fail
-	recovers := rnd.IntN(3) == 0                                   // // extensions work again after SIGTERM
-	taken := failing.Add(time.Duration(rnd.Int64N(int64(ttl))))    // // the token is found to be gone
+	failing := now.Add(time.Duration(rnd.Int64N(int64(10 * ttl)))) // extensions begin to fail
+	recovers := rnd.IntN(3) == 0                                   // extensions work again after SIGTERM
+	taken := failing.Add(time.Duration(rnd.Int64N(int64(ttl))))    // the token is found to be gone
 	if rnd.IntN(2) == 0 {
 		taken = until.Add(time.Hour * 1000)
 	}
-	next := now.Add(ttl / 3) // // next extension
+	next := now.Add(ttl / 3) // next extension
 	var termed time.Time
-	var patience time.Duration // // time left when SIGTERM was sent
+	var patience time.Duration // time left when SIGTERM was sent
 	for range 1000 {
 		if !now.Before(until) && state != redlock.Lost {
 			state = redlock.Lost
@@ -169,7 +169,7 @@ func TestKillAfterFitsIntoTheTTL(t *testing.T) {
 		given time.Duration
 		set   bool
 		ttl   time.Duration
-		want  time.Duration // // negative: an error is expected
+		want  time.Duration // negative: an error is expected
 	}{
 		{"the default", 0, false, 30 * time.Second, 5 * time.Second},
 		{"the default of a short TTL", 0, false, 2 * time.Second, 500 * time.Millisecond},

@@ -36,17 +36,17 @@ const discarded = 200 * time.Millisecond
 // when the shell continues us, we continue the command.
 type job struct {
 	reaper  *exec.Cmd
-	control *os.File // // to the reaper, which ends everything when this closes without [leave]
+	control *os.File // to the reaper, which ends everything when this closes without [leave]
 	events  *gob.Decoder
 	group   int
-	tty     *os.File            // // nil: no terminal
-	stopped chan syscall.Signal // // the signal that stopped it last
-	ended   chan struct{}       // // closed when the command has ended
-	status  syscall.WaitStatus  // // valid after ended
-	broken  error               // // valid after ended: the reaper did not report the status
+	tty     *os.File            // nil: no terminal
+	stopped chan syscall.Signal // the signal that stopped it last
+	ended   chan struct{}       // closed when the command has ended
+	status  syscall.WaitStatus  // valid after ended
+	broken  error               // valid after ended: the reaper did not report the status
 
-	front bool             // // it had the terminal before we stopped
-	again <-chan time.Time // // fires if our own stop was discarded
+	front bool             // it had the terminal before we stopped
+	again <-chan time.Time // fires if our own stop was discarded
 }
 
 // startJob starts the command. With front the command gets the terminal, if we have it.
@@ -104,7 +104,7 @@ func (j *job) start(cmd *exec.Cmd) error {
 	}
 	if err := j.reaper.Start(); err != nil {
 		j.reaper = nil
-		return fmt.Errorf("start %s: %v", reaperName, err) // // not wrapped: the reaper is missing, not the command
+		return fmt.Errorf("start %s: %v", reaperName, err) // not wrapped: the reaper is missing, not the command
 	}
 	if err := gob.NewEncoder(control).Encode(order{cmd.Path, cmd.Args, j.front}); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (j *job) close() {
 		_ = j.control.Close()
 	}
 	if j.reaper != nil {
-		_ = j.reaper.Wait() // // also waits for the goroutines that copy to streams which are not files
+		_ = j.reaper.Wait() // also waits for the goroutines that copy to streams which are not files
 	}
 	if j.tty == nil {
 		return
@@ -198,7 +198,7 @@ func (j *job) pass(s syscall.Signal) {
 // halted reacts to a stop of the command.
 func (j *job) halted(by syscall.Signal) {
 	if j.tty == nil || by == syscall.SIGSTOP {
-		return // // not stopped by the terminal: whoever stopped it will continue it
+		return // not stopped by the terminal: whoever stopped it will continue it
 	}
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
 	switch front := j.foreground(); {

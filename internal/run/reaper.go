@@ -39,7 +39,7 @@ func IsReaper(args []string) bool { return len(args) == 3 && args[0] == reaperNa
 type order struct {
 	Path  string
 	Argv  []string
-	Front bool // // give it the terminal
+	Front bool // give it the terminal
 }
 
 // leave is sent after the order when the command has ended by itself: processes that it
@@ -48,11 +48,11 @@ const leave = '.'
 
 // event is a report of the reaper.
 type event struct {
-	Started int           // // pid of the command, which is also its process group
-	Failed  syscall.Errno // // why it could not be started
+	Started int           // pid of the command, which is also its process group
+	Failed  syscall.Errno // why it could not be started
 	Stopped syscall.Signal
 	Ended   bool
-	Status  syscall.WaitStatus // // if Ended
+	Status  syscall.WaitStatus // if Ended
 }
 
 // reapAgain is how often the reaper checks for remaining processes. It gets no signal about
@@ -65,7 +65,7 @@ const reapAgain = 10 * time.Millisecond
 type reaper struct {
 	tell  *gob.Encoder
 	chld  chan os.Signal
-	group int // // process group of the command
+	group int // process group of the command
 	ended bool
 }
 
@@ -79,7 +79,7 @@ func Reap(args []string) int {
 	runtime.LockOSThread()
 	adopt()
 	for _, s := range append(passedOn, syscall.SIGTTIN, syscall.SIGTTOU) {
-		if !signal.Ignored(s) { // // the command inherits an ignored signal, but not a handler
+		if !signal.Ignored(s) { // the command inherits an ignored signal, but not a handler
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
@@ -88,7 +88,7 @@ func Reap(args []string) int {
 	from := bufio.NewReader(control)
 	var o order
 	if err := gob.NewDecoder(from).Decode(&o); err != nil {
-		return 0 // // redlockctl has already ended
+		return 0 // redlockctl has already ended
 	}
 	if ended(control) || !r.start(o) {
 		return 0
@@ -146,13 +146,13 @@ func (r *reaper) start(o order) bool {
 	}
 	pid, err := syscall.ForkExec(o.Path, o.Argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
-		why := syscall.EINVAL // // also for a zero byte in an argument
+		why := syscall.EINVAL // also for a zero byte in an argument
 		errors.As(err, &why)
 		_ = r.tell.Encode(event{Failed: why})
 		return false
 	}
 	r.group = pid
-	_ = r.tell.Encode(event{Started: pid}) // // an error means that redlockctl has ended; the pipe reports that too
+	_ = r.tell.Encode(event{Started: pid}) // an error means that redlockctl has ended; the pipe reports that too
 	return true
 }
 

@@ -28,17 +28,17 @@ import (
 // Command is a command to run under a lock.
 type Command struct {
 	Argv     []string
-	Env      []string // // the lock's own variables are added to it
+	Env      []string // the lock's own variables are added to it
 	In       io.Reader
 	Out, Err io.Writer
-	Terminal bool // // give it the terminal, if this program has it
+	Terminal bool // give it the terminal, if this program has it
 
 	// Others are further locks to keep. The command is stopped when the first of all locks
 	// is lost. At the end they are released after the lock of [Run], in reverse order.
 	Others []*operator.KeptLock
-	Names  []string // // of all locks, in the order of the command's variables; empty: one lock
+	Names  []string // of all locks, in the order of the command's variables; empty: one lock
 
-	KillAfter time.Duration // // from SIGTERM to SIGKILL, after the lock is lost
+	KillAfter time.Duration // from SIGTERM to SIGKILL, after the lock is lost
 	Keep      redlock.KeepOptions
 	// Tell is called for problems beside the error that [Run] returns: why the command is
 	// being stopped, what could not be logged or released.
@@ -56,7 +56,7 @@ func (e StartError) Unwrap() error { return e.Err }
 // quorum.
 type LostError struct {
 	Name string
-	Left time.Duration // // validity left when the command was dead
+	Left time.Duration // validity left when the command was dead
 }
 
 func (e LostError) Error() string {
@@ -80,8 +80,8 @@ type running struct {
 	keeper *redlock.Keeper
 	ending ending
 
-	interrupted bool   // // by the terminal, which signalled only the command
-	why         string // // why the command was stopped early
+	interrupted bool   // by the terminal, which signalled only the command
+	why         string // why the command was stopped early
 }
 
 // Run runs the command while it extends the lock. It always releases the lock at the end.
@@ -207,7 +207,7 @@ func (r *running) underLock(signals <-chan os.Signal) (code int, err error) {
 				r.interrupted = c.interrupted()
 				return exitCode(c.status), nil
 			}
-			c.end(syscall.SIGKILL) // // processes that it left behind
+			c.end(syscall.SIGKILL) // processes that it left behind
 			c.close()
 			name, _, until, _ := r.worst()
 			return 0, LostError{name, time.Until(until)}
@@ -262,7 +262,7 @@ func (r *running) lost() <-chan struct{} {
 	for _, k := range r.Others {
 		crash.Go(func() {
 			defer end()
-			for range k.Changes() { // // closed after the last change
+			for range k.Changes() { // closed after the last change
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/monitor/wire"
 	"redlockctl/server/safetext"
+	"redlockctl/server/userfence"
 )
 
 // userFence is the query whether a node is fenced by removing the write right of its lock
@@ -23,14 +24,10 @@ type userFenceSight struct{ known, fenced, cordoned bool }
 // askUserFence asks whether the user may write, and for the mark of a cordon.
 func askUserFence(ctx context.Context, p redis.Pipeliner, user string) *userFence {
 	return &userFence{
-		may:   p.Do(ctx, "ACL", "DRYRUN", user, "SET", "redlockctl:fence", "1", "PX", "1"),
+		may:   userfence.Ask(ctx, p, user, "redlockctl:fence"),
 		rules: p.Do(ctx, "ACL", "GETUSER", user),
 	}
 }
-
-// cordonMark is in the rules of a user whose node an operator has cordoned, see
-// restartguard.
-const cordonMark = "redlockctl:hold"
 
 func (f *userFence) read() (*userFenceSight, error) {
 	for _, c := range []*redis.Cmd{f.may, f.rules} {
@@ -42,8 +39,8 @@ func (f *userFence) read() (*userFenceSight, error) {
 	if err != nil {
 		return &userFenceSight{}, nil
 	}
-	s := &userFenceSight{known: true, fenced: strings.Contains(text, "permissions to run")}
-	s.cordoned = s.fenced && f.rules.Err() == nil && strings.Contains(fmt.Sprint(f.rules.Val()), cordonMark)
+	s := &userFenceSight{known: true, fenced: userfence.Stops(text)}
+	s.cordoned = s.fenced && f.rules.Err() == nil && strings.Contains(fmt.Sprint(f.rules.Val()), userfence.CordonMark)
 	return s, nil
 }
 
@@ -69,7 +66,7 @@ func (p *prober) otherWriters(ctx context.Context, patterns []string) *string {
 	may := make([]*redis.Cmd, len(users))
 	_ = p.Pipeline(ctx, func(pipe redis.Pipeliner) {
 		for i, u := range users {
-			may[i] = pipe.Do(ctx, "ACL", "DRYRUN", u, "SET", key, "1", "PX", "1")
+			may[i] = userfence.Ask(ctx, pipe, u, key)
 		}
 	})
 	writers := []string{}

@@ -11,11 +11,12 @@ import (
 
 	"redlockctl/restartguard"
 	"redlockctl/server/minreplicas"
+	"redlockctl/server/userfence"
 )
 
 // cordonSelector is a selector that gives no command. It marks a user that an operator has
 // cordoned.
-const cordonSelector = "redlockctl:hold"
+const cordonSelector = "(%R~" + userfence.CordonMark + ")"
 
 // userFence is the method [restartguard.MethodACL].
 type userFence struct {
@@ -43,13 +44,13 @@ func (f userFence) Set(ctx context.Context, p redis.Pipeliner, value int64, _, _
 
 // Canary asks the server what the user might do. It answers with a status or a sentence.
 func (f userFence) Canary(ctx context.Context, p redis.Pipeliner, key string) func() (restartguard.Canary, error) {
-	c := p.Do(ctx, "ACL", "DRYRUN", f.user, "SET", key, "1", "NX", "PX", "1")
+	c := userfence.Ask(ctx, p, f.user, key)
 	return func() (restartguard.Canary, error) {
 		text, err := c.Text()
 		switch {
 		case err != nil:
 			return restartguard.CanaryRefused, fmt.Errorf("ACL DRYRUN: %w", err)
-		case strings.Contains(text, "permissions to run"):
+		case userfence.Stops(text):
 			return restartguard.CanaryFenced, nil
 		default:
 			// OK, or a key that the user may not use: it may use the command.
@@ -67,7 +68,7 @@ func (f userFence) setUser(value int64) []any {
 	case minreplicas.FenceUp:
 		return append(args, "-@write")
 	case minreplicas.FenceCordon:
-		return append(args, "-@write", "(%R~"+cordonSelector+")")
+		return append(args, "-@write", cordonSelector)
 	}
 	allow := f.allow
 	if len(allow) == 0 {
@@ -174,7 +175,7 @@ func eachField(raw any, f func(string, any) error) error {
 func (u userRules) params(write []string) (minreplicas.Params, error) {
 	held := false
 	for _, s := range u.selectors {
-		if s.keys != "%R~"+cordonSelector || GrantsWrite(s.commands, write) {
+		if s.keys != "%R~"+userfence.CordonMark || GrantsWrite(s.commands, write) {
 			return minreplicas.Params{}, errors.New("the user has selectors of its own, with which the method acl does not work")
 		}
 		held = true

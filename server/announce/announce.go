@@ -45,10 +45,10 @@ type Fence uint8
 
 const (
 	FenceUnknown  Fence = iota
-	FenceNone           // // the fence is down
-	FenceUp             // // the fence is up
-	FenceCordoned       // // an operator has cordoned the node
-	FenceLeaks          // // the fence is up, but a write got through, see Leak
+	FenceNone           // the fence is down
+	FenceUp             // the fence is up
+	FenceCordoned       // an operator has cordoned the node
+	FenceLeaks          // the fence is up, but a write got through, see Leak
 )
 
 var fenceNames = [...]string{"unknown", "none", "up", "cordoned", "leaks"}
@@ -57,9 +57,9 @@ var fenceNames = [...]string{"unknown", "none", "up", "cordoned", "leaks"}
 type Use uint8
 
 const (
-	UseUnknown Use = iota // // the guard does not say
-	UseNone               // // it has seen no node serve or restart
-	UseSeen               // // it has seen a node serve or restart
+	UseUnknown Use = iota // the guard does not say
+	UseNone               // it has seen no node serve or restart
+	UseSeen               // it has seen a node serve or restart
 )
 
 var useNames = [...]string{"", "none", "seen"}

@@ -13,7 +13,7 @@ func TestWhatIsKnownOfALockTravels(t *testing.T) {
 	for _, want := range []Lock{
 		{Key: safetext.New("job:1"), Token: TokenSum("secret"), Short: ShortToken("secret"), Until: time.UnixMilli(1_790_000_000_123), Lost: []string{"n1", "n3"}},
 		{Key: safetext.New("a b&c=d\x1b["), Token: TokenSum("x"), Ended: true},
-		{Key: safetext.New("k"), Token: TokenSum("y")}, // // no TTL
+		{Key: safetext.New("k"), Token: TokenSum("y")}, // no TTL
 	} {
 		c, ok := want.Channel()
 		if !ok || strings.Contains(c, "secret") {

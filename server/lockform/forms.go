@@ -9,7 +9,7 @@ import (
 // row is one form: what it matches, and what that means.
 type row struct {
 	typ   string
-	size  int // // of the whole value, in bytes; 0: any size, even if the value is not known whole
+	size  int // of the whole value, in bytes; 0: any size, even if the value is not known whole
 	match matcher
 	Form
 }
@@ -215,7 +215,7 @@ func shedLock(s sight) (telling, bool) {
 	if n := len(host) - 37; s.whole && n >= 0 && host[n] == ':' && isUUID(host[n+1:], '4') {
 		host = host[:n]
 	} else if !s.whole || strings.Contains(host, ":") && strings.Contains(host, "-") {
-		host = "" // // truncated
+		host = "" // truncated
 	}
 	return telling{owner: host, created: created}, true
 }
@@ -395,7 +395,7 @@ func lockName(key string) bool {
 			}
 		}
 		if i >= 1024 {
-			break // // a lock's name is never longer
+			break // a lock's name is never longer
 		}
 	}
 	return false

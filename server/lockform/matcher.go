@@ -10,7 +10,7 @@ type sight struct {
 	key    string
 	value  string
 	length int64
-	whole  bool // // value is complete
+	whole  bool // value is complete
 	now    time.Time
 }
 
@@ -51,7 +51,7 @@ func hexUUIDv1(s sight) (telling, bool) {
 	}
 	// 60 bits in three parts, the lowest first.
 	ticks := parseHex(v[13:16])<<48 | parseHex(v[8:12])<<32 | parseHex(v[:8])
-	const gregorian = 122_192_928_000_000_000 // // 1582-10-15 to 1970, in units of 100 ns
+	const gregorian = 122_192_928_000_000_000 // 1582-10-15 to 1970, in units of 100 ns
 	if ticks < gregorian {
 		return telling{}, false
 	}

@@ -168,8 +168,8 @@ func TestRandomTokens(t *testing.T) {
 		name  string
 		key   string
 		draw  func() string
-		forms []string // // forms that it may be recognised as
-		miss  int      // // how many of n may be missed or taken for another form
+		forms []string // forms that it may be recognised as
+		miss  int      // how many of n may be missed or taken for another form
 	}{
 		{"redlockctl", "job", func() string { return base64.RawURLEncoding.EncodeToString(append([]byte(bytesOf(18)), 1, 255)) }, []string{"redlockctl"}, 0},
 		{"redsync", "job", func() string { return base64.StdEncoding.EncodeToString([]byte(bytesOf(16))) }, []string{"redsync"}, 0},
@@ -236,13 +236,13 @@ func TestOrdinaryValuesAreNoLocks(t *testing.T) {
 	tests := []struct{ key, typ, value string }{
 		{"counter:visits", "string", "0"},
 		{"counter:visits", "string", "42"},
-		{"nextid:tweet-ids", "string", "1795262400"}, // // pottery's, as large as a time
+		{"nextid:tweet-ids", "string", "1795262400"}, // pottery's, as large as a time
 		{"page:views", "string", "1795262400"},
 		{"last_seen:17", "string", "1795262400.125"},
 		{"user:17:token_expires_at", "string", "1795262400000"},
 		{"lock.count", "string", "12"},
 		{"lock:level", "string", "9999999999"}, // not within a year
-		{"lock:level", "string", "0123456789"}, // // a number that is not a time
+		{"lock:level", "string", "0123456789"}, // a number that is not a time
 		{"lock:version", "string", "1795262400.x"},
 		{"lock:version", "string", "1795262400."},
 		{"lock:1", "string", "1"},
@@ -264,12 +264,12 @@ func TestOrdinaryValuesAreNoLocks(t *testing.T) {
 		{"words", "string", "counterrevolutionary"},              // 20 letters
 		{"host", "string", "worker-0017-eu-west-1a"},             // 22 characters
 		{"constant", "string", "ACCOUNT_STATUS_ENABLED"},         // 22 characters
-		{"number", "string", "1234567890123"},                    // // 13 digits: a time far away, and a name without lock
+		{"number", "string", "1234567890123"},                    // 13 digits: a time far away, and a name without lock
 		{"number", "string", "12345678901234567890"},             // 20
 		{"number", "string", "12345678901234567890123456789012"}, // 32
 		{"sha1", "string", "da39a3ee5e6b4b0d3255bfef95601890afd80709"},
 		{"sha256", "string", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-		{"uuid-v1", "string", "54e2a266-e5a5-1fff-8a4e-02fc00000001"}, // // no plausible time
+		{"uuid-v1", "string", "54e2a266-e5a5-1fff-8a4e-02fc00000001"}, // no plausible time
 		{"uuid-upper", "string", "6F1C3A52-9D0E-4B7F-8A21-C4D5E6F70819"},
 		{"added", "string", "ADDED: two items"},
 		{"added", "string", "ADDED:yesterday@noon"},
@@ -366,7 +366,7 @@ func FuzzRecognize(f *testing.F) {
 		f.Add(x.Key, x.Type, string(x.Value), x.Length, x.At.Unix())
 	}
 	f.Add("lock:\xff", "string", strings.Repeat("9", 25), int64(25), int64(1<<62))
-	f.Add("lock", "string", ".9999999999", int64(11), int64(1700000000)) // // a fraction without digits before the point
+	f.Add("lock", "string", ".9999999999", int64(11), int64(1700000000)) // a fraction without digits before the point
 	f.Add("{{}:x", "hash", "mode\n\n", int64(-1), int64(-1<<62))
 	f.Fuzz(func(t *testing.T, key, typ, value string, length, now int64) {
 		form := Recognize(key, typ, value, length, time.Unix(now, 0))

@@ -112,6 +112,6 @@ var (
 )
 
 const (
-	day  = 24 * time.Hour // // by which clocks may differ
-	year = 366 * day      // // the longest lock with a time in its value
+	day  = 24 * time.Hour // by which clocks may differ
+	year = 366 * day      // the longest lock with a time in its value
 )

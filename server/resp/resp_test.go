@@ -75,7 +75,7 @@ func TestSkip(t *testing.T) {
 func FuzzCommand(f *testing.F) {
 	f.Add("SET", "a\r\n$1\r\nx")
 	f.Add("", "\xff\x00")
-	f.Add("", strings.Repeat("x", MostBytes-2*ItemCost)) // // as long as a reply may be, including its items
+	f.Add("", strings.Repeat("x", MostBytes-2*ItemCost)) // as long as a reply may be, including its items
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if 2*ItemCost+len(a)+len(b) > MostBytes {
 			t.Skip()

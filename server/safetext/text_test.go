@@ -149,7 +149,7 @@ func unescape(s string) (string, bool) {
 func TestEachCharacterIsSafe(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if r > 0x20000 && r>>12 != 0xe0 && r%997 != 0 {
-			continue // // ideographs, unassigned, private use: some of them are accepted
+			continue // ideographs, unassigned, private use: some of them are accepted
 		}
 		if utf8.ValidRune(r) {
 			check(t, "a"+string(r)+"b")
