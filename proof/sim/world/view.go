@@ -221,6 +221,7 @@ func (w *World) viewTold(i int) {
 	v := &w.view
 	n := &v.nodes[i]
 	now := v.clock.time(w.now)
+	v.catchUp(now)
 	n.probed = true
 	s := n.inbox
 	if !s.up || s.slave {
@@ -244,6 +245,18 @@ func (w *World) viewTold(i int) {
 	}
 	w.settleView(now)
 	w.judge()
+}
+
+// catchUp does what was due before now.
+func (v *view) catchUp(now time.Time) {
+	for next := v.table.Next(); !next.IsZero() && next.Before(now); {
+		v.table.Refresh(next)
+		then := v.table.Next()
+		if !then.After(next) {
+			return
+		}
+		next = then
+	}
 }
 
 // viewAnswered uses the result without the copy.
