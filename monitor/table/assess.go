@@ -2,7 +2,6 @@ package table
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -378,8 +377,8 @@ func (t *Table) relyUntil(r *record, a *assessment) {
 	if a.holder == r.grant.token {
 		a.lock.Relied = r.grant.end
 	}
-	if a.best.known()+a.best.lost+bits.OnesCount32(r.grant.veiled) >= t.quorum {
-		end, never := t.majorityEnd(r, a.holder, 0, true, t.unseen(r, a, a.holder, true))
+	if unseen := t.unseen(r, a, a.holder, true); a.best.known()+a.best.lost+len(unseen) >= t.quorum {
+		end, never := t.majorityEnd(r, a.holder, 0, true, unseen)
 		if a.lock.Relied = max(a.lock.Relied, end); never {
 			a.lock.Relied = 0
 		}

@@ -257,3 +257,30 @@ func TestACopyThatExpiresAtAFastClock(t *testing.T) {
 		t.Error(got, r.lock("k"))
 	}
 }
+
+// A vote on a node that restarted out of sight may have been extended with the others, also
+// after the last known end.
+func TestAnExtensionOnANodeThatRestartedOutOfSight(t *testing.T) {
+	r := newRig(4, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 10*time.Second, 1, 2)
+	r.set("k", "a", 10*time.Second+200*time.Millisecond, 0)
+	r.scanAll()
+	r.pass(time.Millisecond)
+	for i := range 4 {
+		r.Unreachable(i, r.now)
+	}
+	r.pass(5 * time.Second)
+	end := r.now.Add(20 * time.Second)
+	r.set("k", "a", 20*time.Second, 0, 1, 2)
+	r.pass(5*time.Second + 100*time.Millisecond)
+	r.restart(2, true, false)
+	r.scan(2)
+	r.Reachable(3, false)
+	r.scan(3)
+	r.Reachable(1, false)
+	r.scan(1)
+	if l := r.lock("k"); l.HeldUntil().Sub(end).Abs() > 20*time.Millisecond {
+		t.Errorf("until %s, not %s: %+v", l.HeldUntil(), end, l)
+	}
+}
