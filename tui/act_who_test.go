@@ -38,6 +38,39 @@ func TestWhoHoldsIt(t *testing.T) {
 	r.sees("Held by", "its last connection was seen closed")
 }
 
+// The search leaves the keys of the page where they are; its answer is shown whole, however
+// long it is and small the screen, until esc closes it or a minute later.
+func TestWhoUnfolds(t *testing.T) {
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "99 99 99 99 99"))
+	r.m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	lastLine := func() string { return r.screen()[strings.LastIndexByte(r.screen(), '\n')+1:] }
+	a := &who.Answer{At: monitortest.Epoch, Key: "job:1", Held: 5, N: 5, Token: safetext.New(monitortest.TokenA), Method: who.Unknown, Events: 7}
+	for _, name := range []string{"billing", "invoices", "reports", "exports-of-the-night"} {
+		a.Likely = append(a.Likely, who.Candidate{P: 0.25, Group: who.Group{Name: name}})
+	}
+	r.acts.answer = a
+	r.press("w")
+	r.sees("watching job:1")
+	if keys := lastLine(); !strings.HasPrefix(keys, " ? help  / filter  enter detail  R revoke  X force-release") {
+		t.Errorf("while it watches, the keys are %q", keys)
+	}
+	r.run()
+	for _, w := range []int{60, 80, 120} {
+		r.m.Update(tea.WindowSizeMsg{Width: w, Height: 24})
+		r.sees("p 0.25 billing", "exports-of-the-night", "--monitor --node NODE --reason TEXT", "esc: close")
+	}
+	r.press("j", "k", "tab", "tab", "tab") // it stays
+	r.sees("exports-of-the-night")
+	r.press("enter", "esc")
+	r.seesNot("exports-of-the-night")
+	r.sees("close detail")
+	r.press("esc", "w")
+	r.run()
+	r.sees("exports-of-the-night")
+	r.wait(61 * time.Second)
+	r.seesNot("exports-of-the-night")
+}
+
 // The dialogs of revoke and force-release never show an inferred name without its odds,
 // however little room there is.
 func TestAnInferredNameHasItsOdds(t *testing.T) {

@@ -57,7 +57,7 @@ func (m *model) frame() string {
 	return strings.Join(lines, "\n")
 }
 
-// lastLine is a message, the prompt, or the keys, after the lock that is being watched.
+// lastLine is a message, the prompt, or the keys.
 func (m *model) lastLine() string {
 	st := m.St
 	switch mode := m.mode(); {
@@ -82,12 +82,7 @@ func (m *model) lastLine() string {
 	case mode == page.ModeCommand:
 		return m.prompt(" : ", &m.line.Line, &m.line.Completion, m.offers, "")
 	default:
-		watching := m.Watching()
-		if watching == "" {
-			return m.keys.Line(st, mode, m.W)
-		}
-		watching = " " + st.Cut(watching, m.W-2)
-		return st.Info.Of(watching) + " " + m.keys.Line(st, mode, m.W-view.Width(watching)-1)
+		return m.keys.Line(st, mode, m.W)
 	}
 }
 
@@ -114,8 +109,9 @@ func (m *model) body() []string {
 		lines = append(lines, m.tabs(m.W))
 	}
 	m.hits.base = len(lines)
-	room := m.H - 1 - len(lines)
-	lines = append(lines, m.Page.Lines(room)...)
+	who := m.WhoLines(m.W, m.H/3)
+	room := m.H - 1 - len(lines) - len(who)
+	lines = append(styles.Fill(append(lines, m.Page.Lines(room)...), len(lines)+room), who...)
 	switch {
 	case m.Dialog != nil:
 		box := m.Dialog.Box(st, m.boxWidth(), room, m.Now())
@@ -125,7 +121,7 @@ func (m *model) body() []string {
 		lines = m.over(lines, box, (m.W-view.Width(box[0]))/2, m.hits.base+(room-len(box))/2)
 	case m.Result != nil:
 		box := m.Result.Box(st, m.boxWidth(), room, m.Now())
-		lines = m.over(lines, box, m.W-view.Width(box[0])-1, m.H-1-len(box))
+		lines = m.over(lines, box, m.W-view.Width(box[0])-1, m.hits.base+room-len(box))
 	}
 	return lines
 }

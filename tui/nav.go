@@ -62,11 +62,13 @@ func (m *model) closeHelp() tea.Cmd {
 	return nil
 }
 
-// escape handles esc on a page: first it dismisses the list of lost locks, last the hints.
+// escape handles esc on a page: first it dismisses the list of lost locks and an answer of
+// who, last the hints.
 func (m *model) escape() tea.Cmd {
 	switch {
 	case len(m.Losses) > 0:
 		m.Losses = nil
+	case m.CloseWho():
 	case m.Back(m.Now()):
 	case m.hinting():
 		m.hints = false

@@ -236,6 +236,7 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.here, m.Actions = c, c.Actions
 	m.feed.Show(c.Source, c.Guard)
 	m.Dialog, m.line = nil, nil
+	m.CloseWho()
 	m.Reset(m.Now())
 	m.Home()
 	m.seeGuard(m.feed.Status())

@@ -38,9 +38,11 @@ type Desk struct {
 	Running Running
 	Mine    map[string]Grant // locks acquired by hand, by key
 	// watching is the lock whose holder is being looked for; empty if none.
-	watching string
-	Forced   bool   // a lock was force-released
-	Losses   []loss // kept locks that were lost, until the user has seen it
+	watching     string
+	watchingFrom time.Time
+	told         *whoNote // the last answer, until it is closed
+	Forced       bool     // a lock was force-released
+	Losses       []loss   // kept locks that were lost, until the user has seen it
 }
 
 // CursorAt is where the cursor is when an action is asked for.
@@ -135,8 +137,11 @@ const (
 	failedTime = time.Minute
 )
 
-// ExpireResult closes a result that has been on the screen long enough.
+// ExpireResult closes a result or an answer that has been on the screen long enough.
 func (m *Desk) ExpireResult() {
+	if m.told != nil && m.Now().Sub(m.told.at) >= noteTime {
+		m.told = nil
+	}
 	d := m.Result
 	switch {
 	case d == nil || d.Drawn.IsZero():

@@ -2,12 +2,14 @@ package action
 
 import (
 	"errors"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/view"
 	"redlockctl/internal/who"
 	"redlockctl/tui/page"
+	"redlockctl/tui/styles"
 )
 
 // mostAnswers bounds the remembered answers.
@@ -43,45 +45,90 @@ func (m *Desk) AskWho() tea.Cmd {
 	l, ctx, by := m.one(nil), m.Ctx, m.Actions
 	key, known := l.Key.Raw(), m.Answers[l.Holder.Raw()]
 	name := m.St.Escape(key, 40)
-	m.watching = name
+	m.told, m.watching, m.watchingFrom = nil, name, m.Now()
 	return func() tea.Msg {
 		a, err := by.Who(ctx, key, known)
 		return Answered{by, name, a, err}
 	}
 }
 
-// Watching names the lock whose holder is being looked for; empty if none.
-func (m *Desk) Watching() string {
-	if m.watching == "" {
-		return ""
-	}
-	return "watching " + m.watching + " for up to a minute: who holds it" + m.St.Ellipsis
+// whoNote is what the screen says of an answer until it is closed.
+type whoNote struct {
+	tone  view.Tone
+	texts []string // each begins on a line of its own; safe to show
+	at    time.Time
 }
 
-// TakeAnswer remembers who holds a lock as long as the token is the same.
+// noteTime is how long an answer is shown at most: it is on the lock's page too.
+const noteTime = time.Minute
+
+// WhoLines says in lines of at most w cells which lock is being watched, and who holds the
+// one that was; whole, in most lines at most.
+func (m *Desk) WhoLines(w, most int) (lines []string) {
+	st := m.St
+	add := func(p styles.Paint, text string) {
+		for _, l := range styles.Wrap(text, w-2, 2) {
+			lines = append(lines, " "+p.Of(l))
+		}
+	}
+	if note := m.told; note != nil {
+		for i, text := range note.texts {
+			if p := (styles.Paint{}); i == 0 {
+				add(st.Paint(note.tone), text)
+			} else {
+				add(p, text)
+			}
+		}
+		if len(lines) > most {
+			lines = append(lines[:max(0, most-1)], " "+st.Dim.Of(st.Ellipsis+" the rest is on the lock's page: o"))
+		}
+		if last := len(lines) - 1; view.Width(lines[last])+len("  esc: close") < w {
+			lines[last] += st.Dim.Of("  esc: close")
+		} else {
+			add(st.Dim, "esc: close")
+		}
+	}
+	if m.watching != "" {
+		add(st.Info, "watching "+m.watching+" for up to a minute: who holds it"+st.Ellipsis+" "+view.Age(m.Now().Sub(m.watchingFrom)))
+	}
+	return lines
+}
+
+// CloseWho closes the answer, and reports whether there was one.
+func (m *Desk) CloseWho() bool {
+	was := m.told != nil
+	m.told = nil
+	return was
+}
+
+// TakeAnswer shows who holds a lock, and remembers it as long as the token is the same.
 func (m *Desk) TakeAnswer(a Answered) {
 	m.watching = ""
+	tell := func(tone view.Tone, texts ...string) { m.told = &whoNote{tone, texts, m.Now()} }
 	switch {
 	case a.by != m.Actions: // the screen shows another cluster now
 	case errors.Is(a.err, who.ErrTooMany):
-		m.Say(m.St.Bad, m.St.Whole(a.err.Error())+". On the command line: redlockctl who --force")
+		tell(view.Bad, m.St.Whole(a.err.Error())+". On the command line: redlockctl who --force")
 	case a.err != nil:
-		m.Say(m.St.Bad, a.name+": "+m.St.Whole(a.err.Error()))
+		tell(view.Bad, a.name+": "+m.St.Whole(a.err.Error()))
 	case view.WhoRefused(a.answer) != "":
-		m.Say(m.St.Bad, a.name+": who holds it is not known: "+view.WhoRefused(a.answer))
+		tell(view.Bad, a.name+": who holds it is not known: "+view.WhoRefused(a.answer))
 	case a.answer.Held == 0:
-		m.Say(m.St.Warn, a.name+": nobody holds it any more")
+		tell(view.Warn, a.name+": nobody holds it any more")
 	default:
 		if m.Answers == nil || len(m.Answers) >= mostAnswers {
 			m.Answers = map[string]*who.Answer{}
 		}
 		m.Answers[a.answer.Token.Raw()] = a.answer
-		p, there := m.St.Good, ""
+		tone, there := view.Good, ""
 		if a.answer.Liveness != who.Alive {
 			if there = view.WhoThere(a.answer); there != "" {
-				p, there = m.St.Warn, there+"; "
+				tone, there = view.Warn, there+"; "
 			}
 		}
-		m.Say(p, a.name+": "+there+view.WhoHeadline(a.answer))
+		tell(tone, a.name+": "+there+view.WhoHeadline(a.answer))
+		if hint := view.WhoHint(a.answer); hint != "" {
+			m.told.texts = append(m.told.texts, hint)
+		}
 	}
 }
