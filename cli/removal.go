@@ -187,7 +187,7 @@ func (t *remover) tellHolder(ctx context.Context, w io.Writer, name string, plan
 		return
 	}
 	if a := t.op.WhoNow(ctx, name); a != nil {
-		fmt.Fprintln(w, wrapped(strings.TrimSuffix(view.WhoHeadline(a)+"; "+view.WhoLiveness(a, 0), "; ")))
+		fmt.Fprintln(w, wrapped(strings.TrimSuffix(view.WhoHeadline(a)+"; "+view.WhoLiveness(a), "; ")))
 	}
 }
 

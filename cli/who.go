@@ -250,7 +250,7 @@ func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.S
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	}
-	if life := view.WhoLiveness(w, 0); life != "" {
+	if life := view.WhoLiveness(w); life != "" {
 		fmt.Fprintf(a.Out, "  %s\n", life)
 	}
 	if len(w.Conns) > 0 {

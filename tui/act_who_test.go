@@ -33,7 +33,7 @@ func TestWhoHoldsIt(t *testing.T) {
 	r.sent(`who "job:1"`)
 	r.sees("inferred p 0.999, from 7 changes of the lock: held by billing?", "billing? p 0.999  ")
 	r.press("X")
-	r.sees("gone; last extended 3m", "its last connection was seen closed 3m", "on 1 of 5 nodes")
+	r.sees("gone 3m15s; last extended 3m15s", "its last connection was seen closed 3m", "on 1 of 5 nodes")
 	r.press("esc", "enter")
 	r.sees("Held by", "its last connection was seen closed")
 }
@@ -110,7 +110,7 @@ func TestAnAnswerAges(t *testing.T) {
 	r.press("esc")
 	r.wait(26 * time.Second)
 	r.press("X")
-	r.sees("when asked, 26s ago: alive; last extended 1s ago")
+	r.sees("silent 27s; last extended 27s ago, usually every 2s; connections open on 1 of 5 nodes", "when asked, 26s ago")
 }
 
 // The command that finds the holder's process is on one line of the lock's page and of

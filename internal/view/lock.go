@@ -67,7 +67,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Name: "WHO CAN GET IN", Help: "when another client can get the lock before its holder's end: `now`; `may now`: nodes that are not seen could let one in, or an earlier client may still rely on the lock; `from 22:17:40` (on the screen `from :40`): when nodes rejoin; `after 1 restart` of a node that is not verified to start fenced; `not before 22:17:43`: not before the holder's end; `never`: there is no end",
 		Fields: []string{"can_get_in.when", "can_get_in.at", "can_get_in.restarts"}, Cell: lockAccess, SortAs: "margin", Wide: true, Rank: 13, Width: 14, Most: 19,
 	}, column{
-		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or, while this token holds it, by `w` (`redlockctl who`): `seen`, or inferred: `?` and its p after the name. Then whether the holder is alive, and for how long it was not seen. `tok:`: only the token is known, and HOLDER has no room",
+		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or, while this token holds it, by `w` (`redlockctl who`): `seen`, or inferred: `?` and its p after the name. Then `alive`, `silent` or `gone`, and for how long nothing was seen of the holder; or when it last extended the lock, or when `w` asked. `– 77c0…1e`: only the token is known, and HOLDER has no room",
 		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 19, Most: 44, Clauses: true,
 	}, column{
 		Name: "LIBRARY", Help: "which library made the lock, guessed from its key and value ([forms.md](forms.md)), and whether it has several keys or a deadline in its value",
@@ -310,33 +310,45 @@ func (c *Context) owner(l *monitor.Lock) string {
 }
 
 // holderLife says whether the holder of an earlier answer is alive, and since when that is
-// known: "alive", "alive 7s ago", "silent 9s", "gone 12s". What the monitor has seen of
-// extensions since counts.
+// known, or how old is what is known of it: "alive", "alive 7s ago", "silent 9s",
+// "gone 12s", "extended 9s ago", "asked 20s ago". What the monitor has seen of extensions
+// since counts.
 func (c *Context) holderLife(l *monitor.Lock, w *who.Answer) string {
-	life, since := w.LivenessAt(c.Now, l.MajorityEnd())
-	if life == "" {
+	seen := c.watched(l)
+	now, since := w.AsOf(c.Now, seen)
+	if since < 0 {
 		return ""
 	}
 	age := c.age(c.Now.Add(-since))
 	switch {
-	case life != who.Alive:
-		return string(life) + " " + age
-	case since < whoFresh:
-		return string(life)
+	case now.Liveness != "":
+		return aged(now.Liveness, since)
+	case seen != nil && now.Extends > 0:
+		return "extended " + age + " ago"
 	}
-	return string(life) + " " + age + " ago"
+	return "asked " + age + " ago"
 }
 
 func lockOwner(c *Context, l *monitor.Lock) Cell {
 	switch {
 	case l.State == monitor.LockRevoked: // the token is the tombstone's
 		return c.orNone("")
-	case c.NoHolder:
-		return LockHolder(c, l)
 	case l.Nobody:
 		return c.orNone("")
 	}
-	return c.orNone(c.owner(l))
+	switch text := c.owner(l); {
+	case text != "", !c.NoHolder, l.Holder.Empty():
+		return c.orNone(text)
+	case c.owns(l):
+		return c.holder(l, c.Token(l.Holder))
+	}
+	token := c.Whole(l.Holder.Raw())
+	if c.Short && len(l.Holder.Raw()) > 7 {
+		token = c.Escape(l.Holder.Raw(), 7)
+	}
+	cell := c.holder(l, c.None+" "+token)
+	cell.Tone = Dim
+	return cell
 }
 
 // lockLibrary returns the library that made a lock, and further details of its form.
@@ -409,9 +421,9 @@ func LockHolder(c *Context, l *monitor.Lock) Cell {
 	case token == "" || c.owns(l):
 		return c.holder(l, c.Token(l.Holder))
 	case c.Short && len(token) > 7:
-		return c.holder(l, "tok:"+c.Escape(token, 7))
+		return c.holder(l, "token "+c.Escape(token, 7))
 	}
-	return c.holder(l, "tok:"+c.Whole(token))
+	return c.holder(l, "token "+c.Whole(token))
 }
 
 // owns reports whether this console acquired the lock.

@@ -23,6 +23,13 @@ func TestColumnOwner(t *testing.T) {
 	at := now.Add(-12 * time.Second)
 	inferred := &who.Answer{At: at, Method: who.Inferred, P: 0.99897, Group: &who.Group{Name: "billing"}, Liveness: who.Gone}
 	unknown := &who.Answer{Method: who.Unknown}
+	extends := &who.Answer{At: at, Method: who.Seen, Group: &who.Group{Host: "10.0.0.7"}, Liveness: who.Alive, Extends: 4, Extended: time.Second, Usually: 2 * time.Second, Conns: []who.NodeConn{{Node: "n1"}}}
+	extended := func(ago time.Duration) *monitor.Lock {
+		e := monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9")
+		e.Extensions, e.Extended = 9, e.Copies.Packed().Origin.Moment(now.Add(-ago))
+		return &e
+	}
+	snap := monitortest.Safe(now)
 	for _, c := range []struct {
 		name            string
 		lock            *monitor.Lock
@@ -31,20 +38,22 @@ func TestColumnOwner(t *testing.T) {
 		want            string
 	}{
 		{"nobody knows", &l, nil, true, false, "-"},
-		{"nobody knows and no room for HOLDER", &l, nil, true, true, "tok:77c..1e"},
 		{"revoked, and no room for HOLDER", &revoked, nil, true, true, "-"},
+		{"nobody knows, and no room for HOLDER", &l, nil, true, true, "- 77c..1e"},
 		{"asked in vain", &l, unknown, true, false, "-"},
 		{"told by the token", &told, nil, true, false, "web-7 (pid 811), told"},
-		{"told by the token, no room for HOLDER", &told, nil, true, true, "web-7 (pid 811), told"},
 		{"told, and its liveness asked", &told, inferred, true, false, "web-7 (pid 811), told, gone 12s"},
 		{"inferred", &l, inferred, false, false, "billing? p 0.998, gone 12s"},
 		{"inferred, where it may be cut", &l, inferred, true, false, "billing? p 0.998, gone 12s"},
-		{"inferred, and alive a while ago", &l, &who.Answer{At: at, Method: who.Inferred, P: 0.9999, Group: &who.Group{Name: "billing"}, Liveness: who.Alive}, true, false, "billing? p 0.999, alive 12s ago"},
-		{"it has missed an extension since", &l, extends(at, 2*time.Second, 9*time.Second+8100*time.Millisecond), true, false, "10.0.0.7, seen, silent 8s"},
-		{"it has extended since", &l, extends(at, 2*time.Second, 9*time.Second+1500*time.Millisecond), true, false, "10.0.0.7, seen, alive"},
+		{"inferred, and alive a while ago", &l, &who.Answer{At: now.Add(-7 * time.Second), Method: who.Inferred, P: 0.9999, Group: &who.Group{Name: "billing"}, Liveness: who.Alive}, true, false, "billing? p 0.999, alive 7s ago"},
+		{"it has extended since", extended(1500 * time.Millisecond), extends, true, false, "10.0.0.7, seen, alive"},
+		{"it has extended since, a while ago", extended(3 * time.Second), extends, true, false, "10.0.0.7, seen, alive 3s ago"},
+		{"it has missed an extension since", extended(4 * time.Second), extends, true, false, "10.0.0.7, seen, extended 4s ago"},
+		{"it has missed two since", extended(8 * time.Second), extends, true, false, "10.0.0.7, seen, silent 8s"},
+		{"alive, long ago, and nothing is known of extensions", &l, &who.Answer{At: at, Method: who.Seen, Group: &who.Group{Host: "10.0.0.7"}, Liveness: who.Alive}, true, false, "10.0.0.7, seen, asked 12s ago"},
 		{"seen", &l, &who.Answer{Method: who.Seen, Group: &who.Group{Host: "10.0.0.7"}}, true, false, "10.0.0.7, seen"},
 	} {
-		ctx := &Context{Glyphs: Plain(true), Now: now, Short: c.short, NoHolder: c.noHolder, Known: func(string) *who.Answer { return c.answer }}
+		ctx := &Context{Glyphs: Plain(true), Snap: snap, Now: now, Short: c.short, NoHolder: c.noHolder, Known: func(string) *who.Answer { return c.answer }}
 		if got := lockOwner(ctx, c.lock).Text; got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
@@ -56,11 +65,6 @@ func TestColumnOwner(t *testing.T) {
 	if shown(&l, false) || !shown(&l, true) || !shown(&told, false) {
 		t.Error("OWNER stands in a table where somebody is known, and always in a wide one")
 	}
-}
-
-// extends is an answer about a holder that extends its lock: once per interval, to a TTL.
-func extends(at time.Time, usually, ttl time.Duration) *who.Answer {
-	return &who.Answer{At: at, Method: who.Seen, Group: &who.Group{Host: "10.0.0.7"}, Liveness: who.Alive, Extends: 4, Extended: time.Second, Usually: usually, TTL: ttl}
 }
 
 // If OWNER has too little room, it drops whole clauses: half of one says nothing.

@@ -233,7 +233,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	}
 	if c.Known != nil {
 		if w := c.Known(l.Holder.Raw()); w != nil {
-			facts = append(facts, WhoFacts(c, w)...)
+			facts = append(facts, WhoFacts(c, l, w)...)
 		}
 	}
 	if l.Tokens > 1 {
@@ -495,5 +495,5 @@ func (g *GrantDoc) heard(now time.Time) string {
 	}
 	w := who.Answer{Extends: g.Extensions, Extended: max(0, now.Sub(g.Extended)), Usually: g.Extended.Sub(g.Began) / time.Duration(g.Extensions)}
 	w.Liveness = who.AssessLiveness(who.Signs{Extends: w.Extends, Extended: w.Extended, Usually: w.Usually})
-	return WhoLiveness(&w, 0)
+	return WhoLiveness(&w)
 }

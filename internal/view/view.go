@@ -28,8 +28,8 @@ type Context struct {
 	Known func(token string) *who.Answer
 	// Short: cut long tokens in the middle.
 	Short bool
-	// NoHolder: the column HOLDER has no room, so OWNER shows the token of a lock without a
-	// known owner.
+	// NoHolder: the column HOLDER has no room, so OWNER shows the token after the sign for an
+	// owner who is not known.
 	NoHolder bool
 	// NoAbout: there is no column ABOUT, so the sentence of an event names its lock or node.
 	NoAbout bool

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlockctl/internal/who"
+	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/server/safetext"
 )
@@ -79,25 +80,52 @@ func WhoRefused(w *who.Answer) string {
 // whoFresh is how long an answer counts as current.
 const whoFresh = 2 * time.Second
 
-// WhoLiveness says whether the holder is alive, and how that is known; empty if unknown.
-// later is the age of the answer: an old "alive" says nothing about now.
-func WhoLiveness(w *who.Answer, later time.Duration) string {
-	if w.Liveness == who.Alive && later >= whoFresh {
-		return "when asked, " + Age(later) + " ago: " + WhoLiveness(w, 0)
+// WhoLiveness says whether the holder was alive when it was asked, and how that is known;
+// empty if unknown.
+func WhoLiveness(w *who.Answer) string {
+	now, since := w.AsOf(w.At, nil)
+	return livenessText(w, now, since, 0, true)
+}
+
+// WhoLivenessNow says that of an earlier answer as it is now: the monitor sees whether the
+// holder of l extends it. l is nil if it is gone.
+func WhoLivenessNow(c *Context, l *monitor.Lock, w *who.Answer) string {
+	seen := c.watched(l)
+	now, since := w.AsOf(c.Now, seen)
+	return livenessText(w, now, since, max(0, c.Now.Sub(w.At)), seen != nil)
+}
+
+// watched returns what the snapshot knows of the extensions of a lock; nil if some may not
+// have been seen.
+func (c *Context) watched(l *monitor.Lock) *who.Watched {
+	if l == nil || l.Supposed || c.Snap == nil || !c.Snap.Complete || Answering(c.Snap) < redlock.Quorum(len(c.Snap.Nodes)) {
+		return nil
 	}
+	w := &who.Watched{Extended: l.ExtendedAt()}
+	if l.Extensions > 2 { // the first may have come right after the lock was first seen
+		w.Usually = w.Extended.Sub(l.Since()) / time.Duration(l.Extensions-1)
+	}
+	return w
+}
+
+// livenessText tells the liveness of now, which is the answer w as it is later. watched:
+// extensions since then were seen.
+func livenessText(w, now *who.Answer, since, later time.Duration, watched bool) string {
 	var parts []string
-	if w.Liveness != "" {
-		parts = append(parts, string(w.Liveness))
+	if now.Liveness != "" {
+		parts = append(parts, aged(now.Liveness, since))
+	}
+	old, usually := later >= whoFresh, ""
+	if now.Usually > 0 {
+		usually = ", usually every " + Span(now.Usually.Round(100*time.Millisecond))
 	}
 	switch {
-	case w.Extends == 0 && w.Usually > 0:
-		parts = append(parts, "not extended for "+Age(w.Extended+later)+" at least, usually every "+Span(w.Usually.Round(100*time.Millisecond)))
-	case w.Extends > 0:
-		last := "last extended " + Age(w.Extended+later) + " ago"
-		if w.Usually > 0 {
-			last += ", usually every " + Span(w.Usually.Round(100*time.Millisecond))
-		}
-		parts = append(parts, last)
+	case now.Extends > 0 && (watched || !old):
+		parts = append(parts, "last extended "+Age(now.Extended)+" ago"+usually)
+	case now.Extends > 0:
+		parts = append(parts, "last seen extended "+Age(now.Extended)+" ago"+usually)
+	case now.Usually > 0:
+		parts = append(parts, "not extended for "+Age(now.Extended)+" at least"+usually)
 	}
 	open, closed := w.Nodes()
 	latest := time.Duration(-1)
@@ -109,18 +137,33 @@ func WhoLiveness(w *who.Answer, later time.Duration) string {
 		}
 	}
 	slices.Sort(gone)
+	asked := ""
+	if old {
+		asked = " when asked, " + Age(later) + " ago"
+	}
 	switch {
 	case noneNamed(w):
-		parts = append(parts, noneNamedText(w))
+		parts = append(parts, noneNamedText(w)+asked)
 	case len(w.Conns) == 0:
 	case len(open) == 0:
 		parts = append(parts, fmt.Sprintf("its last connection was seen closed %s ago on %d of %d nodes", Age(latest+later), len(closed), w.N))
 	case len(gone) > 0:
-		parts = append(parts, "connections open on "+safetext.Escape(strings.Join(open, " "))+", closed on "+strings.Join(gone, ", "))
+		parts = append(parts, "connections open on "+safetext.Escape(strings.Join(open, " "))+asked+", closed on "+strings.Join(gone, ", "))
 	default:
-		parts = append(parts, fmt.Sprintf("connections open on %d of %d nodes", len(open), w.N))
+		parts = append(parts, fmt.Sprintf("connections open on %d of %d nodes%s", len(open), w.N, asked))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// aged returns the word with its age: "alive", "alive 7s ago", "silent 9s", "gone 12s".
+func aged(life who.Liveness, since time.Duration) string {
+	switch {
+	case life != who.Alive:
+		return string(life) + " " + Age(since)
+	case since < whoFresh:
+		return string(life)
+	}
+	return string(life) + " " + Age(since) + " ago"
 }
 
 // noneNamed reports whether the holder names its connections and none of them is open.
@@ -157,7 +200,7 @@ func WhoConns(w *who.Answer) *Table {
 
 // WhoFacts returns an earlier answer, for the page of its lock. If a node has several
 // connections of the holder, it shows the one used last.
-func WhoFacts(c *Context, w *who.Answer) []Fact {
+func WhoFacts(c *Context, l *monitor.Lock, w *who.Answer) []Fact {
 	later := max(0, c.Now.Sub(w.At))
 	held := WhoHeadline(w)
 	for _, words := range []string{"held by ", "its copies were made by "} {
@@ -167,9 +210,9 @@ func WhoFacts(c *Context, w *who.Answer) []Fact {
 	if hint := WhoHint(w); hint != "" {
 		facts = append(facts, Fact{Text: hint})
 	}
-	if life := WhoLiveness(w, later); life != "" {
+	if life := WhoLivenessNow(c, l, w); life != "" {
 		tone := None
-		if w.Liveness != who.Alive {
+		if !strings.HasPrefix(life, string(who.Alive)) {
 			tone = Warn
 		}
 		facts = append(facts, Fact{"Alive", life, tone})

@@ -54,7 +54,6 @@ type Answer struct {
 	Extended  time.Duration
 	Usually   time.Duration            // interval between two extensions; 0: unknown
 	Extends   int                      // extensions seen
-	TTL       time.Duration            // set by each extension; 0: unknown, or different ones
 	Uncounted []string                 // nodes that do not count the commands of a connection
 	Unusable  map[string]safetext.Text // nodes that did not answer, and why
 	MonitorOn string                   // the node whose traffic was read
@@ -173,7 +172,7 @@ func (c *openCase) done(now time.Time) bool {
 	if copies < redlock.Quorum(len(c.nodes)) && !c.holds(token) {
 		return false // another client may acquire it next; for a known holder, a minority is enough
 	}
-	extended, _ := c.tally.Extensions(token)
+	extended := c.tally.Extensions(token)
 	if c.holds(token) {
 		a := c.answer(now)
 		return heard && (a.Liveness == Gone || a.Liveness == Silent || len(extended) > 0 && a.Liveness == Alive)
@@ -239,9 +238,7 @@ func (c *openCase) answer(now time.Time) *Answer {
 		a.Shared = a.Group.Name == ""
 		c.conns(a, token, now)
 	}
-	extended, ttl := c.tally.Extensions(token)
-	a.TTL = ttl
-	s := a.signs(now, extended)
+	s := a.signs(now, c.tally.Extensions(token))
 	if c.holds(token) && s.Usually == 0 {
 		s.Usually = c.known.Usually
 		if s.Extends == 0 { // so far

@@ -28,7 +28,6 @@ const (
 const (
 	moved     = 20 * time.Millisecond  // an expiry that differs by more for certain was set again
 	sameEvent = 600 * time.Millisecond // changes on different nodes within this time are one
-	sameTTL   = 300 * time.Millisecond // between the TTLs that two extensions set, as late as they are seen
 	hopeless  = 10 * time.Second       // who was active in each second until then is never excluded
 )
 
@@ -66,11 +65,8 @@ type evidence struct {
 	proofs map[Group]int
 	proved map[Group]int
 	// sent counts the changes that only this connection can have sent.
-	sent map[connKey]int
-	// extended are the moments of the extensions, ttl the TTL that they set; −1: different
-	// ones.
-	extended []time.Time
-	ttl      time.Duration
+	sent     map[connKey]int
+	extended []time.Time // the moments of the extensions
 }
 
 // Tally compares each snapshot of a node with the one before. If the lock changed between
@@ -140,17 +136,8 @@ func (e *evidence) change(s *Snapshot, extension bool) {
 	}
 	e.changes++
 	e.nodes, e.since, e.extension = map[int]bool{s.Node: true}, s.At, extension
-	if !extension {
-		return
-	}
-	e.extended = append(e.extended, s.At)
-	switch {
-	case len(e.extended) == 1:
-		e.ttl = s.TTL
-	case (e.ttl - s.TTL).Abs() > sameTTL:
-		e.ttl = -1
-	default:
-		e.ttl = max(e.ttl, s.TTL)
+	if extension {
+		e.extended = append(e.extended, s.At)
 	}
 }
 
@@ -276,14 +263,13 @@ func (t *Tally) Hopeless(token string, now time.Time) bool {
 	return changes > LeastProofs && busy > 1
 }
 
-// Extensions returns when the token's TTL was extended, and to how long; 0: unknown, or
-// to different TTLs.
-func (t *Tally) Extensions(token string) (at []time.Time, ttl time.Duration) {
+// Extensions returns when the token's TTL was extended.
+func (t *Tally) Extensions(token string) []time.Time {
 	e := t.tokens[token]
 	if e == nil {
-		return nil, 0
+		return nil
 	}
-	return e.extended, max(0, e.ttl)
+	return e.extended
 }
 
 // Sent reports whether only this connection of a node can have sent one of the changes by

@@ -8,7 +8,8 @@ import (
 type Liveness string
 
 // The words. alive: it has extended, or used a connection, about when expected; silent:
-// it has open connections, and has missed an extension; gone: it has no open connection.
+// it has open connections, and has missed two extensions; gone: it has no open connection.
+// After one missed extension there is no word: a holder that is slow once is not silent.
 const (
 	Alive  Liveness = "alive"
 	Silent Liveness = "silent"
@@ -18,6 +19,8 @@ const (
 const (
 	late     = 200 * time.Millisecond // an extension that comes half an interval and this late was missed
 	justUsed = 2 * time.Second        // servers report idle times in whole seconds
+	// AliveFor is how long a holder whose extensions are not seen is called alive.
+	AliveFor = 10 * time.Second
 )
 
 // Signs are what is known of a holder at a moment.
@@ -30,9 +33,9 @@ type Signs struct {
 	Usually  time.Duration // between two of them; 0: unknown
 }
 
-// missed reports whether an extension is overdue.
-func (s *Signs) missed() bool {
-	return s.Usually > 0 && s.Extended > s.Usually+s.Usually/2+late
+// missed reports whether n extensions are overdue.
+func (s *Signs) missed(n int) bool {
+	return s.Usually > 0 && s.Extended > time.Duration(n)*s.Usually+s.Usually/2+late
 }
 
 // AssessLiveness returns the word for the signs; "" if they prove nothing. "gone" comes
@@ -42,9 +45,9 @@ func AssessLiveness(s Signs) Liveness {
 	switch {
 	case s.Conns > 0 && s.Open == 0:
 		return Gone
-	case s.missed() && s.Open > 0:
+	case s.missed(2) && s.Open > 0:
 		return Silent
-	case s.missed():
+	case s.missed(1):
 		return ""
 	case s.Usually > 0, s.Open > 0 && s.Idle <= justUsed:
 		return Alive
@@ -52,32 +55,48 @@ func AssessLiveness(s Signs) Liveness {
 	return ""
 }
 
-// LivenessAt returns the word at a later time, and for how long nothing was seen of the
-// holder: since its last extension, or since it was asked. end is the end of its
-// majority at that time, which tells of later extensions if all set the same TTL.
-func (a *Answer) LivenessAt(now, end time.Time) (Liveness, time.Duration) {
-	later := max(0, now.Sub(a.At))
-	if a.Liveness == "" {
-		return "", 0
-	}
-	extended := a.At.Add(-a.Extended)
-	seen := a.TTL > 0 && a.Usually > 0 && !end.IsZero()
-	if last := end.Add(-a.TTL); seen && last.After(extended) {
-		extended = last
-	}
-	since := max(0, now.Sub(extended))
-	switch {
-	case a.Liveness == Gone && (!seen || !extended.After(a.At)):
-		return Gone, later + a.closed()
-	case !seen:
-		if a.Liveness == Alive {
-			return Alive, later
+// Watched is what a monitor that sees each extension knows of a lock.
+type Watched struct {
+	Extended time.Time     // when the last one was seen; zero: none was
+	Usually  time.Duration // between two of them; 0: unknown
+}
+
+// AsOf returns the answer with Liveness, Extends, Extended and Usually as they are now,
+// and for how long nothing was seen of the holder: since its last extension, since its
+// connections closed, or since the answer; −1: nothing ever was. w is nil if nobody has
+// watched the lock since then. Without extensions that are seen nobody is called alive for
+// longer than [AliveFor], or silent at all.
+func (a *Answer) AsOf(now time.Time, w *Watched) (*Answer, time.Duration) {
+	b, later := *a, max(0, now.Sub(a.At))
+	b.Extended += later
+	newer := false
+	if w != nil && !w.Extended.IsZero() {
+		if newer = w.Extended.After(a.At); newer || a.Extends == 0 {
+			b.Extended, b.Extends = max(0, now.Sub(w.Extended)), max(1, a.Extends)
 		}
-		return a.Liveness, later + a.Extended
-	case (&Signs{Usually: a.Usually, Extended: since}).missed():
-		return Silent, since
+		if b.Usually == 0 {
+			b.Usually = w.Usually
+		}
 	}
-	return Alive, since
+	switch {
+	case a.Liveness == Gone && !newer:
+		return &b, later + a.closed()
+	case w != nil && b.Usually > 0:
+		b.Liveness = AssessLiveness(Signs{Open: len(a.Conns), Extended: b.Extended, Usually: b.Usually})
+		return &b, b.Extended
+	case newer:
+		if b.Liveness = Alive; b.Extended > AliveFor {
+			b.Liveness = ""
+		}
+		return &b, b.Extended
+	case a.Liveness == "":
+		return &b, -1
+	case a.Liveness == Silent && later < justUsed:
+		return &b, b.Extended
+	case a.Liveness == Silent, later > AliveFor:
+		b.Liveness = ""
+	}
+	return &b, later
 }
 
 // closed returns for how long all connections have been closed.

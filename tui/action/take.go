@@ -400,7 +400,7 @@ func (m *Desk) ownerFacts(t target, l *monitor.Lock, several bool) (out []string
 	if w := m.Answers[t.token]; w != nil && !several {
 		later := max(0, m.Now().Sub(w.At))
 		out = append(out, m.St.Fact("Owner", view.WhoHeadline(w)+", asked "+view.Age(later)+" ago"))
-		if life := view.WhoLiveness(w, later); life != "" {
+		if life := view.WhoLivenessNow(ctx, l, w); life != "" {
 			out = append(out, m.St.Fact("Alive", life))
 		}
 		for _, f := range view.WhoFind(ctx, w) {
