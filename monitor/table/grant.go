@@ -43,7 +43,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 			}
 			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, safetext.Short(r.Tokens[a.holder].Prefix), left(a.end, a.now))))
 		}
-		r.early, r.aged = false, false
+		r.early = false
 	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
 		g.end = a.lock.Relied // by an extension whose majority was not seen
 	case holds && a.holder == g.token:

@@ -284,3 +284,29 @@ func TestAnExtensionOnANodeThatRestartedOutOfSight(t *testing.T) {
 		t.Errorf("until %s, not %s: %+v", l.HeldUntil(), end, l)
 	}
 }
+
+// A lock whose grant was not seen, because no node was, may have had a vote that was lost
+// before it was first read.
+func TestALockThatIsOlderThanItsFirstRead(t *testing.T) {
+	r := newRig(4, 30*time.Second).first()
+	r.pass(time.Hour)
+	for i := range 4 {
+		r.Unreachable(i, r.now)
+	}
+	r.set("k", "a", 20*time.Second, 1, 2, 3)
+	end := r.now.Add(20 * time.Second)
+	r.set("k", "a", 10*time.Second, 0)
+	r.pass(8 * time.Second)
+	r.restart(1, false, false)
+	r.scan(1)
+	r.pass(1500 * time.Millisecond)
+	for _, i := range []int{3, 2, 0} {
+		r.Reachable(i, false)
+		r.scan(i)
+	}
+	r.Doubt(0)
+	r.scanAll()
+	if l := r.lock("k"); l.HeldUntil().Sub(end).Abs() > 20*time.Millisecond {
+		t.Errorf("until %s, not %s: %+v", l.HeldUntil(), end, l)
+	}
+}

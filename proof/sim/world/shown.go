@@ -188,8 +188,8 @@ func (w *World) entersAgainst(c *client) {
 		return
 	}
 	g := &w.grants[k.token]
-	if w.grants[c.token].vanished != 0 {
-		return // its votes went as if it had released them, before it learned of its grant
+	if got := &w.grants[c.token]; got.vanished != 0 || got.slow {
+		return // its votes went as if it had released them, before it learned of its grant, or its attempt took too long
 	}
 	if g.abandoned || g.taking || v.lost >= k.known || v.crashed >= k.known && k.restarts >= 0 {
 		return
