@@ -46,7 +46,7 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	wg.Go(crash.Safe(func() { mon.Run(run) }))
 	defer wg.Wait()
 	defer stop()
-	if !of.Locks && !of.Nodes && of.Keys == nil { // findings and the verdict are asked for
+	if !of.Locks && of.Keys == nil { // findings and the verdict are asked for
 		bounded, cancel := bound(ctx, of.Most)
 		select {
 		case <-mon.Booted(bootSights(bounded, s)):
