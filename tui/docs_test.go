@@ -8,23 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// columnsPage returns docs/columns.md.
-func columnsPage(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../docs/columns.md")
+// docs/filters.md describes the language of filters.
+func TestFilterIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/filters.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
-}
-
-// docs/columns.md describes the filter.
-func TestFilterIsDocumented(t *testing.T) {
-	doc := strings.ReplaceAll(columnsPage(t), `\|`, "|")
+	doc := strings.ReplaceAll(string(text), `\|`, "|")
 	for _, f := range filterHelp() {
 		for term := range strings.SplitSeq(f[0], "  ") {
 			if !strings.HasPrefix(f[0], "of ") && !strings.Contains(doc, "`"+term) {
-				t.Errorf("docs/columns.md does not explain the filter %s", term)
+				t.Errorf("docs/filters.md does not explain the filter %s", term)
 			}
 		}
 	}
