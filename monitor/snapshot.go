@@ -78,7 +78,7 @@ type Cluster struct {
 	// Reason says why the verdict is not safe, the worst first: "n2 fenced; not protected
 	// against restarts: no guard".
 	Reason string
-	// Absent are the nodes that do not serve: "n2 fenced, n4 down".
+	// Absent names nodes that do not serve: "n2 fenced, n4 down"; of many only some.
 	Absent string
 	// Protected says that no restart makes a node vote twice, as far as can be seen;
 	// Missing says what is missing for that.
@@ -158,6 +158,17 @@ var nodeStateNames = [...]string{"unknown", "serving", "fenced", "cordoned", "lo
 
 // String returns the state as the screen and JSON show it.
 func (s NodeState) String() string { return nodeStateNames[s] }
+
+// Urgency orders states by how soon a person should look; 0: the node serves.
+func (s NodeState) Urgency() int {
+	switch s {
+	case NodeServing:
+		return 0
+	case NodeUnknown:
+		return 1
+	}
+	return int(s)
+}
 
 // Answers reports whether a node in this state answers, so that what it said last is
 // current.

@@ -25,23 +25,35 @@ func (s *Snapshot) Dangers() int {
 func (s *Snapshot) countNodes() {
 	c := &s.Cluster
 	c.Serving, c.Hidden = 0, 0
-	var wrong []string
 	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		switch {
-		case n.State == NodeServing:
-			c.Serving++
-			continue
-		case n.State == NodeDenied && n.LocksHidden:
+		switch n := &s.Nodes[i]; {
+		case n.State == NodeServing, n.State == NodeDenied && n.LocksHidden:
 			c.Serving++
 		case n.State == NodeDenied:
 			c.Hidden++
 		}
-		wrong = append(wrong, n.Name+" "+n.State.String())
 	}
 	c.CanLose = c.Serving - c.Quorum
-	c.Absent = strings.Join(wrong, ", ")
+	var absent []string
+	for _, n := range s.NodesAbsent() {
+		absent = append(absent, n.Name+" "+n.State.String())
+	}
+	c.Absent = words.Names(absent)
 	s.countSilent()
+}
+
+// NodesAbsent returns the nodes that do not serve; if a sentence does not name them all,
+// the worst first.
+func (s *Snapshot) NodesAbsent() (absent []*Node) {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.State != NodeServing {
+			absent = append(absent, n)
+		}
+	}
+	if len(absent) > words.MostNamed {
+		slices.SortStableFunc(absent, func(a, b *Node) int { return b.State.Urgency() - a.State.Urgency() })
+	}
+	return absent
 }
 
 // countSilent finds out whether the silence of nodes says something of them. It does if
@@ -223,7 +235,7 @@ func missing(nodes []Node, guard *GuardView) (text string, unseen bool) {
 		case len(names) == seen && seen > 1:
 			return what
 		}
-		return what + of + strings.Join(names, ", ")
+		return what + of + words.Names(names)
 	}
 	var parts []string
 	say := func(text string) {
@@ -237,7 +249,7 @@ func missing(nodes []Node, guard *GuardView) (text string, unseen bool) {
 		parts[len(parts)-1] += " not verified"
 	}
 	if names := by[ProtectionUnfenced]; len(names) > 0 {
-		say(strings.Join(names, ", ") + " started unfenced")
+		say(words.Names(names) + " started unfenced")
 	}
 	say(on("scripts write through the fence", by[protectionLeaks], " on "))
 	hidden := on("guards cannot be seen", by[ProtectionHidden], " on ")

@@ -54,7 +54,7 @@ func TestVerdicts(t *testing.T) {
 		"plain servers are not safe":        {func(*Snapshot) {}, VerdictUnprotected, none, none},
 		"guarded, each started fenced":      {guards(fenced), VerdictSafe, "", ""},
 		"another guard has seen no start":   {guards(fenced, unseen), VerdictSafe, "", ""},
-		"another guard saw an unfenced one": {guards(fenced, unfenced), VerdictUnprotected, "not protected against restarts: n1, n2, n3, n4, n5 started unfenced", "not protected against restarts: n1, n2, n3, n4, n5 started unfenced"},
+		"another guard saw an unfenced one": {guards(fenced, unfenced), VerdictUnprotected, "not protected against restarts: n1, n2, n3 and 2 more started unfenced", "not protected against restarts: n1, n2, n3 and 2 more started unfenced"},
 		"guarded, and no start was seen": {guards(unseen), VerdictUnprotected, "protection against restarts is not known: start not seen yet",
 			"protection against restarts is not known: start not seen yet"},
 		"durable": {func(s *Snapshot) {
@@ -98,5 +98,23 @@ func TestVerdicts(t *testing.T) {
 	}
 	if s.Assess(true, true, own); s.Cluster.Verdict != VerdictSafe {
 		t.Errorf("with a guard in this process: %s: %s", s.Cluster.Verdict, s.Cluster.Reason)
+	}
+}
+
+// Of many nodes the reason names the worst three, and says how many more there are.
+func TestManyNodesInAReason(t *testing.T) {
+	s := Snapshot{Cluster: Cluster{N: 21, Quorum: 11}}
+	for i := range 21 {
+		s.Nodes = append(s.Nodes, Node{Name: fmt.Sprintf("n%d", i+1), State: NodeServing, GuardsKnown: true})
+	}
+	for _, i := range []int{1, 2, 3, 4} {
+		s.Nodes[i].State = NodeFenced
+	}
+	s.Nodes[19].State = NodeDown
+	s.Nodes[20].Guards = []announce.Guard{{ID: "a", Boot: announce.BootFenced}}
+	s.Assess(true, true, nil)
+	want := "n20 down, n2 fenced, n3 fenced and 2 more; not protected against restarts: no guard on n1, n2, n3 and 16 more"
+	if s.Cluster.Reason != want {
+		t.Errorf("%q, want %q", s.Cluster.Reason, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
 	"redlockctl/restartguard"
 )
 
@@ -130,21 +131,11 @@ func Losses(cl *monitor.Cluster) string {
 	}
 }
 
-// mostAbsent is how many nodes a headline names.
-const mostAbsent = 3
-
-// absentNodes names nodes that do not serve, and counts those beyond mostAbsent.
+// absentNodes names nodes that do not serve; of many the worst, and how many more there are.
 func absentNodes(c *Context) (parts []HeadlinePart) {
-	more := 0
-	for i := range c.Snap.Nodes {
-		n := &c.Snap.Nodes[i]
-		if n.State == monitor.NodeServing {
-			continue
-		}
-		if len(parts) == mostAbsent {
-			more++
-			continue
-		}
+	absent := c.Snap.NodesAbsent()
+	more := max(0, len(absent)-words.MostNamed)
+	for _, n := range absent[:len(absent)-more] {
 		name := c.Escape(n.Name, 12)
 		p := partOf(name + " " + n.State.String())
 		if left, ok := c.Guard.Countdown(n, c.Now); ok {
@@ -160,7 +151,7 @@ func absentNodes(c *Context) (parts []HeadlinePart) {
 		parts = append(parts, p)
 	}
 	if more > 0 {
-		parts = append(parts, partOf(Plural(more, "more node")+" out"))
+		parts = append(parts, partOf(Count(more)+" more out"))
 	}
 	return parts
 }

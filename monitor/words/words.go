@@ -4,6 +4,7 @@ package words
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -13,6 +14,17 @@ func Count(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// MostNamed is how many of many names a sentence has.
+const MostNamed = 3
+
+// Names lists names, the first three of many and how many more there are.
+func Names(names []string) string {
+	if more := len(names) - MostNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:MostNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Ago returns how long ago a time was, in whole seconds.
