@@ -32,10 +32,11 @@ type way struct {
 	rest time.Duration // time to pass after the keys
 	with func(*Options)
 	of   func(time.Time) *monitor.Snapshot // default: picture
+	many bool                              // of many nodes: only two sizes
 }
 
 // ways lists the looks of the screen: every page in every state.
-var ways = []way{
+var ways = append([]way{
 	{name: "overview"},
 	{name: "overview-nodes", keys: []string{"tab", "down"}},
 	{name: "overview-detail", keys: []string{"down", "enter"}},
@@ -95,6 +96,25 @@ var ways = []way{
 	{name: "hostile", of: monitortest.Hostile},
 	{name: "clusters", keys: []string{":", "c", "l", "u", "s", "t", "e", "r", "s", "enter"}, with: severalClusters, then: (*rig).run},
 	{name: "audit", keys: []string{":", "a", "u", "d", "i", "t", "enter"}, with: withAudit, then: func(r *rig) { r.run(); r.press("down", "enter") }},
+}, waysOfMany()...)
+
+// waysOfMany returns the looks of clusters of many nodes.
+func waysOfMany() (ways []way) {
+	for _, n := range []int{9, 21, 50} {
+		of := func(now time.Time) *monitor.Snapshot { return monitortest.Many(now, n) }
+		for _, w := range []way{
+			{name: "overview"},
+			{name: "overview-scrolled", keys: []string{"tab", "end"}},
+			{name: "overview-detail", keys: []string{"enter"}},
+			{name: "lock", keys: []string{"2", "o"}},
+			{name: "nodes", keys: []string{"3", "down"}},
+			{name: "guard", keys: []string{"6"}},
+		} {
+			w.name, w.of, w.with, w.many = fmt.Sprintf("%s-of-%d", w.name, n), of, withoutGuard, true
+			ways = append(ways, w)
+		}
+	}
+	return ways
 }
 
 // at returns a screen of this size after the keys of a way.
@@ -169,7 +189,7 @@ func TestGolden(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			var got txtar.Archive
 			for _, look := range looks {
-				if look.colours && !coloured[way.name] {
+				if look.colours && !coloured[way.name] || way.many && look.name != "80x24" && look.name != "120x40" {
 					continue
 				}
 				r := way.at(t, look.w, look.h, look.with...)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ const ownLibrary = "redlockctl"
 
 // LockColumns are the columns of locks over these nodes.
 func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
+	many := len(nodes) > MostCharted
 	type column = Column[*monitor.Lock]
 	columns := []column{{
 		Name: "NAME", Help: "the key; control and hidden characters are escaped (`\\x1b`, `\\u202e`)",
@@ -34,10 +36,10 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 	}, {
 		Name: "COPIES", Help: "how many of the N nodes have the holder's copy; `2+1/5`: one more copy has another token",
 		Fields: []string{"copies", "n"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, First: "fewest copies",
-		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 3+2*len(strconv.Itoa(len(nodes)))),
+		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 2+3*len(strconv.Itoa(len(nodes)))),
 	}, {
-		Name: "TTLS", Help: "a bar for the copy on each node: its remaining time relative to the longest; all full if they agree within a second. `·` no copy, `×` a lost one, `◇` another token's copy, `–` a copy whose end was not recorded, `?` not known (`.`, `x`, `Y`, `-` and `?` with `--ascii`). `W` shows a column for each node instead",
-		SortAs: "ends", Cell: lockChart, Wide: true, Rank: 6, Width: max(4, len(nodes)),
+		Name: "TTLS", Help: "a bar for the copy on each node: its remaining time relative to the longest; all full if they agree within a second. `·` no copy, `×` a lost one, `◇` another token's copy, `–` a copy whose end was not recorded, `?` not known (`.`, `x`, `Y`, `-` and `?` with `--ascii`). `W` shows a column for each node instead. Of more than 12 nodes: which part of the copies is of each kind",
+		SortAs: "ends", Cell: lockChart, Wide: !many, Rank: 6, Width: max(4, min(len(nodes), MostCharted)),
 	}}
 	for i := range nodes {
 		at := "nodes." + strconv.Itoa(i) + "."
@@ -46,7 +48,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 			Help: "remaining TTL of the copy on that node. `–` no copy; `lost` the copy was lost with a restart or a wipe, and its TTL still runs; `?` the node does not answer (`?~8s`: its copy as last seen); `…` its keys are still being read (`..` with `--ascii`); " +
 				"`∞` or `no TTL` never expires. `'` marks another token's copy; a value that is not a lock shows its type",
 			Fields: []string{at + "state", at + "ttl_ms"}, Key: copyEnd(i),
-			Cell: func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Rank: 7, Width: min(6, max(4, Width(nodes[i].Name))),
+			Cell: func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Wide: many, Rank: 7, Width: min(6, max(4, Width(nodes[i].Name))),
 		})
 	}
 	return append(columns, column{
@@ -152,7 +154,11 @@ func copyCell(c *Context, l *monitor.Lock, i int) Cell {
 	return cell
 }
 
-// lockChart draws each copy of a lock in one cell.
+// MostCharted is up to how many nodes the chart of a lock has a cell for each, and a table a
+// column.
+const MostCharted = 12
+
+// lockChart draws each copy of a lock in one cell; many of them in their proportions.
 func lockChart(c *Context, l *monitor.Lock) Cell {
 	var longest time.Time
 	own := func(one monitor.Copy) bool {
@@ -165,27 +171,65 @@ func lockChart(c *Context, l *monitor.Lock) Cell {
 			}
 		}
 	}
-	var b strings.Builder
+	var cells []string
 	top := len(c.spark) - 2
 	for _, one := range l.Copies.All() {
 		switch {
 		case one.State == monitor.CopyAbsent:
-			b.WriteString(c.noCopy)
+			cells = append(cells, c.noCopy)
 		case one.State == monitor.CopyLost:
-			b.WriteString(c.lostCopy)
+			cells = append(cells, c.lostCopy)
 		case (one.State == monitor.CopyPresent || one.State == monitor.CopySeen) && one.Token != l.Holder:
-			b.WriteString(c.split)
+			cells = append(cells, c.split)
 		case one.State == monitor.CopySeen:
-			b.WriteString(c.None)
+			cells = append(cells, c.None)
 		case one.State != monitor.CopyPresent:
-			b.WriteByte('?')
+			cells = append(cells, "?")
 		case one.Expires.IsZero() || longest.Sub(one.Expires) <= time.Second:
-			b.WriteString(c.spark[top])
+			cells = append(cells, c.spark[top])
 		default: // the height shows the remaining time
-			b.WriteString(c.spark[c.seconds(one.Expires)*top/max(1, c.seconds(longest))])
+			cells = append(cells, c.spark[c.seconds(one.Expires)*top/max(1, c.seconds(longest))])
 		}
 	}
-	return Cell{Text: b.String(), Tone: c.LockState(l.State).Tone}
+	if len(cells) > MostCharted {
+		kinds := slices.Clone(c.spark)
+		slices.Reverse(kinds)
+		cells = proportions(cells, append(kinds, c.split, c.lostCopy, "?", c.None, c.noCopy), MostCharted)
+	}
+	return Cell{Text: strings.Join(cells, ""), Tone: c.LockState(l.State).Tone}
+}
+
+// proportions draws many cells in w: kind by kind, each kind in at least one cell.
+func proportions(cells, kinds []string, w int) (out []string) {
+	var counts []int
+	var there []string
+	for _, k := range kinds {
+		n := 0
+		for _, one := range cells {
+			if one == k {
+				n++
+			}
+		}
+		if n > 0 && !slices.Contains(there, k) {
+			there, counts = append(there, k), append(counts, n)
+		}
+	}
+	took := make([]int, len(there))
+	for range w { // the next cell is of the kind with the fewest for its number
+		next := 0
+		for i := range there {
+			if counts[i]*took[next] > counts[next]*took[i] {
+				next = i
+			}
+		}
+		took[next]++
+	}
+	for i, k := range there {
+		for range took[i] {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // copyEnd sorts by the remaining time of the copies on a node, the shortest first and

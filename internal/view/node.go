@@ -23,7 +23,7 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "ADDR", Help: "address in the configuration", Compare: byText(func(n *monitor.Node) string { return n.Addr }), Fields: []string{"addr"},
 		Cell: textOf(func(n *monitor.Node) string { return n.Addr }),
 	}, {
-		Name: "STATE", Help: "one of the [states](#states-of-nodes)", Fields: []string{"state", "state_for_ms"}, Compare: compareBy(func(n *monitor.Node) int { return int(n.State) }),
+		Name: "STATE", Help: "one of the [states](#states-of-nodes)", Fields: []string{"state", "state_for_ms"}, Compare: compareBy(func(n *monitor.Node) int { return -n.State.Urgency() }), First: "needs you first",
 		Cell: func(c *Context, n *monitor.Node) Cell { return c.NodeState(n.State) }, Rank: 2, Width: 12,
 	}, {
 		Name: "UP", Help: "how long the server has run, by its own uptime; the guard never uses this value", Fields: []string{"uptime_ms"},
@@ -122,6 +122,16 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "NOTE", Help: "errors and other remarks", Compare: compareBy(func(n *monitor.Node) string { return strings.Join(n.Notes, "; ") }), Fields: []string{"error", "notes"}, Cut: 100,
 		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Whole(strings.Join(n.Notes, "; "))} },
 	}}
+}
+
+// NodeNeeds orders nodes by how soon a person should look: by their states, then by what
+// their guards say; 0: nothing is wrong.
+func NodeNeeds(c *Context, n *monitor.Node) int {
+	needs := 2 * n.State.Urgency()
+	if tone := GuardCell(c, n).Tone; tone == Warn || tone == Bad {
+		needs++
+	}
+	return needs
 }
 
 // answerCell returns a cell with the last answer of a node; the glyph for none if the text

@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
 	"redlockctl/server/lockform"
 	"redlockctl/server/safetext"
 	"redlockctl/server/safetext/safetexttest"
@@ -275,5 +276,66 @@ func Hostile(now time.Time) *monitor.Snapshot {
 	s.Nodes[3].Version, s.Nodes[3].Role, s.Nodes[3].Eviction, s.Nodes[3].RunID = safetexttest.Hostile[0], safetexttest.Hostile[1], safetexttest.Hostile[7], safetexttest.Hostile[6]
 	s.Nodes[0].Name = "日本-\x1b[5mblink"
 	s.Nodes[4].State = monitor.NodeDenied
+	return s
+}
+
+// Many is a cluster of n nodes under a guard on another host. Of each ten one is down, one
+// fenced and one started unfenced; a lock has two holders, one is on few nodes, and many
+// are held.
+func Many(now time.Time, n int) *monitor.Snapshot {
+	s := &monitor.Snapshot{At: now, Version: 1, Complete: true, Settled: now.Add(-time.Hour),
+		Cluster: monitor.Cluster{Name: "prod-locks", N: n, Quorum: redlock.Quorum(n), MaxTTL: 30 * time.Second, TTLBound: 30 * time.Second}}
+	five := Nodes(now)
+	copies := func(of func(i int) string) string {
+		var list []string
+		for i := range n {
+			one := of(i)
+			switch s.Nodes[i].State {
+			case monitor.NodeFenced:
+				one = "-"
+			case monitor.NodeDown:
+				one = "?"
+			}
+			list = append(list, one)
+		}
+		return strings.Join(list, " ")
+	}
+	for i := range n {
+		one := five[map[int]int{3: 1, 6: 3}[i%10]]
+		one.Name, one.Addr = fmt.Sprintf("n%d", i+1), fmt.Sprintf("127.0.0.1:%d", 7001+i)
+		one.RTT += time.Duration(i%7) * 10 * time.Microsecond
+		if one.State != monitor.NodeDown {
+			one.GuardsKnown = true
+			one.Guards = []announce.Guard{{ID: "e1e2e3e4", Delay: 30350 * time.Millisecond, Host: safetext.New("ops1"), Boot: announce.BootFenced}}
+		}
+		if one.State == monitor.NodeFenced {
+			one.RejoinsAfter = one.StartedAfter.Add(one.Guards[0].Delay)
+		}
+		if i%10 == 8 {
+			one.Guards[0].Boot = announce.BootUnfenced
+		}
+		s.Nodes = append(s.Nodes, one)
+	}
+	locks := []monitor.Lock{
+		LockOf(now, "import", monitor.LockSplit, TokenA, copies(func(i int) string {
+			if i%2 == 1 {
+				return "4.1b"
+			}
+			return "4.4"
+		})),
+		LockOf(now, "orders:42", monitor.LockOrphaned, "web-7_811_"+TokenA, copies(func(i int) string {
+			if i%4 == 0 {
+				return "9.8"
+			}
+			return "-"
+		})),
+	}
+	for i := range 30 {
+		locks = append(locks, LockOf(now, fmt.Sprintf("job:%03d", i), monitor.LockHeld, TokenB, copies(func(i int) string { return fmt.Sprint(20.5 - float64(i)/100) })))
+	}
+	Put(s, locks...)
+	s.Findings = []monitor.Finding{{ID: "split-lock", Severity: monitor.SeverityDanger, Key: safetext.New("import"), Count: 1, Since: now.Add(-time.Minute),
+		Title: "locks with several tokens", Evidence: safetext.New("import has copies of two tokens"), Consequence: "two clients may hold it", Remedy: "find out which"}}
+	s.Assess(true, true, nil)
 	return s
 }

@@ -57,7 +57,7 @@ func (g *guardPage) Lines(h int) []string {
 // states draws the nodes and what a guard knows about each, with the names of the columns,
 // in at most h lines from line top of the page on.
 func (g *guardPage) states(top, h int) []string {
-	return g.draw(g.Screen, top, h, g.cursor(), guardColumns())
+	return g.fold(top, h, g.cursor(), guardColumns())
 }
 
 // latest returns the latest events of restarts and fences, at most that many.

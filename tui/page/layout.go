@@ -122,6 +122,14 @@ func (l *Layout) SortAs(said string) error {
 	return nil
 }
 
+// setUsual changes the default order.
+func (l *Layout) setUsual(o Order) {
+	if l.Order == l.usual {
+		l.Order = o
+	}
+	l.usual = o
+}
+
 // Sort sorts by an order.
 func (l *Layout) Sort(o Order) {
 	if l.Kept.Sort = string(o); o == l.usual {

@@ -53,6 +53,8 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	columns := view.LockColumns(nodes)
 	if usual := len(v.layout.Kept.Columns) == 0 && !v.layout.Kept.Wide; !usual || w < besideFrom-2 {
 		columns = onScreen(&v.layout, columns)
+	} else if len(nodes) > view.MostCharted {
+		columns = slices.DeleteFunc(columns, func(c view.Column[*monitor.Lock]) bool { return c.Group == "nodes" })
 	}
 	v.grid = fitted(&v.layout, v.st, columns, w)
 }

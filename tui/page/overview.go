@@ -116,11 +116,11 @@ const leastBand = 8
 // wideLines draws the nodes beside the events, and below them the locks beside a detail,
 // in h lines from line top of the page on.
 func (o *overview) wideLines(top, h int) []string {
-	rows := min(len(o.nodes.rows), max(3, h/3))
+	rows := o.nodeRows(h)
 	band := max(leastBand, rows+1+o.chrome())
 	lines := o.beside(o.W*29/50, band,
 		func(h int) []string {
-			lines := o.nodes.lines(o.Screen, top+1, rows+1, o.cursorOf(o.OnNodes))
+			lines := o.nodes.fold(top+1, rows+1, o.cursorOf(o.OnNodes), o.nodes.chosen())
 			return o.frame(o.nodes.title(o.OnNodes), lines, h)
 		},
 		func(h int) []string {
@@ -197,5 +197,15 @@ func (o *overview) nodeLines(top, room int) []string {
 	if o.W < 76 || o.H < 20 {
 		return []string{o.nodes.strip(o.Screen, at != cursorAway)}
 	}
-	return o.nodes.pane(top, min(len(o.nodes.rows), max(3, room/3)), at)
+	return o.nodes.pane(top, o.nodeRows(room), at)
+}
+
+// nodeRows returns in how many lines of h the nodes are listed: of many only those that a
+// person should look at, and a line that counts the others.
+func (o *overview) nodeRows(h int) int {
+	n := len(o.nodes.rows)
+	if n > mostAsConfigured {
+		n = min(n, max(3, o.nodes.needy(o.context())+1))
+	}
+	return min(n, max(3, h/3))
 }

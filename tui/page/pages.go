@@ -151,7 +151,7 @@ func (p *Set) Receive(s *monitor.Snapshot, changed []string, known bool, events 
 
 func (p *Set) show(changed []string, known bool) {
 	p.Shown = p.Latest
-	p.Nodes.take(p.Shown.Nodes, false)
+	p.Nodes.take(p.context(), p.Shown.Nodes, false)
 	first := p.Shown.Settled.IsZero() && p.Shown.Cluster.Verdict == monitor.VerdictUnknown
 	p.Locks.show(p.Shown.Locks, p.Shown.Nodes, changed, known, first)
 	p.findings.set(view.Rows(p.Shown.Findings))
@@ -162,7 +162,7 @@ func (p *Set) Tick(now time.Time) {
 	p.Past.sample(p.Latest)
 	p.Marks.keep(p.Latest.Locks)
 	if !p.Frozen.On() {
-		p.Nodes.take(p.Shown.Nodes, true)
+		p.Nodes.take(p.context(), p.Shown.Nodes, true)
 		p.Locks.tick(p.Locks.filter.At(now))
 		p.Events.tick(now)
 		p.Audit.tick(now)
