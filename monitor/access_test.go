@@ -46,6 +46,7 @@ var nodeCases = []nodeCase{
 	{"down, starts fenced", CopyUnknown, "", NodeDown, true, false, false, false, false},
 	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false, false, false, false},
 	{"own, expires before", CopyPresent, "a", NodeServing, true, false, false, false, true},
+	{"own, silent, expires before", CopyUnknown, "a", NodeSlow, true, false, false, false, true},
 	{"own, expires before, fenced", CopyPresent, "a", NodeFenced, true, false, false, false, true},
 	{"own, expires before, rejoins before", CopyPresent, "a", NodeFenced, true, true, false, false, true},
 }
@@ -72,7 +73,7 @@ func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
 		case n.state == NodeCordoned:
 			return false
 		case n.state == NodeDown, n.copy == CopyUnknown && n.token == "a": // it may have restarted, which was not seen
-			return doubt && !n.fenced || n.supposed && (doubt && !n.seen || later && n.seen)
+			return doubt && !n.fenced || n.supposed && (doubt && !n.seen || later && n.seen) || n.brief && later
 		case n.token == "a" && n.copy != CopyLost:
 			return n.brief && later // else its copy exists until the end
 		case n.token == "b", n.state == NodeSlow:

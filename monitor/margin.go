@@ -107,7 +107,8 @@ func (s *Snapshot) accessOf(l *Lock) Access {
 			default:
 				fragile++
 			}
-			expires, serves := c.Expires, n.State == NodeServing
+			// A node that does not answer may serve, and its copy may not have been extended.
+			expires, serves := c.Expires, n.State == NodeServing || fences && !n.State.Answers()
 			if supposed && fences && seen.Before(expires) {
 				expires, serves = seen, !seen.IsZero()
 			}
