@@ -1,12 +1,15 @@
 // Command svg draws a screen as a picture: it reads what `tmux capture-pane -e -p`
-// prints and writes an SVG of it in a window's frame. scripts/pictures makes the
-// pictures of the documentation with it.
+// prints and writes an SVG of it in a window's frame. Of several screens, given as files,
+// it makes a film. scripts/pictures makes the pictures of the documentation with it.
 //
 //	tmux capture-pane -e -p | go run ./docs/pictures/svg "the title" >picture.svg
+//	go run ./docs/pictures/svg -every 0.5 "the title" screen1 screen2 … >film.svg
 package main
 
 import (
 	"bufio"
+	"bytes"
+	"flag"
 	"fmt"
 	"html"
 	"io"
@@ -18,11 +21,35 @@ import (
 )
 
 func main() {
-	title := strings.Join(os.Args[1:], " ")
-	if err := draw(os.Stdout, os.Stdin, title); err != nil {
+	every := flag.Float64("every", 1, "seconds for which each screen of a film is shown")
+	flag.Parse()
+	if err := run(flag.Arg(0), *every, flag.Args()[min(1, flag.NArg()):]); err != nil {
 		fmt.Fprintln(os.Stderr, "svg:", err)
 		os.Exit(1)
 	}
+}
+
+func run(title string, every float64, files []string) error {
+	if len(files) == 0 {
+		s, err := read(os.Stdin)
+		if err != nil {
+			return err
+		}
+		return draw(os.Stdout, title, every, s)
+	}
+	var film []screen
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		s, err := read(bytes.NewReader(text))
+		if err != nil {
+			return err
+		}
+		film = append(film, s)
+	}
+	return draw(os.Stdout, title, every, film...)
 }
 
 // Sizes in the picture's units. A cell is as wide as a letter of the usual
@@ -61,23 +88,32 @@ type cell struct {
 	col  int
 }
 
-// draw reads a screen and writes it as a picture.
-func draw(w io.Writer, r io.Reader, title string) error {
-	var rows [][]cell
-	cols := 0
+// screen is what a terminal shows.
+type screen struct {
+	rows [][]cell
+	cols int
+}
+
+func read(r io.Reader) (s screen, err error) {
 	in := bufio.NewScanner(r)
 	var p pen
 	for in.Scan() {
 		row, end := parse(in.Text(), &p)
-		rows, cols = append(rows, row), max(cols, end)
+		s.rows, s.cols = append(s.rows, row), max(s.cols, end)
 	}
-	if err := in.Err(); err != nil {
-		return err
+	for len(s.rows) > 0 && len(s.rows[len(s.rows)-1]) == 0 {
+		s.rows = s.rows[:len(s.rows)-1]
 	}
-	for len(rows) > 0 && len(rows[len(rows)-1]) == 0 {
-		rows = rows[:len(rows)-1]
+	return s, in.Err()
+}
+
+// draw writes screens as a picture, or as a film in which each is shown for some seconds.
+func draw(w io.Writer, title string, every float64, film ...screen) error {
+	lines, cols := 0, 0
+	for _, s := range film {
+		lines, cols = max(lines, len(s.rows)), max(cols, s.cols)
 	}
-	width, height := float64(cols)*cellW+2*margin, barH+float64(len(rows))*cellH+margin+6
+	width, height := float64(cols)*cellW+2*margin, barH+float64(lines)*cellH+margin+6
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" `+
 		`font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace" font-size="%.0f" fill="%s">`+"\n",
@@ -89,11 +125,58 @@ func draw(w io.Writer, r io.Reader, title string) error {
 		fmt.Fprintf(out, `<circle cx="%d" cy="14.5" r="5.5" fill="%s"/>`+"\n", 20+i*19, dot)
 	}
 	fmt.Fprintf(out, `<text x="%.1f" y="19" text-anchor="middle" font-size="12.5" fill="#8b97a5">%s</text>`+"\n", width/2, html.EscapeString(title))
-	for i, row := range rows {
-		drawRow(out, row, barH+float64(i)*cellH)
+	for i := range lines {
+		drawLine(out, i, every, film)
 	}
 	fmt.Fprintln(out, "</svg>")
 	return out.Flush()
+}
+
+// drawLine draws line i of all screens: each look of it once, shown while it is that.
+func drawLine(w io.Writer, i int, every float64, film []screen) {
+	var looks []string
+	shown := map[string][]bool{}
+	for k, s := range film {
+		var b strings.Builder
+		if i < len(s.rows) {
+			drawRow(&b, s.rows[i], barH+float64(i)*cellH)
+		}
+		look := b.String()
+		if shown[look] == nil {
+			looks, shown[look] = append(looks, look), make([]bool, len(film))
+		}
+		shown[look][k] = true
+	}
+	for _, look := range looks {
+		switch {
+		case look == "":
+		case len(looks) == 1:
+			fmt.Fprint(w, look)
+		default:
+			fmt.Fprintf(w, "<g%s>%s%s</g>\n", visibility(shown[look][0]), blink(shown[look], every), look)
+		}
+	}
+}
+
+func visibility(is bool) string { return fmt.Sprintf(` visibility="%s"`, word(is)) }
+
+func word(visible bool) string {
+	if visible {
+		return "visible"
+	}
+	return "hidden"
+}
+
+// blink shows a part of a film at the screens to which it belongs, again and again.
+func blink(shown []bool, every float64) string {
+	var values, times []string
+	for k, is := range shown {
+		if k == 0 || is != shown[k-1] {
+			values, times = append(values, word(is)), append(times, strconv.FormatFloat(float64(k)/float64(len(shown)), 'f', 4, 64))
+		}
+	}
+	return fmt.Sprintf(`<animate attributeName="visibility" calcMode="discrete" dur="%.1fs" repeatCount="indefinite" values="%s" keyTimes="%s"/>`+"\n",
+		every*float64(len(shown)), strings.Join(values, ";"), strings.Join(times, ";"))
 }
 
 // parse returns the cells of a line, without blanks that have no background, and the
@@ -129,9 +212,13 @@ func parse(line string, p *pen) (row []cell, col int) {
 
 // set obeys the numbers of one SGR sequence.
 func (p *pen) set(codes []string) {
-	for i := range codes {
+	for i := 0; i < len(codes); i++ {
 		n, _ := strconv.Atoi(codes[i])
 		switch {
+		case n == 38:
+			p.fg, i = long(codes, i)
+		case n == 48:
+			p.bg, i = long(codes, i)
 		case n == 0:
 			*p = pen{}
 		case n == 1:
@@ -157,6 +244,36 @@ func (p *pen) set(codes []string) {
 		case n >= 100 && n <= 107:
 			p.bg = ansiColors[n-92]
 		}
+	}
+}
+
+// long reads a colour of 256 (38;5;N) or of all (38;2;R;G;B) that begins at i, and returns where it
+// ends.
+func long(codes []string, i int) (string, int) {
+	n := func(k int) int {
+		v, _ := strconv.Atoi(codes[k])
+		return min(max(v, 0), 255)
+	}
+	switch {
+	case i+4 < len(codes) && codes[i+1] == "2":
+		return fmt.Sprintf("#%02x%02x%02x", n(i+2), n(i+3), n(i+4)), i + 4
+	case i+2 >= len(codes) || codes[i+1] != "5":
+		return "", i
+	}
+	switch v := n(i + 2); {
+	case v < 16:
+		return ansiColors[v], i + 2
+	case v < 232: // a cube of six steps
+		step := func(k int) int {
+			if k == 0 {
+				return 0
+			}
+			return 55 + 40*k
+		}
+		return fmt.Sprintf("#%02x%02x%02x", step((v-16)/36), step((v-16)/6%6), step((v-16)%6)), i + 2
+	default:
+		grey := 8 + 10*(v-232)
+		return fmt.Sprintf("#%02x%02x%02x", grey, grey, grey), i + 2
 	}
 }
 
