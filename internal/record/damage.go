@@ -1,15 +1,20 @@
 package record
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
 	"modernc.org/sqlite"
+
+	"redlockctl/base/crash"
+	"redlockctl/base/sleep"
 )
 
 // errGone is returned when the file of a recorder was removed or replaced.
@@ -34,16 +39,69 @@ func isDamage(err error) bool {
 	return errors.Is(err, errDamaged)
 }
 
-// check looks for damage. It reads the whole file.
-func check(db *sql.DB) error {
+// check looks for damage. It reads the whole file, and compares the indexes with their tables:
+// that takes no longer than SQLite's quick check, which does not find half as much.
+func check(ctx context.Context, db *sql.DB) error {
 	var said string
-	if err := db.QueryRow(`PRAGMA quick_check(1)`).Scan(&said); err != nil {
+	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil {
 		return err
 	}
 	if said != "ok" {
 		return fmt.Errorf("%w: %s", errDamaged, said)
 	}
 	return nil
+}
+
+// checking looks for damage again and again, beside the writing and with its own connection: what
+// the writer has in its memory is not what the disk has.
+type checking struct {
+	stop   context.CancelFunc
+	done   chan struct{}
+	damage chan error
+}
+
+// checks begins the checks of a recorder's file.
+func (r *Recorder) checks(ctx context.Context) *checking {
+	ctx, stop := context.WithCancel(ctx)
+	c := &checking{stop, make(chan struct{}), make(chan error, 1)}
+	crash.Go(func() {
+		defer close(c.done)
+		for sleep.For(ctx, r.check) == nil {
+			if err := checkFile(ctx, r.opt.Path); isDamage(err) {
+				c.damage <- err
+				return
+			}
+		}
+	})
+	return c
+}
+
+// found returns the damage that was found; nil: none so far.
+func (c *checking) found() error {
+	select {
+	case err := <-c.damage:
+		return err
+	default:
+		return nil
+	}
+}
+
+func (c *checking) end() {
+	c.stop()
+	<-c.done
+}
+
+func checkFile(ctx context.Context, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", source(path, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(2000)"}}))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return check(ctx, db)
 }
 
 // putAside renames a damaged file and what is beside it: a part may still be readable.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 )
 
@@ -46,7 +49,71 @@ func TestAFileThatIsGoneOrDamagedIsMadeAnew(t *testing.T) {
 	})
 }
 
-// recording starts a recorder; said reports whether it told something.
+// A record whose disk is full says so, and goes on when there is room; what was written before
+// is still there.
+func TestAFullDisk(t *testing.T) {
+	disk, room := labtest.FullDisk(t, true)
+	path := filepath.Join(disk, "record", "record.db")
+	r, told := recording(t, path)
+	full := func() bool {
+		return r.Err() != nil && (told("no space left on device") || told("disk is full"))
+	}
+	waitFor(t, "it says that the disk is full", full)
+	room()
+	waitFor(t, "it records", func() bool { return recorded(path) && r.Err() == nil })
+	first := read(t, path).Cluster.First
+
+	filler, err := os.Create(filepath.Join(disk, "more"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = filler.Write(make([]byte, 4096))
+	}
+	_ = filler.Close()
+	waitFor(t, "it says so again", full)
+	if err := os.Remove(filler.Name()); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "it goes on", func() bool { return r.Err() == nil })
+	if again := read(t, path).Cluster.First; !again.Equal(first) {
+		t.Errorf("the record begins at %s, not at %s", again, first)
+	}
+	if kept, err := filepath.Glob(path + ".damaged-*"); err != nil || len(kept) > 0 {
+		t.Error(kept, err)
+	}
+}
+
+// Damage to a file while it is written is found by the next check.
+func TestDamageWhileItIsWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.db")
+	file, _ := recordOfAnHour(t, path)
+	r, told := recording(t, path)
+	waitFor(t, "it records", func() bool { return recorded(path) && r.Err() == nil })
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(bytes.Repeat([]byte{0xa5}, 16<<10), int64(len(file)/2)); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	waitFor(t, "it records again", func() bool { return told("it is kept as record.db.damaged-") && recorded(path) && r.Err() == nil })
+	if kept, err := filepath.Glob(path + ".damaged-*Z"); err != nil || len(kept) != 1 {
+		t.Error(kept, err)
+	}
+}
+
+// living is a source whose time goes on: each write writes something.
+type living struct{ told }
+
+func (l *living) Snapshot() *monitor.Snapshot {
+	s := l.told.Snapshot()
+	s.At = time.Now()
+	return s
+}
+
+// recording starts a recorder that tries and checks often; said reports whether it told something.
 func recording(t *testing.T, path string) (r *Recorder, said func(string) bool) {
 	var mu sync.Mutex
 	var errs []string
@@ -57,9 +124,10 @@ func recording(t *testing.T, path string) (r *Recorder, said func(string) bool) 
 			errs = append(errs, err.Error())
 		}
 	}})
+	r.retry, r.check = 100*time.Millisecond, 200*time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); r.Run(ctx, &told{s: *monitortest.Safe(time.Now())}) }()
+	go func() { defer close(done); r.Run(ctx, &living{told{s: *monitortest.Safe(time.Now())}}) }()
 	t.Cleanup(func() { stop(); <-done })
 	t.Cleanup(func() {
 		if t.Failed() {

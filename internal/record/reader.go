@@ -281,6 +281,12 @@ func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
 		ORDER BY at_ms, id`, r.cluster, millis(in.Since), millis(in.Until), node, lock, n)
 }
 
+// Restarts returns the restarts of nodes in a span, oldest first.
+func (r *Reader) Restarts(in Span) ([]Event, error) {
+	return collect(r.db, func(row *sql.Rows, e *Event) error { return row.Scan((*ms)(&e.At), &e.Node) },
+		`SELECT at_ms, node FROM events WHERE cluster = ? AND at_ms >= ? AND at_ms < ? AND kind = 'restart' AND node IS NOT NULL ORDER BY at_ms, id`, r.cluster, millis(in.Since), millis(in.Until))
+}
+
 // State is the state of a node from a time on; with an empty Node, the cluster's verdict.
 type State struct {
 	Node, State, Text string

@@ -19,13 +19,15 @@ const (
 	stirEvery  = 100 * time.Millisecond
 	stirPause  = 9
 	retryEvery = 30 * time.Second
-	checkEvery = 24 * time.Hour
+	// checkEvery is how often the file is checked while it is written.
+	checkEvery = 6 * time.Hour
 )
 
 // Recorder writes what a monitor saw into a file.
 type Recorder struct {
-	opt Options
-	now func() time.Time
+	opt          Options
+	now          func() time.Time
+	retry, check time.Duration
 
 	mu   sync.Mutex
 	err  error     // why nothing is recorded; nil: no error
@@ -36,7 +38,7 @@ type Recorder struct {
 func New(opt Options) *Recorder {
 	opt.Keep = cmp.Or(opt.Keep, DefaultKeep)
 	opt.MaxSize = max(cmp.Or(opt.MaxSize, DefaultMaxSize), 1<<20)
-	return &Recorder{opt: opt, now: time.Now}
+	return &Recorder{opt: opt, now: time.Now, retry: retryEvery, check: checkEvery}
 }
 
 // Err returns why nothing is recorded now; nil if there is no error.
@@ -70,7 +72,7 @@ func (r *Recorder) Run(ctx context.Context, from Source) {
 		if ctx.Err() != nil {
 			return
 		}
-		pause := retryEvery
+		pause := r.retry
 		switch {
 		case isDamage(err):
 			aside, failed := putAside(r.opt.Path, r.now())
@@ -118,10 +120,11 @@ func (r *Recorder) record(ctx context.Context, from Source) error {
 	if err != nil {
 		return err
 	}
-	if err := check(db); err != nil {
+	if err := check(context.WithoutCancel(ctx), db); err != nil {
 		return err
 	}
-	checked := time.Now()
+	checks := r.checks(ctx)
+	defer checks.end()
 	var w *writer
 	tick := time.NewTicker(stirEvery)
 	defer tick.Stop()
@@ -135,11 +138,8 @@ func (r *Recorder) record(ctx context.Context, from Source) error {
 		if !same() {
 			return errGone
 		}
-		if begun.Sub(checked) > checkEvery {
-			if err := check(db); err != nil {
-				return err
-			}
-			checked = begun
+		if err := checks.found(); err != nil {
+			return err
 		}
 		if err := w.write(ctx, from, r.now()); err != nil {
 			return fmt.Errorf("the record cannot be written: %w", err)

@@ -278,7 +278,13 @@ func allChecks() []check {
 		title: "nothing is recorded",
 		why:   "history, report and replay will not know what happens meanwhile. Guards and locks do not depend on it.",
 		do:    "Make room on the disk, end what locks the file, or give its directory back to the user that records. Recording is tried again every half a minute.",
-		more: "The evidence says why: the disk is full, the file is locked, damaged or a symbolic link, or its directory is refused. A damaged file is kept beside the new one. " +
+		more: "The evidence says why. " +
+			"The disk is full: make room, or lower [record] max_size, and the oldest is deleted. " +
+			"The file is locked, or another process records into it: end that process; one that only reads needs sqlite3 -readonly. " +
+			"A directory is refused, or the path is a symbolic link: name the real path in [record] dir, and let only its user write there (chmod 700). " +
+			"The file is damaged: a new one is begun at once, and the old one is kept beside it as CLUSTER.db.damaged-TIME; history, report and replay read what is left of it with --file. " +
+			"Then look for the cause on the disk: smartctl, dmesg. " +
+			"It was removed or replaced: a new one is begun within seconds. " +
 			"Reported by the process that records, and on its machine by others as long as a guard runs there.",
 	}, {
 		id: "even-nodes", part: aboutQuorum, severity: monitor.SeverityInfo, after: agreed, before: settles, find: once(evenNodes),
