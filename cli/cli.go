@@ -18,7 +18,6 @@ import (
 	"strings"
 	"syscall"
 
-	"charm.land/fang/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
@@ -62,15 +61,12 @@ func (a *commandLine) main(ctx context.Context, args []string) exit.Code {
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 
-	var err error
-	if a.styledHelp(args) {
-		// fang asks the terminal for its background colour and waits for the answer. That is
-		// acceptable for a help page, not for an action or an error.
-		err = fang.Execute(ctx, root, fang.WithoutVersion(), fang.WithoutManpage(),
-			fang.WithErrorHandler(func(io.Writer, fang.Styles, error) {}))
-	} else {
-		err = root.ExecuteContext(ctx)
+	if len(args) > 1 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		if cmd, _, err := root.Find(args[1:]); err == nil {
+			fitFlags(cmd)
+		}
 	}
+	err := root.ExecuteContext(ctx)
 	if err != nil && !a.began {
 		err = exit.Usage(err)
 	}
@@ -93,17 +89,6 @@ func (a *commandLine) main(ctx context.Context, args []string) exit.Code {
 		}
 	}
 	return exit.Of(err)
-}
-
-// styledHelp reports whether this run shows a help page on a terminal, which fang styles.
-func (a *commandLine) styledHelp(args []string) bool {
-	if !a.OutTTY || a.Getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
-		return false
-	}
-	if end := slices.Index(args, "--"); end >= 0 {
-		args = args[:end]
-	}
-	return slices.Contains(args, "--help") || slices.Contains(args, "-h") || len(args) > 0 && args[0] == "help"
 }
 
 func (a *commandLine) rootCommand() *cobra.Command {
@@ -171,6 +156,7 @@ redlockctl locks`,
 	a.addFlags(root)
 	a.addCommands(root)
 	strict(root)
+	root.SetHelpFunc(a.helpPage)
 	return root
 }
 
@@ -225,18 +211,32 @@ func (a *commandLine) addCommands(root *cobra.Command) {
 	node, guard := a.nodeCommand(), a.guardCommand()
 	node.AddCommand(a.waitCommand(), a.bootFenceCommand())
 	guard.AddCommand(a.guardStatusCommand(), a.guardForgetCommand())
-	root.AddCommand(
-		a.demoCommand(), a.initCommand(),
-		flags.GroupOf("lab", "Real masters on this machine, to try things out on", a.labUpCommand(), a.labDownCommand()),
-		flags.GroupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
-		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
-		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
-		a.runCommand(), a.restartCommand(),
-		node, guard,
-		flags.GroupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
-		flags.GroupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),
-		a.historyCommand(), a.reportCommand(), a.replayCommand(), a.whoCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.schemaCommand(), a.manCommand(), a.versionCommand(),
-	)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{toLook, []*cobra.Command{
+			a.statusCommand(), flags.GroupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
+			a.nodesCommand(), a.locksCommand(), a.whoCommand(), a.watchCommand(), a.historyCommand(), a.replayCommand(), a.reportCommand(),
+			a.doctorCommand(), a.infoCommand(), a.manCommand(), a.schemaCommand(), a.versionCommand(),
+		}},
+		{toLock, []*cobra.Command{a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.runCommand(), a.revokeCommand(), a.forceReleaseCommand()}},
+		{toGuard, []*cobra.Command{a.initCommand(), guard, a.restartCommand(), node}},
+		{toKeep, []*cobra.Command{
+			flags.GroupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),
+			flags.GroupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
+		}},
+		{toTry, []*cobra.Command{a.demoCommand(), flags.GroupOf("lab", "Real masters on this machine, to try things out on", a.labUpCommand(), a.labDownCommand())}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+		}
+		root.AddCommand(group.commands...)
+	}
+	root.AddGroup(&cobra.Group{ID: toShell, Title: toShell})
+	root.SetCompletionCommandGroupID(toShell)
+	root.SetHelpCommandGroupID(toShell)
 }
 
 // strict adds cobra's own commands and flags now, and makes all commands refuse unknown

@@ -319,6 +319,12 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 			case row[1] != sub.Short && !strings.HasPrefix(row[1], sub.Short+"; "):
 				t.Errorf("docs/commands.md: the row of %s begins otherwise than its help: %s", sub.CommandPath(), sub.Short)
 			}
+			if sub.GroupID != "" {
+				_, section, _ := strings.Cut(page, "\n## "+sub.GroupID+"\n")
+				if section, _, _ = strings.Cut(section, "\n## "); !strings.Contains(section, "| `"+sub.CommandPath()) {
+					t.Errorf("docs/commands.md: %s is not in the section %q, its group on the page of help", sub.CommandPath(), sub.GroupID)
+				}
+			}
 			visit(sub)
 		}
 	}

@@ -101,15 +101,15 @@ func (a *commandLine) nodeFlags(pf *pflag.FlagSet) {
 	n := &a.named
 	pf.StringSliceVar(&n.Nodes, "nodes", nil, "the masters, without a configuration: host:port, [::1]:port, /path/of/socket, redis:// or rediss:// URLs with user and database, dns+tcp://NAME:PORT, srv://NAME")
 	pf.StringVar(&n.MaxTTL, "max-ttl", "", "with --nodes: the longest TTL that any client uses, such as 30s, without which nothing can be guarded")
-	pf.StringVar(&n.Username, "user", "", "with --nodes: the user to log in as; its password is that of $"+config.PasswordVariable)
-	pf.StringVar(&n.PasswordFile, "password-file", "", "with --nodes: a file (mode 0600) that holds the password")
-	pf.StringVar(&n.PasswordCommand, "password-command", "", "with --nodes: a command of the shell that prints the password")
-	pf.BoolVar(&a.askPassword, "ask-password", false, "with --nodes: ask for the password on the terminal")
-	pf.BoolVar(&n.TLS, "tls", false, "with --nodes: TLS to all of them, as with rediss://")
-	pf.StringVar(&n.CA, "tls-ca", "", "with --nodes: the authorities to trust, PEM")
-	pf.StringVar(&n.Cert, "tls-cert", "", "with --nodes: a client certificate, PEM")
-	pf.StringVar(&n.Key, "tls-key", "", "with --nodes: the key of the client certificate (mode 0600), PEM")
-	pf.StringVar(&n.ServerName, "tls-server-name", "", "with --nodes: the name in the servers' certificates")
+	pf.StringVar(&n.Username, "user", "", "the user to log in as; its password is that of $"+config.PasswordVariable)
+	pf.StringVar(&n.PasswordFile, "password-file", "", "a file (mode 0600) that holds the password")
+	pf.StringVar(&n.PasswordCommand, "password-command", "", "a command of the shell that prints the password")
+	pf.BoolVar(&a.askPassword, "ask-password", false, "ask for the password on the terminal")
+	pf.BoolVar(&n.TLS, "tls", false, "TLS to all of them, as with rediss://")
+	pf.StringVar(&n.CA, "tls-ca", "", "the authorities to trust, PEM")
+	pf.StringVar(&n.Cert, "tls-cert", "", "a client certificate, PEM")
+	pf.StringVar(&n.Key, "tls-key", "", "the key of the client certificate (mode 0600), PEM")
+	pf.StringVar(&n.ServerName, "tls-server-name", "", "the name in the servers' certificates")
 }
 
 func (a *commandLine) loadFiles(opt config.Options) (*config.Set, string, error) {

@@ -11,7 +11,6 @@ import (
 	"text/template"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"redlockctl/cli/exit"
 	"redlockctl/cli/flags"
@@ -110,9 +109,7 @@ var manPage = template.Must(template.New("").Funcs(template.FuncMap{
 {{range .}}.TP
 \fB{{roff .Name}}\fR
 {{roff .Short}}
-{{end}}{{end}}{{with flags .LocalFlags}}.SH OPTIONS
-{{.}}{{end}}{{with flags .InheritedFlags}}.SH COMMON OPTIONS
-{{.}}{{end}}{{with .Example}}.SH EXAMPLES
+{{end}}{{end}}{{flags .}}{{with .Example}}.SH EXAMPLES
 .nf
 {{roff .}}
 .fi
@@ -127,32 +124,27 @@ var manPage = template.Must(template.New("").Funcs(template.FuncMap{
 {{end}}.BR {{page $other | roff}} (1){{end}}
 `))
 
-func roffFlags(set *pflag.FlagSet) string {
+func roffFlags(cmd *cobra.Command) string {
 	var b strings.Builder
-	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
+	for i, group := range shownFlags(cmd) {
+		if len(group) == 0 {
+			continue
 		}
-		word, usage := pflag.UnquoteUsage(f)
-		b.WriteString(".TP\n")
-		if f.Shorthand != "" {
-			fmt.Fprintf(&b, "\\fB%s\\fR, ", roff("-"+f.Shorthand))
+		title := "OPTIONS"
+		if i > 0 {
+			title += ": " + strings.ToUpper(flagGroups[i].title)
 		}
-		fmt.Fprintf(&b, "\\fB%s\\fR", roff("--"+f.Name))
-		switch {
-		case f.NoOptDefVal != "" && f.Value.Type() != "bool":
-			fmt.Fprintf(&b, "[=\\fI%s\\fR]", roff(word))
-		case word != "":
-			fmt.Fprintf(&b, " \\fI%s\\fR", roff(word))
+		fmt.Fprintf(&b, ".SH \"%s\"\n", roff(title))
+		for _, f := range group {
+			b.WriteString(".TP\n")
+			if f.Shorthand != "" {
+				fmt.Fprintf(&b, "\\fB%s\\fR, ", roff("-"+f.Shorthand))
+			}
+			name, value := flagSyntax(f)
+			word := strings.Trim(value, " []=")
+			fmt.Fprintf(&b, "\\fB%s\\fR%s\n%s\n", roff(name), strings.Replace(value, word, `\fI`+roff(word)+`\fR`, 1), roff(flagUsage(f)))
 		}
-		fmt.Fprintf(&b, "\n%s", roff(usage))
-		switch f.DefValue {
-		case "", "0", "0s", "false", "[]":
-		default:
-			fmt.Fprintf(&b, " (default %s)", roff(f.DefValue))
-		}
-		b.WriteString("\n")
-	})
+	}
 	return b.String()
 }
 
