@@ -54,7 +54,7 @@ var flagGroups = []flagGroup{
 	{
 		title: "Safety", names: []string{"read-only", "dry-run", "reason", "yes"}, ours: true,
 		useless: among("status", "clusters", "nodes", "locks", "who", "watch", "history", "replay", "report", "doctor", "man", "schema", "version",
-			"guard status", "node boot-fence", "node wait", "init", "audit", "config acl", "lab down", "completion", "help"),
+			"guard status", "node boot-fence", "node wait", "audit", "config acl", "lab down", "completion", "help"),
 	},
 }
 

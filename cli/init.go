@@ -40,7 +40,7 @@ type initFlags struct {
 	withoutGuard, ansible    bool
 	kubernetes               string
 	yes, dryRun, diff, check bool
-	beforeUndo               string
+	beforeUndo, users        string
 }
 
 // defaultLook is long enough for findings that need time to settle.
@@ -94,8 +94,14 @@ redlockctl init --check --out redlockctl-orders`,
 				return adopt.MayUndo(ctx, adopt.Folder{Path: f.out}, f.beforeUndo, a.Getenv)
 			case f.check:
 				return a.initCheck(ctx, f)
+			case f.users != "" && f.users != adopt.MakeUsers && f.users != adopt.DeleteUsers:
+				return exit.Usagef("--users %q: is neither %s nor %s", f.users, adopt.MakeUsers, adopt.DeleteUsers)
+			case f.users != "" && f.out == "":
+				return exit.Usagef("--users: name the folder by --out")
 			case len(a.named.Nodes) == 0:
 				return exit.Usagef("--nodes is missing: name all masters, such as --nodes 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379")
+			case f.users != "":
+				return a.initUsers(ctx, f)
 			}
 			return a.init(ctx, f)
 		}),
@@ -113,6 +119,9 @@ redlockctl init --check --out redlockctl-orders`,
 	fl.BoolVar(&f.diff, "diff", false, "show what would change in the folder, and write nothing")
 	fl.BoolVar(&f.check, "check", false, "read back from the servers which steps of the runbook in --out are done")
 	fl.StringVar(&f.beforeUndo, "before-undo", "", "with --check: whether this step can be undone now ("+flags.Either(adopt.Undoable)+")")
+	fl.StringVar(&f.users, "users", "", "make the users of the folder in --out on the masters of --nodes, or delete them, as users.sh does: make or delete")
+	cmd.MarkFlagsMutuallyExclusive("users", "check")
+	_ = cmd.RegisterFlagCompletionFunc("users", cobra.FixedCompletions([]string{adopt.MakeUsers, adopt.DeleteUsers}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("before-undo", cobra.FixedCompletions(adopt.Undoable, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("library", cobra.FixedCompletions(append([]string{"all"}, acl.LibraryNames()...), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -189,6 +198,27 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 		fmt.Fprintf(a.Out, "\nNothing to change. How far the runbook is: redlockctl init --check --out %s\n", safetext.New(folder.Path).Word())
 	}
 	return nil
+}
+
+// initUsers makes or deletes the users of the folder on the masters, for users.sh.
+func (a *commandLine) initUsers(ctx context.Context, f initFlags) error {
+	if err := a.tableOnly("what became of each master is a line"); err != nil {
+		return err
+	}
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	if err := mayAct(cfg); err != nil {
+		return err
+	}
+	nodes, err := cfg.Masters()
+	if err != nil {
+		return err
+	}
+	return adopt.Folder{Path: f.out}.ChangeUsers(ctx, nodes, f.users, func(node, what string) {
+		fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(node), what)
+	})
 }
 
 func (f initFlags) folder(cluster string) adopt.Folder {

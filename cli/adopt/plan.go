@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -78,6 +79,21 @@ type host struct {
 	UsersFile   string
 	Users       []acl.User
 	Unit        string // with a unit that is not known: Debian's
+}
+
+// URL returns the address for --nodes, with the login of init, which may change users.
+func (h host) URL() string {
+	u := url.URL{Scheme: "redis", Host: h.Addr}
+	switch {
+	case h.Host == "":
+		u = url.URL{Scheme: "unix", Path: h.Addr}
+	case h.TLS:
+		u.Scheme = "rediss"
+	}
+	if h.User != "" {
+		u.User = url.User(h.User)
+	}
+	return strings.ReplaceAll(u.String(), ",", "%2C") // --nodes would split there
 }
 
 // page is what all templates see.
@@ -165,7 +181,7 @@ func (p page) files(secrets Secrets, cluster kubernetesPage) ([]File, error) {
 		return files, failed
 	}
 	for i := range p.Hosts {
-		add(path.Join(p.Hosts[i].Name, "users.redis"), "users.redis", 0o600, hostPage{p, p.Hosts[i]})
+		add(path.Join(p.Hosts[i].Name, usersCommands), usersCommands, 0o600, hostPage{p, p.Hosts[i]})
 		if p.Hosts[i].Manual != "" {
 			add(path.Join(p.Hosts[i].Name, "users.acl"), "users.acl", 0o600, hostPage{p, p.Hosts[i]})
 		}

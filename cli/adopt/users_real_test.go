@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,53 +86,42 @@ func TestServerStartsWithWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// users.sh makes and deletes the users by redis-cli or valkey-cli, whichever is there.
-func TestUsersByEitherClient(t *testing.T) {
-	cli, err := exec.LookPath("redis-cli")
-	if err != nil {
-		if os.Getenv("CI") != "" || os.Getenv("REDLOCKCTL_TEST_ALL") != "" {
-			t.Fatal(err)
+// The users are made and deleted on running servers, without a client program; a node that is
+// down, and a folder of other masters, are told.
+func TestChangeUsers(t *testing.T) {
+	servers := labtest.Servers(t, 2)
+	one := planFor(t, func(s *Server) { s.Addr = servers[0].Addr() })
+	change := func(what string, want string, nodes ...*redlock.Node) {
+		t.Helper()
+		var told strings.Builder
+		err := one.ChangeUsers(t.Context(), nodes, what, func(node, what string) { told.WriteString(node + ": " + what + "\n") })
+		if err != nil {
+			told.WriteString(err.Error())
 		}
-		t.Skip("no redis-cli")
-	}
-	server := labtest.Servers(t, 1)[0]
-	folder := planFor(t, func(s *Server) { s.Addr, s.Password = server.Addr(), false })
-	for _, name := range []string{"redis-cli", "valkey-cli", ""} {
-		bin := t.TempDir()
-		for _, tool := range []string{"sh", "dirname", "printf"} {
-			path, err := exec.LookPath(tool)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(path, filepath.Join(bin, tool)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if name != "" {
-			if err := os.Symlink(cli, filepath.Join(bin, name)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		run := func(args ...string) string {
-			cmd := exec.Command("sh", append([]string{filepath.Join(folder.Path, "users.sh")}, args...)...)
-			cmd.Env = []string{"PATH=" + bin}
-			out, _ := cmd.CombinedOutput()
-			return string(out)
-		}
-		if name == "" {
-			if out := run(); !strings.Contains(out, "redis-cli or valkey-cli is missing") {
-				t.Error(out)
-			}
-			continue
-		}
-		if out := run(); out != "n1: 3 users made\n" {
-			t.Errorf("%s: %s", name, out)
-		}
-		logsIn(t, server.Node())
-		if out := run("undo", "--force"); out != "n1: 3 users deleted\n" {
-			t.Errorf("%s: %s", name, out)
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("%s: %q, want %q", what, told.String(), want)
 		}
 	}
+	for range 2 { // again: changes nothing
+		change(MakeUsers, "n1: 3 users made\n", servers[0].Node())
+		logsIn(t, servers[0].Node())
+	}
+	users, err := servers[0].Do(t.Context(), "ACL", "USERS")
+	if names, ok := users.([]any); err != nil || !ok || len(names) != 4 {
+		t.Errorf("%v, %v: not four users", users, err)
+	}
+	for _, n := range []string{"3", "0"} {
+		change(DeleteUsers, "n1: "+n+" users deleted\n", servers[0].Node())
+	}
+	users, err = servers[0].Do(t.Context(), "ACL", "USERS")
+	if names, ok := users.([]any); err != nil || !ok || len(names) != 1 {
+		t.Errorf("%v, %v: not one user", users, err)
+	}
+	change(MakeUsers, "n2: the folder has no users for it", servers[1].Node())
+	if err := servers[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	change(MakeUsers, "n1: ", servers[0].Node())
 }
 
 // No step is undone while a master needs it.
