@@ -74,6 +74,6 @@ func (m *model) copyPicked() tea.Cmd {
 
 func (m *model) copied(msg copiedMsg) {
 	if msg.err != nil {
-		m.say(m.St.Warn, msg.what+" went to the terminal only: "+m.St.Whole(msg.err.Error()))
+		m.say(m.St.Warn, msg.what+" may not be in the clipboard: "+m.St.Whole(msg.err.Error()))
 	}
 }

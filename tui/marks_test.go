@@ -53,7 +53,7 @@ func TestCopy(t *testing.T) {
 		t.Errorf("copied %q", put)
 	}
 	r.m.dirty = true
-	r.sees("the name went to the terminal only: NOPERM")
+	r.sees("the name may not be in the clipboard: NOPERM")
 	r.press("6")
 	if text, _ := r.m.copyText(); !strings.HasPrefix(text, "127.0.0.1:") {
 		t.Errorf("of a node %q is copied", text)

@@ -50,8 +50,8 @@ type Options struct {
 
 	Store    prefs.Store // nil: remember nothing
 	Clusters Clusters    // nil: only one
-	// Clipboard writes to this machine's clipboard; nil: only to the terminal's, which is
-	// right over SSH.
+	// Clipboard writes to this machine's clipboard, or to that of the terminal around tmux; nil:
+	// only the terminal is asked to, which is right over SSH.
 	Clipboard func(ctx context.Context, text string) error
 	// Resumed receives when the process continues after something else stopped it: the
 	// terminal is then in the state in which the shell left it. May be nil.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,36 +122,84 @@ func (s uiStore) change(change func(*prefs.Preferences)) error {
 	return private.Replace(s.path, append(doc, '\n'))
 }
 
-// clipboard is how text is put into the clipboard of this machine, beside what
-// the terminal is asked to; nil: there is no way.
+// clipboard is how text is put into a clipboard, beside what the terminal is asked to; nil:
+// there is no way, and no need to say so. Where it fails it says why.
 func clipboard(getenv func(string) string) func(context.Context, string) error {
-	var tries [][]string
-	switch {
-	case getenv("SSH_CONNECTION") != "": // the person sits at another machine
-	case runtime.GOOS == "darwin":
-		tries = [][]string{{"pbcopy"}}
-	default:
-		if getenv("WAYLAND_DISPLAY") != "" {
-			tries = append(tries, []string{"wl-copy"})
-		}
-		if getenv("DISPLAY") != "" {
-			tries = append(tries, []string{"xclip", "-selection", "clipboard"}, []string{"xsel", "--clipboard", "--input"})
-		}
-	}
-	for _, t := range tries {
-		path, err := exec.LookPath(t[0])
+	var puts []func(context.Context, string) error
+	for _, argv := range clipboardPrograms(getenv) {
+		path, err := exec.LookPath(argv[0])
 		if err != nil {
 			continue
 		}
-		return func(ctx context.Context, text string) error {
-			var said bytes.Buffer
-			cmd := exec.CommandContext(ctx, path, t[1:]...)
-			cmd.Stdin, cmd.Stderr = strings.NewReader(text), &said
-			if err := cmd.Run(); err != nil {
-				return fmt.Errorf("%s: %w %s", t[0], err, strings.TrimSpace(said.String()))
-			}
-			return nil
+		puts = append(puts, func(ctx context.Context, text string) error {
+			_, err := runProgram(ctx, text, path, argv[1:]...)
+			return err
+		})
+		break
+	}
+	switch tmux, err := exec.LookPath("tmux"); {
+	case getenv("TMUX") != "" && err == nil:
+		puts = append(puts, func(ctx context.Context, text string) error { return byTmux(ctx, tmux, text) })
+	case getenv("STY") != "" && len(puts) == 0:
+		return func(context.Context, string) error {
+			return errors.New("screen does not pass it on to the terminal; tmux does")
 		}
 	}
+	if len(puts) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, text string) error {
+		var failed []error
+		for _, put := range puts {
+			failed = append(failed, put(ctx, text))
+		}
+		if slices.Contains(failed, nil) {
+			return nil // one of them has it
+		}
+		return failed[len(failed)-1]
+	}
+}
+
+// clipboardPrograms are the programs that write to the clipboard of this machine.
+func clipboardPrograms(getenv func(string) string) (programs [][]string) {
+	switch {
+	case getenv("SSH_CONNECTION") != "": // the person sits at another machine
+		return nil
+	case runtime.GOOS == "darwin":
+		return [][]string{{"pbcopy"}}
+	}
+	if getenv("WAYLAND_DISPLAY") != "" {
+		programs = append(programs, []string{"wl-copy"})
+	}
+	if getenv("DISPLAY") != "" {
+		programs = append(programs, []string{"xclip", "-selection", "clipboard"}, []string{"xsel", "--clipboard", "--input"})
+	}
+	return programs
+}
+
+// byTmux hands text to tmux, which sends it on to the terminal in which it is shown. By
+// default tmux drops what a program inside asks the terminal for, and passes nothing through.
+func byTmux(ctx context.Context, tmux, text string) error {
+	if _, err := runProgram(ctx, text, tmux, "load-buffer", "-w", "-"); err != nil { // -w came with tmux 3.2
+		return err
+	}
+	switch features, err := runProgram(ctx, "", tmux, "display-message", "-p", "#{client_termname} #{client_termfeatures}"); {
+	case err != nil:
+		return err
+	case !strings.Contains(features, "clipboard"):
+		name, _, _ := strings.Cut(features, " ")
+		return fmt.Errorf("tmux has it, to be pasted with prefix ]; to send it to the terminal too it needs: set -as terminal-features ',%s:clipboard'", cmp.Or(name, "*"))
+	}
 	return nil
+}
+
+// runProgram runs a program with text as its input, and returns its output.
+func runProgram(ctx context.Context, text, path string, args ...string) (string, error) {
+	var out, said bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), &out, &said
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w %s", filepath.Base(path), err, strings.TrimSpace(said.String()))
+	}
+	return out.String(), nil
 }

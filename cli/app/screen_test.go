@@ -1,13 +1,18 @@
 package app
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/creack/pty"
 
 	"redlockctl/internal/config"
 	"redlockctl/tui/prefs"
@@ -137,5 +142,76 @@ func TestClipboardIsNotTheFarMachines(t *testing.T) {
 	}
 	if clipboard(func(string) string { return "" }) != nil {
 		t.Error("a clipboard without a display")
+	}
+}
+
+// In tmux a copied name reaches the terminal around it, with tmux's own defaults, which drop
+// the sequence of a program inside; where it cannot, that is said.
+func TestClipboardInTmux(t *testing.T) {
+	tmux, err := exec.LookPath("tmux")
+	if err != nil {
+		if os.Getenv("CI") != "" || os.Getenv("REDLOCKCTL_TEST_ALL") != "" {
+			t.Fatal("no tmux: apt-get install tmux")
+		}
+		t.Skip("no tmux: apt-get install tmux")
+	}
+	socket := filepath.Join(t.TempDir(), "tmux")
+	t.Setenv("TMUX", "")
+	if out, err := exec.Command(tmux, "-S", socket, "-f", "/dev/null", "new-session", "-d").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command(tmux, "-S", socket, "kill-server").Run() })
+	env := map[string]string{"TMUX": socket + ",1,0", "SSH_CONNECTION": "a b"}
+	put := clipboard(func(k string) string { return env[k] })
+	copied := func() error {
+		t.Setenv("TMUX", env["TMUX"])
+		defer t.Setenv("TMUX", "")
+		return put(t.Context(), "orders:42")
+	}
+	if err := copied(); err == nil || !strings.Contains(err.Error(), "tmux has it") {
+		t.Errorf("nothing shows this tmux: %v", err)
+	}
+	if out, err := exec.Command(tmux, "-S", socket, "show-buffer").Output(); err != nil || string(out) != "orders:42" {
+		t.Errorf("tmux has %q, %v", out, err)
+	}
+	attach := exec.Command(tmux, "-S", socket, "attach")
+	attach.Env = append(os.Environ(), "TERM=xterm-256color", "TMUX=")
+	terminal, err := pty.Start(attach)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	shown := make(chan bool, 1)
+	go func() {
+		var all []byte
+		for part := make([]byte, 4096); ; {
+			n, err := terminal.Read(part)
+			if all = append(all, part[:n]...); bytes.Contains(all, []byte("\x1b]52;c;b3JkZXJzOjQy\a")) || bytes.Contains(all, []byte("\x1b]52;;b3JkZXJzOjQy\a")) {
+				shown <- true
+				return
+			}
+			if err != nil {
+				shown <- false
+				return
+			}
+		}
+	}()
+	for attached := false; !attached; { // until the terminal is attached, and has it
+		if err := copied(); err != nil && !strings.Contains(err.Error(), "tmux has it") {
+			t.Fatal(err)
+		}
+		select {
+		case ok := <-shown:
+			if attached = true; !ok {
+				t.Error("the terminal was not given the text")
+			}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if err := copied(); err != nil {
+		t.Errorf("the terminal takes it: %v", err)
+	}
+	if put := clipboard(func(k string) string { return map[string]string{"STY": "1.pts"}[k] }); put == nil || put(t.Context(), "x") == nil {
+		t.Error("it is not said that screen passes nothing on")
 	}
 }
