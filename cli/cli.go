@@ -46,7 +46,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	redis.SetLogger(noLog{})
 	a := newCommandLine(&printer.Printer{
 		In: in, Out: out, Err: errOut, Getenv: os.Getenv,
-		InTTY: isTerminal(in), OutTTY: isTerminal(out), ErrTTY: isTerminal(errOut),
+		InTTY: isTerminal(in), OutTTY: isTerminal(out), ErrTTY: isTerminal(errOut), Width: widthOf(out),
 	})
 	a.environ = os.Environ()
 	return int(a.main(ctx, args))

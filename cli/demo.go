@@ -158,7 +158,7 @@ func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions)
 		})
 	}
 	fmt.Fprintln(a.Out)
-	if err := a.listNodes(nil, last, view.Rows(last.Nodes), view.NewGuard("here", ses.GuardStatus())); err != nil {
+	if err := a.listNodes(nil, view.NodeColumns(), last, view.Rows(last.Nodes), view.NewGuard("here", ses.GuardStatus())); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.Out)

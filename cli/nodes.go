@@ -73,7 +73,7 @@ machine remembers of it, and the findings about it.`,
 				if err != nil || printed {
 					return err
 				}
-				if err := a.listNodes(as.Columns, s, nodes, guards.Guard(s)); err != nil || a.Output == "csv" {
+				if err := a.listNodes(as.Columns, view.NodeColumns(), s, nodes, guards.Guard(s)); err != nil || a.Output == "csv" {
 					return err
 				}
 				a.printSeen(seen)

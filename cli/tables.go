@@ -57,13 +57,17 @@ func (a *commandLine) printStatus(s *monitor.Snapshot, guard view.Guard) error {
 	}
 	fmt.Fprintln(a.Out)
 
-	return a.listNodes([]string{"node", "state", "up", "locks", "rtt", "guard", "note"}, s, view.Rows(s.Nodes), guard)
+	columns, err := view.Choose(view.NodeColumns(), []string{"node", "state", "up", "locks", "rtt", "guard", "note"})
+	if err != nil {
+		return err
+	}
+	return a.listNodes(nil, columns, s, view.Rows(s.Nodes), guard)
 }
 
-func (a *commandLine) listNodes(columns []string, s *monitor.Snapshot, nodes []*monitor.Node, guard view.Guard) error {
+func (a *commandLine) listNodes(chosen []string, columns []view.Column[*monitor.Node], s *monitor.Snapshot, nodes []*monitor.Node, guard view.Guard) error {
 	ctx := a.ViewContext(s)
 	ctx.Guard = guard
-	return printer.List(a.Printer, columns, ctx, view.NodeColumns(), nodes, func(n *monitor.Node) any { return view.DocOfNode(*n, s.At) })
+	return printer.List(a.Printer, chosen, ctx, columns, nodes, func(n *monitor.Node) any { return view.DocOfNode(*n, s.At) })
 }
 
 func (a *commandLine) printSeen(g app.Guards) {

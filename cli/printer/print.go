@@ -25,6 +25,7 @@ type Printer struct {
 
 	Output         string // table, wide, json, jsonl, csv, or another word that a command knows
 	NoColor, ASCII bool
+	Width          int // of the terminal to which standard output goes; 0: unknown
 }
 
 // Color reports whether standard output may be coloured: where it is a terminal that can, or
@@ -148,7 +149,7 @@ func (p *Printer) ViewContext(s *monitor.Snapshot) *view.Context {
 }
 
 // List prints rows as a table or as csv, with the chosen columns, or all; doc makes the
-// document of a row.
+// document of a row. A table on a terminal has the columns that fit.
 func List[T any](p *Printer, chosen []string, ctx *view.Context, columns []view.Column[T], rows []T, doc func(T) any) error {
 	if len(chosen) > 0 {
 		var err error
@@ -159,7 +160,14 @@ func List[T any](p *Printer, chosen []string, ctx *view.Context, columns []view.
 	if p.Output == "csv" {
 		return view.CSV(p.Out, columns, rows, doc)
 	}
+	var dropped []string
+	if p.Output == "table" && p.Width > 0 && len(chosen) == 0 {
+		columns, dropped = view.FitTable(ctx, columns, rows, p.Width)
+	}
 	p.Table(view.Tabulate(ctx, columns, rows, p.Output == "wide"))
+	if len(dropped) > 0 {
+		fmt.Fprintln(p.Out, p.Paint("no room for "+strings.Join(dropped, ", ")+": -o wide", view.Dim))
+	}
 	return nil
 }
 

@@ -34,7 +34,9 @@ type Column[T any] struct {
 	// Idle: the column is left out of a table that is not wide if all its cells are this or
 	// empty.
 	Idle string
-	Cut  int // greatest width, in cells, of a table that is not wide; 0: unlimited
+	// InsteadOf is a group of columns: this one is in a table without room for the group.
+	InsteadOf string
+	Cut       int // greatest width, in cells, of a table that is not wide; 0: unlimited
 	// Rank is the order in which columns get room on the screen; 0: only if chosen. Width is
 	// the width there, in cells, Most the width if there is room.
 	Rank, Width, Most int
@@ -264,18 +266,85 @@ func (t *Table) Rows() iter.Seq[[]Cell] {
 	return slices.Values(t.rows)
 }
 
+// idle reports whether a table that is not wide leaves a column out.
+func idle[T any](ctx *Context, col *Column[T], rows []T) bool {
+	return col.Idle != "" && !slices.ContainsFunc(rows, func(r T) bool {
+		text := col.Cell(ctx, r).Text
+		return text != "" && text != ctx.None && text != col.Idle
+	})
+}
+
+// FitTable returns the columns that fit into w cells of a table that is not wide, and the
+// words of those without room. They get room by rank, as on the screen.
+func FitTable[T any](ctx *Context, columns []Column[T], rows []T, w int) (fit []Column[T], dropped []string) {
+	present := func() (out []Column[T]) {
+		for _, c := range columns {
+			if instead := c.InsteadOf != "" && slices.Contains(dropped, c.InsteadOf); instead || !c.Wide && !slices.Contains(dropped, c.Group) && !idle(ctx, &c, rows) {
+				c.Wide, c.Idle = false, ""
+				out = append(out, c)
+			}
+		}
+		return out
+	}
+	try := func() {
+		all := present()
+		widths := Fit(measured(ctx, all, rows), w)
+		fit = nil
+		for i, c := range all {
+			if widths[i] == 0 {
+				if !slices.Contains(dropped, c.Word()) {
+					dropped = append(dropped, c.Word())
+				}
+				continue
+			}
+			c.Cut = widths[i]
+			fit = append(fit, c)
+		}
+	}
+	try()
+	if slices.ContainsFunc(columns, func(c Column[T]) bool { return c.InsteadOf != "" && slices.Contains(dropped, c.InsteadOf) }) {
+		dropped = slices.DeleteFunc(dropped, func(word string) bool {
+			return !slices.ContainsFunc(columns, func(c Column[T]) bool { return c.Group == word })
+		})
+		try()
+	}
+	return fit, dropped
+}
+
+// leastText is the least useful width of a long text in a table.
+const leastText = 16
+
+// measured returns columns as wide as their names and cells.
+func measured[T any](ctx *Context, columns []Column[T], rows []T) []Column[T] {
+	columns = slices.Clone(columns)
+	for i := range columns {
+		c := &columns[i]
+		if c.Rank == 0 {
+			c.Rank = 10 * lastOfWeight
+		}
+		c.Width, c.Most, c.Good, c.Least = Width(ctx.Name(c.Name)), 0, 0, 0
+		for _, r := range rows {
+			c.Width = max(c.Width, Width(c.Cell(ctx, r).Text))
+		}
+		if c.Cut > 0 {
+			c.Width = min(c.Width, c.Cut)
+		}
+		if i > 0 && c.Group != "" && columns[i-1].Group == c.Group {
+			c.Width += Gap - GapBefore(columns, i) // a table has whole gaps in a group too
+		}
+		if !c.Right && c.Width > leastText {
+			c.Least = leastText
+		}
+	}
+	return columns
+}
+
 // Tabulate makes the table of these rows; wide: with all columns, uncut.
 func Tabulate[T any](ctx *Context, columns []Column[T], rows []T, wide bool) *Table {
-	idle := func(col *Column[T]) bool {
-		return col.Idle != "" && !wide && !slices.ContainsFunc(rows, func(r T) bool {
-			text := col.Cell(ctx, r).Text
-			return text != "" && text != ctx.None && text != col.Idle
-		})
-	}
 	t := &Table{}
 	var shown []*Column[T]
 	for i := range columns {
-		if col := &columns[i]; (wide || !col.Wide) && !idle(col) {
+		if col := &columns[i]; wide || !col.Wide && !idle(ctx, col, rows) {
 			shown = append(shown, col)
 			t.Head, t.Right = append(t.Head, ctx.Name(col.Name)), append(t.Right, col.Right)
 		}

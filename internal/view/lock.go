@@ -39,7 +39,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 2+3*len(strconv.Itoa(len(nodes)))),
 	}, {
 		Name: "TTLS", Help: "a bar for the copy on each node: its remaining time relative to the longest; all full if they agree within a second. `·` no copy, `×` a lost one, `◇` another token's copy, `–` a copy whose end was not recorded, `?` not known (`.`, `x`, `Y`, `-` and `?` with `--ascii`). `W` shows a column for each node instead. Of more than 12 nodes: which part of the copies is of each kind",
-		SortAs: "ends", Cell: lockChart, Wide: !many, Rank: 6, Width: max(4, min(len(nodes), MostCharted)),
+		SortAs: "ends", Cell: lockChart, Wide: !many, InsteadOf: "nodes", Rank: 9, Width: max(4, min(len(nodes), MostCharted)),
 	}}
 	for i := range nodes {
 		at := "nodes." + strconv.Itoa(i) + "."
@@ -64,7 +64,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		},
 	}, column{
 		Name: "MARGIN", Help: "how many more nodes with a copy may be lost while the holder can still extend the lock ([definition](#margin)); `–`: it cannot be extended",
-		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, Cell: lockMargin, Right: true, Rank: 9, Width: 6,
+		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, Cell: lockMargin, Right: true, Rank: 6, Width: 6,
 	}, column{
 		Name: "WHO CAN GET IN", Help: "when another client can get the lock before its holder's end: `now`; `may now`: nodes that are not seen could let one in, or an earlier client may still rely on the lock; `from 22:17:40` (on the screen `from :40`): when nodes rejoin; `after 1 restart` of a node that is not verified to start fenced; `not before 22:17:43`: not before the holder's end; `never`: there is no end",
 		Fields: []string{"can_get_in.when", "can_get_in.at", "can_get_in.restarts"}, Cell: lockAccess, SortAs: "margin", Wide: true, Rank: 13, Width: 14, Most: 19,
