@@ -172,7 +172,9 @@ var looks = []struct {
 }{
 	{name: "60x15", w: 60, h: 15},
 	{name: "80x24", w: 80, h: 24},
+	{name: "100x30", w: 100, h: 30},
 	{name: "120x40", w: 120, h: 40},
+	{name: "160x50", w: 160, h: 50},
 	{name: "200x60", w: 200, h: 60},
 	{name: "80x24 ascii", w: 80, h: 24, with: []func(*Options){withASCII}},
 	{name: "80x24 dark", w: 80, h: 24, colours: true},

@@ -66,13 +66,22 @@ func movingKeys(m *model) keys.Map {
 		return keyBound(page.ModeMain, keys.Moving, show, help, doing(func() { m.Page.Move(d()) }), on...)
 	}
 	by := func(d int) func() int { return func() int { return d } }
+	// A page that cuts what is under its cursor says so with the key that shows the rest.
+	pages := func(d int) func() int {
+		return func() int {
+			if s, ok := m.Page.(page.Scroller); ok && s.Scroll(d) {
+				return 0
+			}
+			return d * m.Page.Rows()
+		}
+	}
 	tab := inKeyLine(page.ModeLocks|page.ModeNodes, onMain(keys.Moving, "tab", "next table, or next page", m.tab))
 	all := keys.Map{
 		inKeyLine(page.ModeList, onMain(keys.Looking, ":", "command", m.openLine)),
 		move("↑ k", "up", by(-1), "up", "k"),
 		move("↓ j", "down", by(1), "down", "j"),
-		move("pgup", "a page up", func() int { return -m.Page.Rows() }, "pgup", "ctrl+b"),
-		move("pgdn", "a page down", func() int { return m.Page.Rows() }, "pgdown", "ctrl+f"),
+		move("pgup", "a page up", pages(-1), "pgup", "ctrl+b"),
+		move("pgdn", "a page down", pages(1), "pgdown", "ctrl+f"),
 		move("home g", "to the first", by(-1<<30), "home", "g"),
 		move("end G", "to the last", by(1<<30), "end", "G"),
 		helpNow(tab, func() string {

@@ -39,6 +39,7 @@ func (m *model) frame() string {
 		return ""
 	}
 	m.hits.reset()
+	m.Forget()
 	m.Screen.Now, m.Asking = m.shownNow(), m.Dialog != nil
 	var lines []string
 	if m.tooSmall() {
@@ -144,14 +145,19 @@ func (m *model) over(lines, box []string, x, y int) []string {
 
 // tabs draws the line of pages, with names if they fit, otherwise with numbers.
 func (m *model) tabs(w int) string {
-	clock := m.Screen.Now.Format("MST 15:04:05")
-	for _, pad := range []int{1, 0} {
-		line := m.tabLine(pad, true)
-		if gap := w - view.Width(line) - view.Width(clock) - 1; gap >= 2 {
-			return line + styles.Blanks(gap) + m.St.Dim.Of(clock)
-		} else if view.Width(line) <= w {
-			return line
+	brief := view.Clock(m.Screen.Now)
+	clock := m.Screen.Now.Format("MST ") + brief
+	for _, try := range []struct {
+		pad   int
+		clock string // with the space after it
+	}{{1, clock + " "}, {0, clock + " "}, {0, brief}} {
+		line := m.tabLine(try.pad, true)
+		if gap := w - view.Width(line) - view.Width(try.clock); gap > 0 {
+			return line + styles.Blanks(gap) + m.St.Dim.Of(strings.TrimSpace(try.clock))
 		}
+	}
+	if line := m.tabLine(0, true); view.Width(line) <= w {
+		return line
 	}
 	return m.St.Cut(m.tabLine(0, false), w)
 }
@@ -171,7 +177,7 @@ func (m *model) tabLine(pad int, names bool) string {
 		}
 		n := len(m.Shown.Findings)
 		if v == page.Findings && n > 0 {
-			label += " (" + view.Count(n) + ")"
+			label += " " + view.Count(n)
 		}
 		label = styles.Blanks(pad) + label + styles.Blanks(pad)
 		from := view.Width(line)

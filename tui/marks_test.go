@@ -92,8 +92,8 @@ func TestMouse(t *testing.T) {
 		t.Errorf("the cursor is on %s", r.m.Nodes.Selected().Name)
 	}
 	click("job:003")
-	click("job:003") // again: enter
-	r.sees("job:003 ● held, 3/5")
+	click("job:003") // twice
+	r.where(page.Lock)
 	click("2 locks")
 	r.where(page.Locks)
 	before := r.m.Locks.Pos

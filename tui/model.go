@@ -82,6 +82,7 @@ type model struct {
 	notice   string // painted
 	noticeAt time.Time
 	hits     hits
+	clicked  time.Time // the last click on a row
 	dirty    bool
 	view     tea.View
 }

@@ -418,7 +418,7 @@ func TestTheOrderIsAlwaysNamed(t *testing.T) {
 			r.typed("filter " + filter)
 			r.m.Update(keyPress("enter"))
 			r.m.View()
-			if !strings.Contains(r.screen(), "sort: ends") {
+			if !strings.Contains(r.screen(), "ENDS↑") {
 				t.Errorf("%d columns, filter %q: no order is named:\n%s", w, filter, r.screen())
 			}
 			checkFrame(t, r.m.View().Content, w, 24, false)

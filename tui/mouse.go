@@ -1,24 +1,43 @@
 package tui
 
-import tea "charm.land/bubbletea/v2"
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/tui/page"
+)
 
 // wheelStep is how many rows one step of the wheel moves.
 const wheelStep = 3
 
-// mouse handles clicks on rows and tabs, and the wheel. No action on a server is possible
-// with the mouse.
+// doubleClick is the longest time between the two clicks of a double click.
+const doubleClick = 500 * time.Millisecond
+
+// mouse handles clicks on rows, heads of columns and tabs, and the wheel. No action on a
+// server is possible with the mouse.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	if m.tooSmall() || m.Dialog != nil || m.line != nil {
 		return nil
 	}
 	at := msg.Mouse()
+	if at.Mod.Contains(tea.ModShift) { // the terminal selects text with it
+		return nil
+	}
 	switch msg.(type) {
 	case tea.MouseWheelMsg:
+		d := wheelStep
 		switch at.Button {
 		case tea.MouseWheelUp:
-			m.Page.Move(-wheelStep)
+			d = -d
 		case tea.MouseWheelDown:
-			m.Page.Move(wheelStep)
+		default:
+			return nil
+		}
+		if p, ok := m.Page.(page.Wheeled); ok {
+			p.Wheel(at.X, at.Y-m.hits.base, d)
+		} else {
+			m.Page.Move(d)
 		}
 	case tea.MouseClickMsg:
 		if at.Button == tea.MouseLeft {
@@ -37,8 +56,20 @@ func (m *model) click(x, y int) tea.Cmd {
 		}
 		return nil
 	}
-	if m.Page.Click(x, y-m.hits.base) && !m.Filtering { // a second click acts as enter
-		return m.enter()
+	y -= m.hits.base
+	for _, l := range m.Layouts() {
+		if l.SortAt(x, y) {
+			return m.saySorted(l)
+		}
 	}
-	return nil
+	last := m.clicked
+	m.clicked = m.Now()
+	if again := m.Page.Click(x, y); !again || m.Filtering || m.clicked.Sub(last) > doubleClick {
+		return nil
+	}
+	m.clicked = time.Time{} // a third click begins anew
+	if m.whyNoOpenPicked() == "" {
+		return m.openPicked()
+	}
+	return m.enter()
 }

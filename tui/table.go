@@ -108,21 +108,20 @@ func (m *model) sortWord(word string) tea.Cmd {
 		m.say(m.St.Bad, "sort by: "+m.St.Our(m.St.Whole(err.Error())))
 		return nil
 	}
-	return m.saySorted()
+	return m.saySorted(m.listed())
 }
 
 func (m *model) nextOrder() tea.Cmd {
 	m.listed().Sort(m.listed().Next())
-	return m.saySorted()
+	return m.saySorted(m.listed())
 }
 
 func (m *model) turnOrder() tea.Cmd {
 	m.listed().Sort(m.listed().Turned())
-	return m.saySorted()
+	return m.saySorted(m.listed())
 }
 
-func (m *model) saySorted() tea.Cmd {
-	l := m.listed()
+func (m *model) saySorted(l *page.Layout) tea.Cmd {
 	m.say(m.St.Info, l.Of+" sorted: "+l.Say())
 	return m.keepListing(l)
 }

@@ -33,7 +33,7 @@ func TestTablesOfClusters(t *testing.T) {
 	}
 	one, other := open("one"), open("other")
 	do(one, "sort n2:desc")
-	one.sees("sort: n2, reversed")
+	one.sees("sort: n2, reversed") // that column is not shown
 	do(other, "columns -state -margin")
 	other.sees("without STATE")
 	do(other, "filter orders")
@@ -46,7 +46,7 @@ func TestTablesOfClusters(t *testing.T) {
 	other.seesNot("MARGIN", "/orders")
 	checkFrame(t, other.m.View().Content, 120, 40, false)
 	do(other, "columns default")
-	other.sees("STATE", "MARGIN", "needs you first")
+	other.sees("STATE↑", "MARGIN")
 	do(one, "sort default")
 	one.seesNot("sort: ")
 	if got := store.p.History; !slices.Contains(got, "sort n2:desc") || !slices.Contains(got, "columns -state -margin") {
@@ -158,7 +158,10 @@ func TestEachTableIsChosen(t *testing.T) {
 			do(r, "sort "+c.sort)
 			do(r, "columns "+c.columns)
 			for _, r := range []*rig{r, open(c.place)} {
-				r.sees("sort: ", c.has)
+				r.sees(c.has)
+				if head := lineWith(r.screen(), c.has); !strings.ContainsAny(head, "↑↓") && !strings.Contains(flat(r.screen()), "sort: ") {
+					t.Errorf("the order is not said: %s", head)
+				}
 				under(r, c.sorted)
 				if head := lineWith(r.screen(), c.has); strings.Contains(head, c.hides) {
 					t.Errorf("%s is shown: %s", c.hides, head)

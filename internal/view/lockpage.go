@@ -3,6 +3,7 @@ package view
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -292,6 +293,48 @@ type CopyBar struct {
 	Bar   Cell // the remaining time, on an axis that all nodes share
 	Held  bool // there probably is a copy
 	Note  Cell // may be empty
+
+	ends time.Time
+}
+
+// FoldBars draws copies of which at least three are alike in one line: how many they are, the
+// least and the greatest remaining time, and the nodes.
+func FoldBars(bars []CopyBar) (folded []CopyBar) {
+	alike := func(a, b *CopyBar) bool {
+		return a.State == b.State && a.Held == b.Held && a.Note == b.Note && a.ends.IsZero() == b.ends.IsZero() && (!a.ends.IsZero() || a.Left == b.Left)
+	}
+	done := make([]bool, len(bars))
+	for i := range bars {
+		if done[i] {
+			continue
+		}
+		var group []*CopyBar
+		var at []int
+		for k := i; k < len(bars); k++ {
+			if b := &bars[k]; !done[k] && alike(b, &bars[i]) {
+				group, at = append(group, b), append(at, k)
+			}
+		}
+		if len(group) < 3 {
+			folded = append(folded, bars[i])
+			continue
+		}
+		names := make([]string, len(group))
+		for j, b := range group {
+			done[at[j]], names[j] = true, b.Node
+		}
+		byEnd := func(a, b *CopyBar) int { return a.ends.Compare(b.ends) }
+		one, last := *slices.MinFunc(group, byEnd), slices.MaxFunc(group, byEnd)
+		if last.Left.Text != one.Left.Text {
+			one.Left.Text += " to " + last.Left.Text
+		}
+		if one.Node = Plural(len(group), "node"); one.Note.Text != "" {
+			one.Note.Text += ":"
+		}
+		one.Note.Text = strings.TrimSpace(one.Note.Text + " " + strings.Join(names, " "))
+		folded = append(folded, one)
+	}
+	return folded
 }
 
 // LockBars returns the copies of a lock as bars on an axis of w cells and this length;
@@ -326,7 +369,7 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 			full := w
 			bar.Left = Cell{Text: "no TTL", Tone: Bad}
 			if !one.Expires.IsZero() {
-				bar.Left = Cell{Text: Left(one.Expires.Sub(c.Now))}
+				bar.Left, bar.ends = Cell{Text: Left(one.Expires.Sub(c.Now))}, one.Expires
 			}
 			switch {
 			case axis == 0:

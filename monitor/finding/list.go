@@ -5,6 +5,16 @@ import (
 	"slices"
 )
 
+// Checks returns what is checked: the titles of all findings there can be.
+func Checks() (titles []string) {
+	for _, c := range allChecks() {
+		if !slices.Contains(titles, c.title) {
+			titles = append(titles, c.title)
+		}
+	}
+	return titles
+}
+
 // allChecks returns the checks. Findings of the same severity are listed in this order.
 func allChecks() []check {
 	return []check{{

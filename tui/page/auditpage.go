@@ -74,9 +74,15 @@ func (p *auditPage) FilterOffers(line string) []string {
 
 func (p *auditPage) FilterLearn() func() Values { return nil }
 
-func (p *auditPage) Place() Place  { return Place{Kind: Audit} }
-func (p *auditPage) Mode() Mode    { return ModeAudit }
-func (p *auditPage) Detail() *bool { return &p.detailed }
+func (p *auditPage) Place() Place { return Place{Kind: Audit} }
+func (p *auditPage) Mode() Mode   { return ModeAudit }
+
+func (p *auditPage) Detail() *bool {
+	if p.wide() {
+		return nil
+	}
+	return &p.detailed
+}
 
 func (p *auditPage) Selected() (s Selection) {
 	if i := p.pos(); i >= 0 {
@@ -96,16 +102,26 @@ func (p *auditPage) Lines(h int) []string {
 	if p.on() {
 		title.More = p.choice.title(st, len(p.rows)) + " " + st.Sep + " " + title.More
 	}
+	e := p.Selected().Audit
+	if p.wide() && e != nil {
+		return p.beside(p.listWidth(), h, func(h int) []string { return p.logged(title, nil, h) }, func(h int) []string {
+			return p.frame(Pane{Title: ctx.Whole(e.Act) + " " + ctx.Whole(e.Target)}, p.facts(p.log.AuditFacts(ctx, e), p.In()), h)
+		})
+	}
 	var dock []string
-	if e := p.Selected().Audit; e != nil && p.detailed {
+	if e != nil && p.detailed {
 		facts := p.facts(p.log.AuditFacts(ctx, e), p.In())
 		n := min(len(facts)+p.chrome(), max(0, h-p.chrome()-4))
 		dock = p.frame(Pane{Title: ctx.Whole(e.Act) + " " + ctx.Whole(e.Target)}, facts, n)
 	}
+	return p.logged(title, dock, h)
+}
+
+// logged draws the log and what is below it in h lines.
+func (p *auditPage) logged(title Pane, dock []string, h int) []string {
+	st := p.St
 	lines := p.lines(p.Screen, 1, h-p.chrome()-len(dock), p.cursor())
-	if p.W >= 76 || p.layout.Unusual() { // the verdict on the log is more important
-		title.Right = p.layout.listing(st)
-	}
+	title.Right = p.layout.listing(st)
 	switch n := p.log.Older; {
 	case len(p.rows) == 0 && p.on():
 		lines = nothing(st, "line", cmp.Or(p.FilterProblem(), p.filter.Hint()), p.In())

@@ -36,8 +36,6 @@ func (p *clustersPage) Lines(h int) []string {
 	st := p.St
 	title := Pane{Title: "Clusters " + view.Count(len(p.rows)), More: st.Dim.Of("each is read while this page is shown; enter changes to the one under the cursor"), Focused: true}
 	lines := p.lines(p.Screen, 1, h-p.chrome(), p.cursor())
-	if p.layout.Unusual() {
-		title.Right = p.layout.listing(st)
-	}
+	title.Right = p.layout.listing(st)
 	return p.frame(title, lines, h)
 }

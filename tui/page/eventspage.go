@@ -20,15 +20,13 @@ type eventsPage struct {
 
 func (p *eventsPage) Place() Place        { return Place{Kind: Events} }
 func (p *eventsPage) Mode() Mode          { return ModeEvents }
-func (p *eventsPage) Detail() *bool       { return &p.detailed }
 func (p *eventsPage) Layout() *Layout     { return p.events.table.Layout() }
 func (p *eventsPage) Move(d int)          { p.events.List().Move(d) }
 func (p *eventsPage) Rows() int           { return p.events.table.Rows() }
 func (p *eventsPage) Selected() Selection { return Selection{Event: p.events.Selected()} }
 
-func (p *eventsPage) Click(x, y int) bool {
-	p.events.List().Click(x, y)
-	return false
+func (p *eventsPage) Click(x, y int) (again bool) {
+	return p.events.List().Click(x, y)
 }
 
 func (p *eventsPage) FilterLine() *input.Line { return &p.events.line }
@@ -47,13 +45,20 @@ func (p *eventsPage) Found() (n, of int, ok bool) {
 	return len(p.events.List().rows), len(p.events.All), true
 }
 
+func (p *eventsPage) Detail() *bool {
+	if p.wide() {
+		return nil
+	}
+	return &p.detailed
+}
+
 func (p *eventsPage) Lines(h int) []string {
 	e := p.events.Selected()
-	if !p.detailed || e == nil {
+	if e == nil || !p.detailed && !p.wide() {
 		return p.list(h)
 	}
 	if p.wide() {
-		return p.beside(p.W*11/20, h, p.list, func(h int) []string {
+		return p.beside(p.listWidth(), h, p.list, func(h int) []string {
 			title, d := p.eventView.full(e, p.events.All, p.In())
 			return p.frame(Pane{Title: title}, d, h)
 		})
@@ -74,13 +79,16 @@ func (p *eventsPage) list(h int) []string {
 	if p.events.Follows() {
 		title.Right = st.Good.Of(st.Points + " following")
 	} else if p.events.WhyNoFollow() == "" {
-		title.Right += st.Dim.Of(" " + st.Sep + " f: follow")
+		if title.Right != "" {
+			title.Right += " " + st.Sep + " "
+		}
+		title.Right += st.Dim.Of("f: follow")
 	}
 	switch {
 	case len(t.rows) == 0 && p.events.on():
 		lines = nothing(st, "event", cmp.Or(p.FilterProblem(), p.events.filter.Hint()), p.In())
 	case len(t.rows) == 0:
-		lines = []string{styles.Blanks(styles.Lead) + st.Dim.Of("nothing has happened yet")}
+		lines = []string{styles.Blanks(styles.Lead) + st.Dim.Of("nothing has happened yet: "+view.Plural(p.Shown.Cluster.N, "node is", "nodes are")+" watched, and all changes of locks")}
 	}
 	return p.frame(title, lines, h)
 }

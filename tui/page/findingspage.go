@@ -3,6 +3,7 @@ package page
 import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/finding"
 	"redlockctl/tui/styles"
 )
 
@@ -32,19 +33,31 @@ func (m *findingsPage) Selected() Selection {
 func (m *findingsPage) Lines(h int) []string {
 	st := m.St
 	title := Pane{Title: "Findings " + view.Count(len(m.rows)), More: st.Dim.Of("Redlock assumptions that do not hold here"), Focused: true}
-	if m.W >= 100 || m.layout.Unusual() {
-		title.Right = m.layout.listing(st)
-	}
+	title.Right = m.layout.listing(st)
 	if len(m.rows) == 0 {
 		glyph, p := st.On, st.Good
 		text := "nothing found"
 		if m.Shown.Cluster.Verdict == monitor.VerdictUnknown {
 			glyph, p, text = st.Wait, st.Dim, "looking"+st.Ellipsis
 		}
-		return m.frame(title, []string{"", styles.Blanks(styles.Lead) + p.Of(glyph+" "+text)}, h)
+		lines := []string{"", styles.Blanks(styles.Lead) + p.Of(glyph+" "+text), "", styles.Blanks(styles.Lead) + st.Label.Of("Checked")}
+		w, per := m.In(), 1
+		if m.wide() {
+			per = 2
+		}
+		checks := finding.Checks()
+		rows := (len(checks) + per - 1) / per
+		for i := range rows {
+			line := styles.Blanks(styles.Lead) + st.Dim.Of(st.Pad(st.Our(checks[i]), w/per))
+			if k := i + rows; k < len(checks) {
+				line += st.Dim.Of(st.Our(checks[k]))
+			}
+			lines = append(lines, st.Cut(line, w))
+		}
+		return m.frame(title, lines[:min(len(lines), max(0, h-m.chrome()))], h)
 	}
 	if m.wide() {
-		return m.beside(m.W*9/20, h,
+		return m.beside(m.listWidth(), h,
 			func(h int) []string {
 				lines := m.lines(m.Screen, 1, h-m.chrome(), m.cursor())
 				return m.frame(title, lines, h)

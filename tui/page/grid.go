@@ -33,6 +33,7 @@ func onScreen[T any](l *Layout, all []view.Column[T]) []view.Column[T] {
 func fitted[T any](l *Layout, st *styles.Styles, columns []view.Column[T], w int) grid[T] {
 	g := newGrid(st, columns, w)
 	g.order, g.usual = l.Order, l.Order == l.usual
+	l.arrow = g.sorted() >= 0
 	l.dropped = nil
 	if l.asked() {
 		chosen := l.Words(false) // default columns without room are not reported
@@ -112,10 +113,33 @@ func (g *grid[T]) sorted() int {
 	if g.order == "" {
 		return -1
 	}
-	return slices.IndexFunc(g.columns, func(c view.Column[T]) bool {
-		i := slices.IndexFunc(g.heads, func(h view.Head) bool { return h.Word == c.Word() })
-		return g.shows(c.Word()) && g.heads[i].Own && g.heads[i].Sort == string(g.order.Column())
-	})
+	for i, h := range g.heads {
+		if g.widths[i] > 0 && h.Sort == string(g.order.Column()) {
+			return i
+		}
+	}
+	return -1
+}
+
+// heading is where the name of a column is drawn, in cells from the left edge of the rows.
+type heading struct {
+	from, to int
+	sort     Order // by this column; empty: it cannot be
+}
+
+// headings returns where the names of the columns are; each has the gap before it too.
+func (g *grid[T]) headings() (all []heading) {
+	at := styles.Lead
+	for i := range g.columns {
+		if w := g.widths[i]; w > 0 {
+			if all != nil {
+				w += view.GapBefore(g.columns, i)
+			}
+			all = append(all, heading{at, at + w, Order(g.heads[i].Sort)})
+			at += w
+		}
+	}
+	return all
 }
 
 // header draws the names of the columns, with an arrow after that of the order: in the

@@ -91,9 +91,7 @@ func (g *guardPage) state() (title Pane, lines []string) {
 		state = "D = " + view.Span(g.drawn.Delay) + ", " + state
 	}
 	title = Pane{Title: "Guard", More: st.Dim.Of(state), Focused: true}
-	if g.layout.Unusual() {
-		title.Right = g.layout.listing(st)
-	}
+	title.Right = g.layout.listing(st)
 	if o := restartguard.OutlookOf(g.drawn.List, g.Shown.Cluster.N, g.Shown.Cluster.Quorum); len(g.drawn.List) > 0 {
 		p := st.Good
 		switch {

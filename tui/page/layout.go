@@ -59,6 +59,31 @@ type Layout struct {
 	heads   func() []view.Head // of all columns
 	changed func()             // lists the rows again; nil if not needed
 	dropped []string           // chosen columns without room
+	arrow   bool               // the head of a column shows the order
+	// Where the names of the columns were drawn last, on the page and in their line.
+	head     lineSpan
+	headings []heading
+}
+
+// forget forgets where the names of the columns were drawn.
+func (l *Layout) forget() { l.head = lineSpan{} }
+
+// SortAt sorts by the column whose name was drawn at a cell of the page, and then in the
+// other direction; it reports whether one was.
+func (l *Layout) SortAt(x, y int) bool {
+	if _, ok := l.head.at(x, y); !ok {
+		return false
+	}
+	i := slices.IndexFunc(l.headings, func(h heading) bool { return x-l.head.left >= h.from && x-l.head.left < h.to && h.sort != "" })
+	if i < 0 {
+		return false
+	}
+	by := l.headings[i].sort
+	if l.Order.Column() == by {
+		by = l.Order.Reversed()
+	}
+	l.Sort(by)
+	return true
 }
 
 // Unsorted resets the order and the columns to the defaults.
@@ -281,7 +306,8 @@ func (l *Layout) Hides() string {
 func (l *Layout) Unusual() bool { return l.Order != l.usual || l.Hides() != "" || len(l.dropped) > 0 }
 
 // listing says in a title how the rows are listed if urgent rows may be hidden or moved, so
-// that nobody takes the screen for calm.
+// that nobody takes the screen for calm. An order is said by an arrow in the head of its
+// column, if that is there.
 func (l *Layout) listing(st *styles.Styles) string {
 	var parts []string
 	if w := l.Hides(); w != "" {
@@ -294,10 +320,8 @@ func (l *Layout) listing(st *styles.Styles) string {
 		}
 		parts = append(parts, st.Warn.Of(text))
 	}
-	if l.Order != l.usual {
-		parts = append(parts, st.Info.Of("sort: "+l.Say()))
-	} else if parts == nil {
-		return st.Dim.Of(l.Say())
+	if l.Order != l.usual && !l.arrow {
+		parts = append(parts, st.Warn.Of("sort: "+l.Say()))
 	}
 	return strings.Join(parts, " "+st.Sep+" ")
 }

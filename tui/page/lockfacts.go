@@ -62,12 +62,17 @@ func (f *lockFacts) lockEvents(w, n int) (out []string) {
 }
 
 // lockBars draws the remaining time of each copy on one axis. The axis never shrinks while
-// the same lock is shown, so that the bars do. Without an expiry there is no axis.
+// the same lock is shown, so that the bars do. Without an expiry there is no axis. Of many
+// nodes, those with like copies share a line.
 func (f *lockFacts) lockBars(ctx *view.Context, l *monitor.Lock, w int) []string {
 	st := f.St
 	name := 2
 	for i := range f.Shown.Nodes {
 		name = max(name, min(10, view.Width(st.Whole(f.Shown.Nodes[i].Name))))
+	}
+	many := len(f.Shown.Nodes) > mostAsConfigured
+	if many {
+		name = max(name, len("99 nodes"))
 	}
 	lead := 1 + name + 3
 	barW := max(8, w-lead-32)
@@ -82,7 +87,11 @@ func (f *lockFacts) lockBars(ctx *view.Context, l *monitor.Lock, w int) []string
 	}
 	f.axis = axis
 	paint := func(c view.Cell) string { return st.Paint(c.Tone).Of(c.Text) }
-	for _, b := range view.LockBars(ctx, l, axis, barW) {
+	bars := view.LockBars(ctx, l, axis, barW)
+	if many {
+		bars = view.FoldBars(bars)
+	}
+	for _, b := range bars {
 		line := " " + st.Pad(st.Middle(b.Node, name), name) + " " + st.Paint(b.State.Tone).Of(b.State.Sign) + " "
 		if b.Bar.Text != "" {
 			line += paint(b.Bar) + " "

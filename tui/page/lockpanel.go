@@ -71,6 +71,7 @@ func (l *lockPanel) Found() (n, of int, ok bool) {
 func (l *lockPanel) lines(top, h int, at cursorState) []string {
 	l.lockView.arrange(l.In(), l.Shown.Nodes)
 	lines := []string{l.lockView.grid.header(at != cursorAway)}
+	l.Layout().head, l.Layout().headings = l.headAt(top+1), l.lockView.grid.headings()
 	l.height = max(0, h-len(lines)-l.chrome())
 	rows := l.lockView.rows(l.locks, l.height, l.context(), at, l.marks)
 	l.span = l.rowsAt(top+2, len(rows))
@@ -138,9 +139,7 @@ func (l *lockPanel) title(focused bool) Pane {
 		chosen = append([]string{st.Info.Of(line)}, chosen...)
 	}
 	p.More = strings.Join(append(chosen, parts...), " "+st.Sep+" ")
-	if l.Layout().Unusual() || !reading || l.W >= 100 {
-		p.Right = l.Layout().listing(st)
-	}
+	p.Right = l.Layout().listing(st)
 	return p
 }
 

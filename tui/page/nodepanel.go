@@ -39,8 +39,6 @@ func (m *nodePanel) title(focused bool) Pane {
 	if c.Serving < c.N {
 		p.More = m.St.Dim.Of(view.Count(c.Serving) + " serving")
 	}
-	if m.layout.Unusual() {
-		p.Right = m.layout.listing(m.St)
-	}
+	p.Right = m.layout.listing(m.St)
 	return p
 }

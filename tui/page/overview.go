@@ -20,10 +20,20 @@ type overview struct {
 	OnNodes  bool // the table of nodes has the focus
 	OnEvents bool // the latest events have the focus
 	detailed bool // what is under the cursor is shown below
+	below    dock
 }
 
-func (o *overview) Place() Place  { return Place{Kind: Overview} }
-func (o *overview) Detail() *bool { return &o.detailed }
+func (o *overview) Place() Place { return Place{Kind: Overview} }
+
+func (o *overview) Detail() *bool {
+	if o.split() {
+		return nil
+	}
+	return &o.detailed
+}
+
+// Scroll scrolls what is under the cursor in full.
+func (o *overview) Scroll(pages int) bool { return o.below.Scroll(pages) }
 
 // TurnFocus moves the focus from the locks to the nodes, to the events, and back.
 func (o *overview) TurnFocus() { o.OnNodes, o.OnEvents = !o.OnNodes && !o.OnEvents, o.OnNodes }
@@ -53,20 +63,45 @@ func (o *overview) Rows() int           { return o.table().Rows() }
 func (o *overview) Selected() Selection { return o.table().Selected() }
 
 func (o *overview) Click(x, y int) (again bool) {
-	before := o.table()
+	before, under := o.table(), o.at(x, y)
+	if under == nil {
+		return false
+	}
+	o.OnNodes, o.OnEvents = under == o.nodes, under == o.latest
+	switch under {
+	case o.nodes:
+		again = o.nodes.Click(x, y)
+	case o.latest:
+		again = o.latest.Click(x, y)
+	default:
+		again = o.locks.Click(x, y)
+	}
+	return again && under == before
+}
+
+// at returns the table with rows at a cell of the page; nil if none has.
+func (o *overview) at(x, y int) list {
 	in := func(s lineSpan) bool { _, ok := s.at(x, y); return ok }
 	switch {
 	case in(o.locks.span):
-		o.OnNodes, o.OnEvents = false, false
-		again = o.locks.Click(x, y)
+		return o.locks
 	case in(o.nodes.span):
-		o.OnNodes, o.OnEvents = true, false
-		again = o.nodes.Click(x, y)
+		return o.nodes
 	case in(o.latest.span):
-		o.OnNodes, o.OnEvents = false, true
-		again = o.latest.Click(x, y)
+		return o.latest
 	}
-	return again && o.table() == before
+	return nil
+}
+
+func (o *overview) Wheel(x, y, d int) {
+	switch under := o.at(x, y); {
+	case under != nil:
+		under.Move(d)
+	case o.below.cut:
+		o.below.Move(d)
+	default:
+		o.Move(d)
+	}
 }
 
 func (o *overview) FilterLine() *input.Line {
@@ -75,6 +110,7 @@ func (o *overview) FilterLine() *input.Line {
 }
 
 func (o *overview) Lines(h int) []string {
+	o.below.cut = false
 	var lines []string
 	if spelt(o.H) {
 		lines = o.verdict(view.Headlines(o.context()))
@@ -82,16 +118,20 @@ func (o *overview) Lines(h int) []string {
 			lines = append([]string{""}, lines...)
 		}
 	}
-	if o.wide() {
+	if o.split() {
 		return append(lines, o.wideLines(len(lines), h-len(lines))...)
 	}
 	lines = append(lines, o.nodeLines(len(lines), h-len(lines))...)
 	room, top := h-len(lines), len(lines)
 	at := o.cursorOf(!o.OnNodes && !o.OnEvents)
 	if o.detailed {
-		dock := o.dock(room)
 		o.latest.span = lineSpan{}
-		const least = 3 + 4                                               // title, columns, rows
+		const least = 3 + 4 // title, columns, rows
+		most := room
+		if !o.OnNodes && !o.OnEvents && room >= 2*least { // the list stays
+			most = room - least
+		}
+		dock := o.dock(most)
 		if n := eventRows(o.H); o.OnEvents && n+len(dock)+least <= room { // keep the detail visible
 			dock = append(o.latest.lines(n, h-len(dock)-n, o.W, true), dock...)
 		}
@@ -110,33 +150,35 @@ func (o *overview) Lines(h int) []string {
 	return append(lines, events...)
 }
 
-// leastBand is the least number of lines for the nodes and the events beside them.
-const leastBand = 8
+// split reports whether what is under the cursor and the events are beside the lists: on a
+// wide screen, unless all columns of the locks are asked for.
+func (o *overview) split() bool { return o.wide() && !o.locks.Layout().Kept.Wide }
 
-// wideLines draws the nodes beside the events, and below them the locks beside a detail,
-// in h lines from line top of the page on.
+// wideLines draws the nodes and the locks, and beside them what is under the cursor and the
+// events, in h lines from line top of the page on.
 func (o *overview) wideLines(top, h int) []string {
-	rows := o.nodeRows(h)
-	band := max(leastBand, rows+1+o.chrome())
-	lines := o.beside(o.W*29/50, band,
-		func(h int) []string {
-			lines := o.nodes.fold(top+1, rows+1, o.cursorOf(o.OnNodes), o.nodes.chosen())
-			return o.frame(o.nodes.title(o.OnNodes), lines, h)
-		},
-		func(h int) []string {
-			events := o.latest.lines(h-o.chrome(), top+1, o.In(), o.OnEvents && !o.Asking)
-			return o.frame(Pane{Title: "Events", Focused: o.OnEvents}, events, h)
-		})
-	top, h = top+band, h-band
-	at := o.cursorOf(!o.OnNodes && !o.OnEvents)
-	locks := func(h int) []string { return o.locks.lines(top, h, at) }
-	if !o.detailed {
-		return append(lines, locks(h)...)
-	}
-	return append(lines, o.beside(o.W*11/20, h, locks, func(h int) []string {
-		title, d := o.detail(h)
-		return o.frame(title, d, h)
-	})...)
+	return o.beside(o.listWidth(), h, func(h int) []string {
+		nodes := o.nodes.pane(top, o.nodeRows(h), o.cursorOf(o.OnNodes))
+		at := o.cursorOf(!o.OnNodes && !o.OnEvents)
+		return append(nodes, o.locks.lines(top+len(nodes), h-len(nodes), at)...)
+	}, func(h int) []string {
+		var lines []string
+		if o.worthIt() {
+			title, d := o.detail(12)
+			n := min(len(d)+o.chrome(), h-max(o.chrome()+3, h/4))
+			lines = o.frame(title, o.below.draw(o.St, o.Selected(), d, n-o.chrome()), n)
+		}
+		rest := h - len(lines)
+		events := o.latest.lines(rest-o.chrome(), top+len(lines)+1, o.In(), o.OnEvents && !o.Asking)
+		return append(lines, o.frame(Pane{Title: "Events", Focused: o.OnEvents}, events, rest)...)
+	})
+}
+
+// worthIt reports whether what is under the cursor is shown in full without a key: not a
+// healthy lock that is only the first in the list for the moment.
+func (o *overview) worthIt() bool {
+	l := o.Selected().Lock
+	return l == nil || o.locks.locks.Chosen || view.Needs(l.State) > 0
 }
 
 // eventRows returns how many events a screen of h lines shows.
@@ -164,7 +206,8 @@ func (o *overview) dock(h int) []string {
 	if len(d)+o.chrome() > h {
 		d = styles.DropBlank(d)
 	}
-	return o.frame(title, d, min(h, len(d)+o.chrome()))
+	h = min(h, len(d)+o.chrome())
+	return o.frame(title, o.below.draw(o.St, o.Selected(), d, h-o.chrome()), h)
 }
 
 // detail draws what is under the cursor in full, with at most n of its events.
@@ -194,7 +237,8 @@ func (o *overview) cursorOf(focused bool) cursorState {
 // nodeLines draws the table of nodes, or one line for all of them on a small screen.
 func (o *overview) nodeLines(top, room int) []string {
 	at := o.cursorOf(o.OnNodes)
-	if o.W < 76 || o.H < 20 {
+	if o.W < 76 || o.H < 20 || o.detailed && !o.OnNodes && !o.boxed() {
+		o.nodes.span = lineSpan{}
 		return []string{o.nodes.strip(o.Screen, at != cursorAway)}
 	}
 	return o.nodes.pane(top, o.nodeRows(room), at)

@@ -52,8 +52,8 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	p.Clusters, p.Audit = newClustersPage(s), newAuditPage(s)
 	p.tabs = [NumTabs]Page{
 		Overview: p.Overview,
-		Locks:    &locksPage{locks()},
-		Nodes:    &nodesPage{table(), p.Node},
+		Locks:    &locksPage{lockPanel: locks(), lock: p.Lock},
+		Nodes:    &nodesPage{nodePanel: table(), facts: p.Node},
 		Events:   &eventsPage{Screen: s, events: &p.Events, eventView: ev},
 		Findings: &findingsPage{Screen: s, table: &p.findings},
 		Guard:    &guardPage{nodePanel: table(), events: &p.Events, eventView: ev, past: p.Past, began: &p.began},
@@ -67,6 +67,13 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 // Layouts returns the layout of each resource.
 func (p *Set) Layouts() []*Layout {
 	return []*Layout{&p.LockView.layout, p.Nodes.Layout(), p.Events.table.Layout(), p.findings.Layout(), p.Audit.Layout(), p.Clusters.Layout()}
+}
+
+// Forget forgets where things were drawn, before a frame is.
+func (p *Set) Forget() {
+	for _, l := range p.Layouts() {
+		l.forget()
+	}
 }
 
 // Open opens a place; esc returns.

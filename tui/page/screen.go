@@ -55,11 +55,17 @@ func (s *Screen) cursor() cursorState {
 }
 
 // boxed reports whether panes have borders.
-func (s *Screen) boxed() bool { return s.H >= 30 && s.W >= 76 }
+func (s *Screen) boxed() bool { return s.H >= 30 && s.W >= leastBoxed }
+
+// leastBoxed is the least width of panes with borders.
+const leastBoxed = 76
 
 // besideFrom is the least width of a screen for panes side by side: each then has as much
 // room as on a small screen.
 const besideFrom = 160
+
+// listWidth returns the width of a list beside what is under its cursor.
+func (s *Screen) listWidth() int { return min(s.W*14/25, s.W-leastBoxed) }
 
 // wide reports whether panes are side by side.
 func (s *Screen) wide() bool { return s.boxed() && s.W >= besideFrom }
@@ -82,6 +88,12 @@ func (s *Screen) beside(w, h int, left, right func(h int) []string) []string {
 
 // rowsAt returns the position of n rows from a line of the page on.
 func (s *Screen) rowsAt(from, n int) lineSpan { return lineSpan{from, n, s.left, s.W} }
+
+// headAt returns the position of the names of columns in a line of the page, from the first
+// cell inside the pane on.
+func (s *Screen) headAt(line int) lineSpan {
+	return lineSpan{line, 1, s.left + (s.W-s.In())/2, s.In()}
+}
 
 // In returns the inner width of a pane.
 func (s *Screen) In() int {

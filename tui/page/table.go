@@ -153,6 +153,7 @@ func (t *table[T, K]) draw(s *Screen, top, h int, at cursorState, columns []view
 	ctx.NoAbout = !slices.Contains(t.layout.Chosen, "about")
 	g := fitted(&t.layout, s.St, measure(ctx, columns, measured), s.In())
 	lines := []string{g.header(at != cursorAway)}
+	t.layout.head, t.layout.headings = s.headAt(top), g.headings()
 	for i, r := range seen {
 		lines = append(lines, g.row(ctx, r, rowLook{under: t.top+i == pos && at != cursorAway, block: at == cursorHere}))
 	}

@@ -21,7 +21,7 @@ func (t *Trail) Viewed() Kind { return t.Page.Place().Kind }
 // show shows a page in its initial state.
 func (t *Trail) show(p Page) {
 	t.Page, t.Filtering, t.filterLast = p, false, false
-	if d, ok := p.(Detailed); ok {
+	if d, ok := p.(Detailed); ok && d.Detail() != nil {
 		*d.Detail() = false
 	}
 	if f, ok := p.(fresh); ok {
@@ -58,7 +58,10 @@ func (t *Trail) open(to Place, at func(Place) Page) {
 // ShowsDetail reports whether the detail of the page is shown; ok is false if it has none.
 func (t *Trail) ShowsDetail() (shown, ok bool) {
 	d, ok := t.Page.(Detailed)
-	return ok && *d.Detail(), ok
+	if !ok || d.Detail() == nil {
+		return false, false
+	}
+	return *d.Detail(), true
 }
 
 // ToggleDetail shows or hides the detail of the page, and reports whether it is shown now;
