@@ -18,6 +18,7 @@ const (
 	opRevoke   // value: the tombstone; ttl: of a copy whose own is none or above LongestTTL
 	opTakeHash // token: the only field of the hash
 	opFence    // value: the fencing token; ttl: of the counter, beyond the time that the number stands for
+	opPing     // only whether the connection still works
 )
 
 // call is one request to one node.
@@ -208,6 +209,13 @@ func (l *nodeConn) hung(now time.Time) bool {
 		l.arm(by)
 	}
 	return false
+}
+
+// isQuiet reports whether nothing has been asked or heard for that long.
+func (l *nodeConn) isQuiet(d time.Duration, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.head == len(l.inFlight) && now.Sub(l.heard) >= d
 }
 
 // idle reports whether nothing is under way.

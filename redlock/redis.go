@@ -193,6 +193,8 @@ func (c *call) appendTo(b []byte) []byte {
 		return c.appendScript(b, takeHashLua, []string{c.key}, c.token, c.value)
 	case opFence:
 		return c.appendScript(b, fenceLua, []string{c.key, fencingKey(c.key)}, c.token, c.value, millis(c.ttl))
+	case opPing:
+		return resp.AppendCommand(b, "PING")
 	case opInspect:
 		// A transaction and not a script: it works on every version, for users who may
 		// not run scripts, and on a fenced node.
@@ -298,6 +300,8 @@ func (c *call) read(r resp.Value) answer {
 		case r.Kind == '+' && r.Text == "OK":
 			return says(StatusOK)
 		}
+	case opPing:
+		return says(StatusOK)
 	case opExtend, opRelease, opRevoke, opTakeHash:
 		switch {
 		case r.Kind != ':':

@@ -29,6 +29,10 @@ const (
 	owedSize     = 8192           // releases kept for a node that does not accept them
 	owedAtOnce   = 64             // of those, sent at one time
 	breakAfter   = 3              // consecutive failures
+
+	// pingEvery is how long a connection may be idle before it is tried: a NAT may have
+	// dropped it without a word, and the next attempt would lose that node.
+	pingEvery = 2 * time.Second
 )
 
 var (
@@ -83,6 +87,7 @@ type stream struct {
 	failedAs Status
 	why      error
 	backoff  time.Duration
+	pings    *time.Ticker
 }
 
 func newStream(w dialer, reply *patience, connect time.Duration, h hooks) *stream {
@@ -179,6 +184,8 @@ func (s *stream) close(grace time.Duration) {
 
 func (s *stream) run() {
 	defer close(s.done)
+	s.pings = time.NewTicker(pingEvery)
+	defer s.pings.Stop()
 	up := s.open()
 	if s.hooks.first != nil {
 		s.hooks.first(up)
@@ -231,6 +238,10 @@ func (s *stream) watch(closed bool) {
 	case <-s.conn.dead:
 	case <-answered:
 	case <-due:
+	case now := <-s.pings.C:
+		if !closed && s.conn.isQuiet(pingEvery/2, now) {
+			s.enqueue(&call{op: opPing})
+		}
 	case <-s.ctx.Done():
 		s.conn.link.close()
 		<-s.conn.dead

@@ -93,6 +93,7 @@ const (
 
 const (
 	trackerIdle     = 2 * time.Second // that a connection is kept when nobody waits
+	trackerQuiet    = 2 * time.Second // without a word, after which it is asked again: a NAT may have dropped it
 	trackerRequests = 4096            // under way; more are not asked
 )
 
@@ -155,7 +156,7 @@ func (t *tracker) limit() {
 	case t.idle:
 		t.conn.deadline(time.Now().Add(trackerIdle))
 	default:
-		t.conn.deadline(time.Time{})
+		t.conn.deadline(time.Now().Add(trackerQuiet))
 	}
 }
 
@@ -271,9 +272,17 @@ func (t *tracker) next() bool {
 	if err != nil {
 		t.mu.Lock()
 		if isTimeout(err) && len(t.asked) == 0 {
-			idle := t.idle // otherwise a waiter came just in time
-			t.mu.Unlock()
-			return !idle
+			defer t.mu.Unlock()
+			if t.idle {
+				return false
+			}
+			for _, of := range t.listeners { // any answer shows that the connection works
+				t.asked = append(t.asked, request{of[0], now})
+				_ = t.conn.ask(of[0].key()) // receive will fail too
+				break
+			}
+			t.limit()
+			return true
 		}
 		t.mu.Unlock()
 		t.fail()

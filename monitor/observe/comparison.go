@@ -49,7 +49,7 @@ func (l *follower) compare(ctx context.Context, now time.Time) error {
 	a, patterns := &l.comparison, l.monitor.watchedKeys.patterns
 	a.next = now.Add(compareEvery)
 	if !l.reader.Fast() || len(a.suspects) > 0 {
-		return nil
+		return l.reader.Ping(ctx) // a NAT may have dropped the connection
 	}
 	keys, next := l.monitor.sample(l.node, a.shown, compareKeys)
 	a.shown = next

@@ -124,6 +124,16 @@ func (r *Reader) RunID(ctx context.Context) (_ string, err error) {
 	return safetext.Escape(serverinfo.Field(text, "run_id")), nil
 }
 
+// Ping asks for any answer, to find out whether the connection still works.
+func (r *Reader) Ping(ctx context.Context) error {
+	r.wire.put("PING")
+	if err := r.wire.send(ctx); err != nil {
+		return err
+	}
+	_, err := r.wire.next(longestLine)
+	return err
+}
+
 // Sweep reads the rows of some keys and the next page of SCAN, in one round trip. Use it
 // only while Fast is true; the rows are valid until the next call. If the server refuses
 // the script as sent, p.Refused is its answer: use Read for these keys, which finds out

@@ -140,7 +140,7 @@ func (p *Proxy) Node() *redlock.Node {
 		var d net.Dialer
 		return d.DialContext(ctx, network, addr)
 	}
-	n, err := redlock.NewNode(p.name, &redis.Options{Addr: p.listener.Addr().String(), Dialer: dial})
+	n, err := redlock.NewNode(p.name, &redis.Options{Addr: p.Addr(), Dialer: dial})
 	if err != nil {
 		panic(err) // the name and address are ours
 	}
@@ -150,6 +150,9 @@ func (p *Proxy) Node() *redlock.Node {
 func dialError(network string, err error) error {
 	return &net.OpError{Op: "dial", Net: network, Err: err}
 }
+
+// Addr is where the proxy listens.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Conns is how many connections have been accepted.
 func (p *Proxy) Conns() int {
