@@ -1,10 +1,12 @@
 package monitor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"redlockctl/monitor/words"
 	"redlockctl/server/announce"
 )
 
@@ -84,4 +86,40 @@ type GuardedNode struct {
 	OpenFor time.Duration
 	Err     string // why it could not be fenced, let rejoin, or reached
 	Invalid string // answer to the guard that no Redis server gives; empty: none
+}
+
+// Witness is what a guard elsewhere says of the nodes while they are not seen from here.
+type Witness struct {
+	Guard   string    // for people, safe to print
+	At      time.Time // when it answered; zero: it has not
+	Err     string    // why it did not; empty too: it has yet to
+	Serving int       // nodes that it sees serve
+	Others  string    // what it sees the others do: "n2 fenced, n4 unreachable"
+}
+
+// Asked reports whether it has answered, or will not.
+func (w *Witness) Asked() bool { return !w.At.IsZero() || w.Err != "" }
+
+// witnessText says what the guards that were asked see, the latest answer first; empty:
+// none was asked.
+func (s *Snapshot) witnessText() string {
+	var best *Witness
+	for i := range s.Witnesses {
+		if w := &s.Witnesses[i]; best == nil || w.At.After(best.At) {
+			best = w
+		}
+	}
+	switch {
+	case best == nil:
+		return ""
+	case best.At.IsZero() && best.Err == "":
+		return "asking " + best.Guard
+	case best.At.IsZero():
+		return best.Guard + " cannot be asked: " + best.Err
+	}
+	text := fmt.Sprintf("%s saw %d of %d serve at %s, %s ago", best.Guard, best.Serving, s.Cluster.N, words.Moment(best.At, s.At), s.At.Sub(best.At).Round(time.Second))
+	if best.Others != "" {
+		text += " (" + best.Others + ")"
+	}
+	return text
 }

@@ -34,6 +34,8 @@ type Snapshot struct {
 	Findings []Finding
 	// Guard is what the restart guard in this process knows; nil: none runs here.
 	Guard *GuardView
+	// Witnesses are what guards elsewhere say, while too few nodes are seen from here.
+	Witnesses []Witness
 	// Ripening counts locks in a state that is dangerous if it lasts, but has not lasted
 	// long enough to be reported. Young: none can have lasted long enough, because the
 	// locks were first read just now. A one-shot view waits until neither is the case.

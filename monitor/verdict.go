@@ -144,7 +144,9 @@ func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 	switch {
 	case heard && c.NotSeen:
 		c.Verdict = VerdictUnknown
-		c.Reason = s.NotSeenText()
+		if c.Reason = s.NotSeenText(); len(s.Witnesses) > 0 {
+			c.Reason += "; " + s.witnessText()
+		}
 		return
 	case heard && c.CanLose+c.Hidden < 0:
 		c.Verdict = VerdictUnavailable

@@ -81,6 +81,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 	for name, m := range s.Guard.Methods {
 		s.Monitor.Fences[name] = fences[m.Kind]
 	}
+	s.Monitor.Witnesses = witnessesOf(cfg, os.Getenv)
 	if s.Audit != "" {
 		log := audit.Follow(s.Audit)
 		s.Monitor.TakenBy = func(key, token string) (monitor.Taking, bool) {

@@ -32,6 +32,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/net/http/httpguts"
 
+	"redlockctl/internal/metrics"
 	"redlockctl/internal/notify"
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
@@ -103,6 +104,9 @@ type Guard struct {
 	watch.Config
 	// StateDir is the directory in which the daemon stores its memory; "" without a home.
 	StateDir string
+	// Witnesses are addresses of guards elsewhere, http://HOST:PORT: they are asked for what
+	// they see when too few nodes are seen from here.
+	Witnesses []string
 }
 
 // TUI is [tui].
@@ -328,6 +332,17 @@ func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 	poll := t.duration("poll", restartguard.DefaultPoll, 10*time.Millisecond)
 	timeout := t.duration("timeout", restartguard.DefaultTimeout, 5*time.Millisecond)
 	g.Poll, g.Timeout = poll.Duration, timeout.Duration
+	witnesses, asked := t.list("witnesses")
+	asked.secret = slices.ContainsFunc(witnesses, func(addr string) bool { return errors.Is(metrics.CheckAddress(addr), metrics.ErrPasswordInURL) })
+	for i, addr := range witnesses {
+		switch err := metrics.CheckAddress(addr); {
+		case errors.Is(err, metrics.ErrPasswordInURL):
+			asked.problem("address %d has a password, which others can read; it belongs in %s", i+1, URLPasswordVariable)
+		case err != nil:
+			asked.problem("address %d: %v", i+1, err)
+		}
+	}
+	g.Witnesses = witnesses
 	f.early(c, t, delay, drift)
 	if g.Delay > announce.MostDelay && maxTTL.ok && delay.ok {
 		culprit := maxTTL.setting

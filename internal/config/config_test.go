@@ -194,7 +194,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			Monitor: observe.Options{Timeout: time.Second, ProbeEvery: 100 * time.Millisecond, InfoEvery: 2 * time.Second, ScanEvery: time.Second, ScanCount: 500, MaxMemory: 512 << 20},
 			Guard: Guard{Config: watch.Config{FirstContact: restartguard.Fence, Delay: 3 * time.Minute,
 				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, CountEvery: watch.DefaultCount, Patterns: []string{"lock:*", "redlock:*"}, Early: watch.EarlyRejoin{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}}},
-				StateDir: filepath.Join(dir, "state")},
+				StateDir: filepath.Join(dir, "state"), Witnesses: []string{"http://ops1:9622", "https://user@ops2:9622/status"}},
 			TUI:         TUI{ASCII: true, FPS: 30, Theme: "color-blind", Colors: map[string]string{"warn": "#ffd75f", "bad": "210"}},
 			PasswordEnv: []string{"REDIS_PASSWORD"},
 			Audit:       Audit{Path: filepath.Join(dir, "etc", "audit.jsonl")},

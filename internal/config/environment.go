@@ -18,7 +18,7 @@ var Environment = []Variable{
 	{Name: "REDLOCKCTL_OUTPUT", Effect: "what commands that know this format print, where --output does not say"},
 	{Name: "REDLOCKCTL_READ_ONLY", Effect: "1: every action is refused"},
 	{Name: PasswordVariable, Effect: "the password of the masters of --nodes; the value is never printed", Secret: true},
-	{Name: URLPasswordVariable, Effect: "the password of the user in --url; the value is never printed", Secret: true},
+	{Name: URLPasswordVariable, Effect: "the password of the user in --url and in [guard] witnesses; the value is never printed", Secret: true},
 	{Name: "NO_COLOR", Effect: "not empty: no colours"},
 	{Name: "CLICOLOR_FORCE", Effect: "neither empty nor 0: colours also in a pipe, unless NO_COLOR says no"},
 	{Name: "TERM", Effect: "dumb or not set: no colours, and lines of text in place of the console"},

@@ -44,6 +44,8 @@ type Status struct {
 	Cluster string
 	Sick    string
 	Nodes   map[string]restartguard.Fact // by name
+	// Phases are what the guard sees the nodes do, by name, in its words.
+	Phases map[string]string
 }
 
 // Access is what another guard's web configuration requires of its clients.
@@ -59,18 +61,9 @@ var ErrAccess = errors.New("it refuses this user or password")
 // for what it knows about a cluster. The reply is not trusted: it is limited in time and
 // size, and rejected unless every field is valid.
 func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Status, error) {
-	u, err := url.Parse(addr)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return Status{}, ErrURL
-	}
-	switch strings.TrimSuffix(u.Path, "/") {
-	case "", "/status":
-		u.Path = "/status"
-	default:
-		return Status{}, ErrURL
-	}
-	if _, in := u.User.Password(); in {
-		return Status{}, ErrPasswordInURL
+	u, err := parseAddress(addr)
+	if err != nil {
+		return Status{}, err
 	}
 	transport := &http.Transport{DisableKeepAlives: true} // no proxy
 	if access.CA != nil {
@@ -124,6 +117,29 @@ func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Statu
 	return decodeStatus(raw)
 }
 
+// CheckAddress reports why an address cannot be a guard's: [ErrURL] or [ErrPasswordInURL].
+func CheckAddress(addr string) error {
+	_, err := parseAddress(addr)
+	return err
+}
+
+func parseAddress(addr string) (*url.URL, error) {
+	u, err := url.Parse(addr)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, ErrURL
+	}
+	switch strings.TrimSuffix(u.Path, "/") {
+	case "", "/status":
+		u.Path = "/status"
+	default:
+		return nil, ErrURL
+	}
+	if _, in := u.User.Password(); in {
+		return nil, ErrPasswordInURL
+	}
+	return u, nil
+}
+
 // onThisHost reports whether the host of an address is this one.
 func onThisHost(host string) bool {
 	ip, err := netip.ParseAddr(host)
@@ -140,6 +156,7 @@ func decodeStatus(raw []byte) (t Status, err error) {
 		} `json:"guard"`
 		Nodes []struct {
 			Name      string `json:"name"`
+			Phase     string `json:"phase"`
 			BootFence string `json:"boot_fence"`
 			RejoinMs  *int64 `json:"rejoin_ms"`
 		} `json:"nodes"`
@@ -156,7 +173,7 @@ func decodeStatus(raw []byte) (t Status, err error) {
 	case len(doc.Nodes) > mostNodes:
 		return t, fmt.Errorf("the answer is not that of a guard: it has %d nodes", len(doc.Nodes))
 	}
-	t = Status{ID: doc.Guard.ID, Delay: time.Duration(doc.Guard.DelayMs) * time.Millisecond, Cluster: doc.Cluster, Sick: doc.Guard.Sick, Nodes: map[string]restartguard.Fact{}}
+	t = Status{ID: doc.Guard.ID, Delay: time.Duration(doc.Guard.DelayMs) * time.Millisecond, Cluster: doc.Cluster, Sick: doc.Guard.Sick, Nodes: map[string]restartguard.Fact{}, Phases: map[string]string{}}
 	for _, n := range doc.Nodes {
 		one := restartguard.Fact{Source: restartguard.FromStatus, Wait: -1}
 		one.Verified = n.BootFence == announce.BootFenced.String()
@@ -172,7 +189,7 @@ func decodeStatus(raw []byte) (t Status, err error) {
 			}
 			one.Wait = time.Duration(*ms) * time.Millisecond
 		}
-		t.Nodes[n.Name] = one
+		t.Nodes[n.Name], t.Phases[n.Name] = one, n.Phase
 	}
 	return t, nil
 }

@@ -146,7 +146,7 @@ func allChecks() []check {
 		title: "the nodes are not seen from here",
 		why:   "Nothing is heard of too many nodes at once, and of no other node since. Most likely the line from this console is cut. Clients may go on as before: nothing is claimed of the cluster.",
 		do:    "Look at the network of this machine first (VPN, route, firewall). Then look from another place: redlockctl status on a host beside the masters.",
-		more:  "Reported instead of no-quorum and node-down. A node that answers, or a host that says that nobody listens there, shows that the line works.",
+		more:  "Reported instead of no-quorum and node-down. What the guards of [guard] witnesses see is said beside it, with its time. A node that answers, or a host that says that nobody listens there, shows that the line works.",
 	}, {
 		id: "node-timeout", part: aboutQuorum, severity: monitor.SeverityWarning, after: measured, before: calms, find: each(nodeTimeout),
 		title: "its answers take longer than locks wait for them",

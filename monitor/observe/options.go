@@ -52,6 +52,10 @@ type Options struct {
 	// recorded here; nil: unknown. It is called when a lock has ended, and must return at
 	// once.
 	TakenBy func(key, token string) (monitor.Taking, bool)
+	// Witnesses returns what guards elsewhere say of the nodes; nil: there are none to ask.
+	// It is called for each snapshot in which too few nodes are seen from here, and must
+	// return at once.
+	Witnesses func() []monitor.Witness
 }
 
 func (o Options) withDefaults() (Options, error) {

@@ -42,6 +42,7 @@ type world struct {
 	hasten        bool            // the scans should start now
 	contacts      []monitor.Event // first contacts of a guard, to be reported together
 	silence       silence
+	asking        bool // guards elsewhere have yet to answer
 	unproven      bool // the latest snapshot is, see [monitor.Snapshot.Unproven]
 }
 
@@ -501,6 +502,11 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 		s.Complete = s.Complete && n.probed && (!n.State.Readable() || s.Nodes[i].ReadWhole() && s.Nodes[i].NoRoomLocks == 0)
 	}
 	s.Assess(heard, w.done, nil) // the findings need it
+	if w.asking = false; s.Cluster.NotSeen && w.opt.Witnesses != nil {
+		s.Witnesses = w.opt.Witnesses()
+		w.asking = slices.ContainsFunc(s.Witnesses, func(a monitor.Witness) bool { return !a.Asked() })
+		s.Assess(heard, w.done, nil)
+	}
 	w.unproven = s.Unproven()
 	w.silence.tell(s, w.events.add)
 	s.Events = w.events.latest()
