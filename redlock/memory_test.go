@@ -481,6 +481,26 @@ func (t *memTracking) ask(key string) error {
 	return nil
 }
 
+func (t *memTracking) ping() error {
+	n := t.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := func() {
+		if n.trackings[t] {
+			t.say(message{})
+		}
+	}
+	switch {
+	case t.tracked == nil, n.down:
+		return syscall.ECONNRESET
+	case n.hung:
+		n.buffer = append(n.buffer, f)
+	default:
+		f()
+	}
+	return nil
+}
+
 func (t *memTracking) receive() (message, error) {
 	for {
 		t.mu.Lock()

@@ -19,6 +19,9 @@ type trackingConn interface {
 	open(ctx context.Context) (tracking bool, err error)
 	// ask sends a read of a key. It waits for nothing.
 	ask(key string) error
+	// ping sends a PING, whose answer comes in the order of the questions. It waits for
+	// nothing.
+	ping() error
 	// receive waits for the next message. After an error other than a timeout the
 	// connection is useless.
 	receive() (message, error)
@@ -78,7 +81,7 @@ type tracker struct {
 }
 
 type request struct {
-	listener listener
+	listener listener // nil: a PING
 	at       time.Time
 }
 
@@ -93,7 +96,7 @@ const (
 
 const (
 	trackerIdle     = 2 * time.Second // that a connection is kept when nobody waits
-	trackerQuiet    = 2 * time.Second // without a word, after which it is asked again: a NAT may have dropped it
+	trackerQuiet    = 2 * time.Second // without a word, after which it is tried: a NAT may have dropped it
 	trackerRequests = 4096            // under way; more are not asked
 )
 
@@ -276,11 +279,8 @@ func (t *tracker) next() bool {
 			if t.idle {
 				return false
 			}
-			for _, of := range t.listeners { // any answer shows that the connection works
-				t.asked = append(t.asked, request{of[0], now})
-				_ = t.conn.ask(of[0].key()) // receive will fail too
-				break
-			}
+			t.asked = append(t.asked, request{nil, now})
+			_ = t.conn.ping() // if it fails, receive will too
 			t.limit()
 			return true
 		}
@@ -314,6 +314,9 @@ func (t *tracker) next() bool {
 	t.limit()
 	armed := t.tracking
 	t.mu.Unlock()
+	if q.listener == nil {
+		return true // of a PING: the connection works
+	}
 	if msg.err != nil {
 		q.listener.down(t.node)
 		return true

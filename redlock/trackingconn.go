@@ -27,6 +27,7 @@ type redisTracking struct {
 	client *redis.Client // nil: not connected
 	conn   net.Conn      // nil: not greeted
 	out    []byte
+	pings  []bool // of each question without an answer: it is a PING
 	ended  bool
 
 	// Of the goroutine that receives:
@@ -83,7 +84,7 @@ func (t *redisTracking) use(client *redis.Client, conn net.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.ended {
-		t.client, t.conn = client, conn
+		t.client, t.conn, t.pings = client, conn, nil
 	}
 	return !t.ended
 }
@@ -101,6 +102,22 @@ func (t *redisTracking) ask(key string) error {
 	}
 	t.out = resp.AppendCommand(t.out[:0], "PTTL", key)
 	t.out = resp.AppendCommand(t.out, "GETRANGE", key, "0", strconv.Itoa(tokenPrefix-1))
+	return t.send(false)
+}
+
+func (t *redisTracking) ping() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conn == nil {
+		return errSpent
+	}
+	t.out = resp.AppendCommand(t.out[:0], "PING")
+	return t.send(true)
+}
+
+// send sends a question; t.mu is held.
+func (t *redisTracking) send(ping bool) error {
+	t.pings = append(t.pings, ping)
 	// A few bytes for each of a bounded number of reads: the kernel buffers them at
 	// once, whether or not the server reads them.
 	if err := t.conn.SetWriteDeadline(time.Now().Add(t.timeout)); err != nil {
@@ -128,7 +145,7 @@ func (t *redisTracking) receive() (_ message, err error) {
 			continue
 		}
 		left, err := t.reply()
-		if err != nil {
+		if err != nil || t.answersPing() {
 			return message{}, err
 		}
 		value, err := t.reply()
@@ -137,6 +154,18 @@ func (t *redisTracking) receive() (_ message, err error) {
 		}
 		return readCopy(left, value), nil
 	}
+}
+
+// answersPing takes the oldest question, and reports whether it is a PING.
+func (t *redisTracking) answersPing() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.pings) == 0 {
+		return false
+	}
+	ping := t.pings[0]
+	t.pings = t.pings[1:]
+	return ping
 }
 
 // reply reads a reply, and keeps messages that were pushed before it for later.
