@@ -84,7 +84,8 @@ locks. The kinds:
   state     the first line: cluster, nodes, locks by state, findings
 ` + kindsHelp() + `
 "own clock" is that of this machine: it was set, or the machine stood still; "missed" says
-with "count" how many events could not be kept for a reader that was too slow.
+with "count" how many events could not be kept for a reader that was too slow, and
+"missed grants" how many locks were gone before they could be read.
 
 The first extension of a lock is reported, then one every ten seconds with the number of
 extensions. The audit log of this machine says who force-released or revoked a lock; if

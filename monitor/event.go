@@ -26,8 +26,9 @@ func EventKinds() (locks, nodes, others []string) {
 	// one event of the node. The last four are states.
 	return []string{"acquired", "extended", "released", "expired", "not seen", "force-released", "revoked", "lost copy", "lost majority", "orphaned", "split", "over max TTL", "no TTL"},
 		[]string{"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "data wiped", "clock step"},
-		// The first two are about the line between this process and all nodes.
-		[]string{"not seen from here", "seen again", "own clock", "finding opened", "finding closed"}
+		// The first two are about the line between this process and all nodes. "missed
+		// grants" were too short to be read.
+		[]string{"not seen from here", "seen again", "own clock", "missed grants", "finding opened", "finding closed"}
 }
 
 // Event is something that happened, for people to read.

@@ -172,7 +172,7 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 	locks, nodes, others := monitor.EventKinds()
 	for _, kind := range slices.Concat(locks, nodes, others) {
 		switch kind {
-		case "not seen", "not seen from here", "seen again", "force-released": // see the tests of silence and of removals
+		case "not seen", "not seen from here", "seen again", "force-released", "missed grants": // see the tests of silence, of removals and of short grants
 		default:
 			if !told[kind] {
 				t.Errorf("%s was never told", kind)

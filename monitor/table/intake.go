@@ -76,6 +76,8 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 				t.vanish(r, i, cause, received)
 				r.changed = received
 				t.markDirty(r)
+			} else if w.Type == "none" && (r == nil || !r.Copies[i].Have()) {
+				t.cameAndWent(i, w.Key, received)
 			}
 			continue
 		}

@@ -57,6 +57,7 @@ func (t *Table) Work(at time.Time, budget int) (more bool) {
 		t.emitFirstAlarms(now, monitor.LockSplit, monitor.LockNoTTL)
 	}
 	t.emitUnreported(at)
+	t.tellShort(now)
 	if t.sweep == 0 && len(t.dirty) == 0 {
 		t.whole = false
 		t.emitRestarts(at)
@@ -240,6 +241,7 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
 		case c.Lost(), t.nodes[i].provesEnd(c.Expires):
 			r.aged = r.aged || !c.Lost() && !t.nodes[i].reachable // it may have been extended there
+			t.short.hasExpired(i, r.key(), now)
 			r.drop(i)
 		default:
 			r.overdue = true

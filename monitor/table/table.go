@@ -60,6 +60,7 @@ type Table struct {
 	splits, lateTTLs, releases learned
 	restartedAt                packed.Moment // the last restart of any node
 	ended                      ended
+	short                      shortGrants
 	lapsed                     ended                // grants whose end is uncertain: nodes did not answer
 	vouching                   map[*record]struct{} // locks about which more is known than their copies say
 	certain                    map[string]certain   // what guards know of lost votes, by key
