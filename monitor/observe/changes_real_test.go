@@ -3,16 +3,19 @@ package observe_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
+	"redlockctl/server/serverinfo"
 )
 
 // slow reads everything so rarely that a test sees only what the server pushed.
@@ -193,4 +196,33 @@ func TestAFloodOfOtherChangesEndsTheFeed(t *testing.T) {
 	})
 	do(t, servers[0], "set", "a:lock", "token", "px", 60000)
 	until(t, m, "a lock", func(s *monitor.Snapshot) bool { return lock(s, "a:lock") != nil })
+}
+
+// A server that reports no changes is read again and again, for at most a fifth of the time,
+// however many keys it has.
+func TestScanningAloneHasABoundInCPU(t *testing.T) {
+	srv := labtest.Servers(t, 1)[0]
+	fill(t, []*lab.Server{srv}, 20_000, 0)
+	do(t, srv, "acl", "setuser", "mute", "on", ">p", "~*", "&*", "+@all", "-client|tracking")
+	m := watch(t, []*redlock.Node{node(t, "mute", &redis.Options{Addr: srv.Addr(), Username: "mute", Password: "p"})}, observe.Options{})
+	settled(t, m)
+	used := func() time.Duration {
+		info := do(t, srv, "info", "cpu").(string)
+		var sum float64
+		for _, name := range []string{"used_cpu_sys", "used_cpu_user"} {
+			v, err := strconv.ParseFloat(serverinfo.Field(info, name), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += v
+		}
+		return time.Duration(sum * float64(time.Second))
+	}
+	begun, before := time.Now(), used()
+	time.Sleep(3 * time.Second)
+	share := float64(used()-before) / float64(time.Since(begun))
+	t.Logf("%.1f %% of a core", 100*share)
+	if share > 0.25 { // and the probes
+		t.Errorf("%.0f %% of a core", 100*share)
+	}
 }
