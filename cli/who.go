@@ -166,7 +166,7 @@ func (a *commandLine) whoByConnections(ctx context.Context, cfg *config.Config, 
 		return err
 	}
 	opt.Timeout = cfg.Monitor.Timeout
-	opt.Uncounted = func(node string) { a.Note("%s", view.WhoUncounted(node)) }
+	opt.Uncounted = func(node string) { a.Note("%s", view.WhoUncounted(opt.Key, node)) }
 	done := a.ProgressFor("watching "+opt.Key, opt.For)
 	found, err := who.Observe(ctx, s.Nodes, opt)
 	done()

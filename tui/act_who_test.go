@@ -2,6 +2,7 @@ package tui
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -159,4 +160,47 @@ func TestWhoIsRefused(t *testing.T) {
 	r.press("w")
 	r.run()
 	r.sees("too many connections", "redlockctl who --force")
+}
+
+// Wherever the name of a holder stands, at any size, it says how it is known: told by the
+// token, seen in the traffic, or inferred, with its odds.
+func TestHowANameIsKnownStandsWithIt(t *testing.T) {
+	const name = "billing-worker-7"
+	for method, want := range map[who.Method]string{
+		who.Told:     `(, told|\s*\(told by its token\))`,
+		who.Seen:     `(, seen|\s*\(seen in the traffic of n1\))`,
+		who.Inferred: `\?`,
+	} {
+		r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
+		r.acts.answer = &who.Answer{
+			At: monitortest.Epoch, Key: "job:1", Held: 5, N: 5, Token: safetext.New(monitortest.TokenA), Method: method, Events: 7, P: 0.9991, MonitorOn: "n1",
+			Group: &who.Group{Name: name}, Owner: safetext.New(name), Liveness: who.Alive, Extended: time.Second, Usually: 2 * time.Second,
+		}
+		r.press("w")
+		r.run()
+		r.press("esc")
+		known := regexp.MustCompile(`^[-\w…]*` + want)
+		for w := 80; w <= 200; w += 20 {
+			r.m.Update(tea.WindowSizeMsg{Width: w, Height: 50})
+			for _, keys := range [][]string{nil, {"X"}, {"R"}, {"o"}} {
+				r.press(keys...)
+				text := strings.Join(strings.Fields(strings.NewReplacer("┃", " ", "│", " ").Replace(r.screen())), " ")
+				_, rest, found := strings.Cut(text, "billing")
+				if !found {
+					t.Errorf("%s, %v, %d cells: no name:\n%s", method, keys, w, r.screen())
+				}
+				for ; found; _, rest, found = strings.Cut(rest, "billing") {
+					if !known.MatchString(rest) {
+						t.Errorf("%s, %v, %d cells: a name alone, before %.40q:\n%s", method, keys, w, rest, r.screen())
+					}
+				}
+				if method == who.Inferred && !strings.Contains(text, "p 0.999") {
+					t.Errorf("%v, %d cells: no odds:\n%s", keys, w, r.screen())
+				}
+				if keys != nil {
+					r.press("esc")
+				}
+			}
+		}
+	}
 }

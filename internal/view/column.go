@@ -45,8 +45,11 @@ type Column[T any] struct {
 	Least  int
 	Good   int  // width that it gets before columns of little weight get room; if it is as wide as its rows, its first width
 	Middle bool // a text that is too long is cut in its middle
-	// Clauses: a text that is too long loses its last clauses, each of which begins with a comma.
+	// Clauses: on the screen, a text that is too long loses its last clauses, each of which
+	// begins with a comma.
 	Clauses bool
+	// Shorten shortens a text that is too long to about w cells; nil: its end is cut.
+	Shorten func(g *Glyphs, s string, w int) string
 }
 
 // Word returns the word that chooses the column: "seen-for".
@@ -357,6 +360,9 @@ func Tabulate[T any](ctx *Context, columns []Column[T], rows []T, wide bool) *Ta
 				if most := col.Cut; most > 0 && !wide && col.Middle {
 					cells[i].Text = ctx.Middle(cells[i].Text, most)
 				} else if most > 0 && !wide {
+					if col.Shorten != nil {
+						cells[i].Text = col.Shorten(ctx.Glyphs, cells[i].Text, most)
+					}
 					cells[i].Text = ctx.Cut(cells[i].Text, most)
 				}
 			}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +71,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Fields: []string{"can_get_in.when", "can_get_in.at", "can_get_in.restarts"}, Cell: lockAccess, SortAs: "margin", Wide: true, Rank: 13, Width: 14, Most: 19,
 	}, column{
 		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or, while this token holds it, by `w` (`redlockctl who`): `seen`, or inferred: `?` and its p after the name. Then `alive`, `silent` or `gone`, and for how long nothing was seen of the holder; or when it last extended the lock, or when `w` asked. `– 77c0…1e`: only the token is known, and HOLDER has no room",
-		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 19, Most: 44, Clauses: true,
+		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 19, Most: 44, Shorten: shortOwner,
 	}, column{
 		Name: "LIBRARY", Help: "which library made the lock, guessed from its key and value ([forms.md](forms.md)), and whether it has several keys or a deadline in its value",
 		Fields: []string{"library"}, Compare: compareBy(func(l *monitor.Lock) string { return libraryOf(l) }),
@@ -326,9 +327,20 @@ func (c *Context) brief(t time.Time) string {
 	return t.Format(":05")
 }
 
+// ownerClauses are the name in OWNER, how it is known, and whether the holder is alive.
+var ownerClauses = regexp.MustCompile(`^(.*?)(\? p 0\.\d+|, told|, seen)(, [^,]*)?$`)
+
+// shortOwner shortens a text of OWNER. What says how the name is known stays longest.
+func shortOwner(g *Glyphs, s string, w int) string {
+	clause := ownerClauses.FindStringSubmatch(s)
+	if clause == nil || Width(s) <= w {
+		return s
+	}
+	return g.Cut(clause[1], max(1, w-Width(clause[2]))) + clause[2]
+}
+
 // owner returns who holds a lock, how that is known, and whether the holder is alive;
-// empty if unknown. An inferred name is never without its odds; a table with little room
-// drops the last clause first.
+// empty if unknown. An inferred name is never without its odds.
 func (c *Context) owner(l *monitor.Lock) string {
 	var w *who.Answer
 	if c.Known != nil {

@@ -67,12 +67,20 @@ func TestColumnOwner(t *testing.T) {
 	}
 }
 
-// If OWNER has too little room, it drops whole clauses: half of one says nothing.
-func TestOwnerLosesItsLastClauses(t *testing.T) {
-	const owner = "billing? p 0.998, alive"
-	for w, want := range map[int]string{40: owner, 23: owner, 22: "billing? p 0.998", 4: "billing? p 0.998"} {
-		if got := Clauses(owner, w); got != want {
-			t.Errorf("in %d cells: %q; want %q", w, got, want)
+// If OWNER has too little room, it drops whether the holder is alive, then the end of the
+// name; never how the name is known.
+func TestShortOwner(t *testing.T) {
+	for owner, c := range map[string]map[int]string{
+		"billing? p 0.998, alive":    {40: "billing? p 0.998, alive", 23: "billing? p 0.998, alive", 22: "billing? p 0.998", 11: "b…? p 0.998"},
+		"ann@web-7:4711, told":       {20: "ann@web-7:4711, told", 11: "ann@…, told"},
+		"10.0.0.7, seen, silent 18s": {25: "10.0.0.7, seen", 11: "10.0…, seen"},
+		"a, told, b, told, gone 12s": {25: "a, told, b, told"},
+		"– 77c0…1e":                  {5: "– 77c0…1e"},
+	} {
+		for w, want := range c {
+			if got := shortOwner(&Unicode, owner, w); got != want {
+				t.Errorf("%q in %d cells: %q; want %q", owner, w, got, want)
+			}
 		}
 	}
 }

@@ -190,7 +190,7 @@ func earlierFacts(c *Context, l *monitor.Lock) []Fact {
 	}
 	by := "the holder of " + c.Token(e.Token)
 	if f := lockform.Recognize(l.Key.Raw(), "string", e.Token.Raw(), int64(len(e.Token.Raw())), c.Now); f != nil && !f.Owner.Empty() {
-		by = c.Whole(f.Owner.Raw())
+		by = ToldBy(c, f.Owner)
 	}
 	until := " without end"
 	if !e.Until.IsZero() {
@@ -230,7 +230,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		if !f.Created.IsZero() {
 			by += ", drawn " + Moment(f.Created) + " by its clock"
 		}
-		facts = append(facts, Fact{Label: "Made by", Text: by}, Fact{Label: "Owner", Text: c.Whole(f.Owner.Raw())})
+		facts = append(facts, Fact{Label: "Made by", Text: by}, Fact{Label: "Owner", Text: ToldBy(c, f.Owner)})
 	}
 	if c.Known != nil {
 		if w := c.Known(l.Holder.Raw()); w != nil {
@@ -521,7 +521,7 @@ func MakerFacts(c *Context, l *monitor.Lock, grants []GrantDoc) []Fact {
 		}
 		text := "held it for " + Age(g.held(c.Now)) + ", from " + Clock(g.Began)
 		if g.Owner != nil {
-			text = c.Whole(g.Owner.Raw()) + " " + text
+			text = ToldBy(c, *g.Owner) + " " + text
 		}
 		if !g.Ended.IsZero() {
 			text += " to " + Clock(g.Ended) + " (" + c.Whole(g.How) + ")"

@@ -24,7 +24,7 @@ func WhoHeadline(w *who.Answer) string {
 	}
 	switch {
 	case w.Method == who.Told:
-		return held + w.Owner.String() + "  (told by its token)"
+		return held + w.Owner.String() + told
 	case w.Method == who.Inferred:
 		text := fmt.Sprintf("inferred %s, from %s: %s%s?", whoOdds(w), times, held, w.Group)
 		if w.Shared {
@@ -45,25 +45,41 @@ func WhoHeadline(w *who.Answer) string {
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
 }
 
+// told follows an owner whom the token names.
+const told = "  (told by its token)"
+
+// ToldBy returns an owner whom a token names, and that it does; empty without one.
+func ToldBy(c *Context, owner safetext.Text) string {
+	if owner.Empty() {
+		return ""
+	}
+	return c.Whole(owner.Raw()) + told
+}
+
 // WhoHint says what names a holder that could not be inferred; empty if one is named.
 func WhoHint(w *who.Answer) string {
 	if w.Method != who.Unknown || w.Held == 0 || w.MonitorOn != "" {
 		return ""
 	}
-	text, node := "in seconds, and for certain", "NODE"
 	if len(w.Uncounted) > 0 {
-		text, node = WhoUncounted(w.Uncounted...)+". "+text, safetext.Escape(w.Uncounted[0])
+		return WhoUncounted(w.Key, w.Uncounted...)
 	}
-	return fmt.Sprintf("%s: redlockctl who %s --monitor --node %s --reason TEXT", text, safetext.Escape(w.Key), node)
+	return whoByTraffic(w.Key, "NODE")
 }
 
-// WhoUncounted says what nodes lack that do not count the commands of connections.
-func WhoUncounted(nodes ...string) string {
+// whoByTraffic returns the command that finds the holder of a lock in the traffic of a node.
+func whoByTraffic(key, node string) string {
+	return fmt.Sprintf("for certain, and in seconds: redlockctl who %s --monitor --node %s --reason TEXT", safetext.Escape(key), safetext.Escape(node))
+}
+
+// WhoUncounted says what nodes lack that do not count the commands of connections, and how
+// to find the holder of a lock all the same.
+func WhoUncounted(key string, nodes ...string) string {
 	does := "do"
 	if len(nodes) == 1 {
 		does = "does"
 	}
-	return safetext.Escape(strings.Join(nodes, " ")) + " " + does + " not count the commands of each connection (Valkey does since 8.1), so often nobody can be named"
+	return safetext.Escape(strings.Join(nodes, " ")) + " " + does + " not count the commands of each connection (Valkey does since 8.1), so often nobody can be named; " + whoByTraffic(key, nodes[0])
 }
 
 // WhoRefused says why too few nodes can be watched to find the holder; empty if enough

@@ -421,7 +421,7 @@ func (m *Desk) madeBy(l *monitor.Lock, token string) string {
 	f := l.Form
 	made := m.St.Whole(f.Library)
 	if !f.Owner.Empty() && f.Owner.Raw() != token {
-		made += ", " + m.St.Text(f.Owner, 40)
+		made += ", " + view.ToldBy(m.latest(), f.Owner)
 	}
 	if f.TakingAway != "" {
 		made += ": " + m.St.Whole(f.TakingAway)

@@ -229,6 +229,8 @@ func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
 			text = st.Middle(text, w)
 		case c.Clauses:
 			text = view.Clauses(text, w)
+		case c.Shorten != nil:
+			text = c.Shorten(&st.Glyphs, text, w)
 		}
 		switch {
 		case c.Right && !done:
