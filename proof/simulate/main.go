@@ -144,6 +144,7 @@ func (o options) simulate(ctx context.Context) error {
 	case errors.Is(err, sim.ErrUnknownMutant):
 		return fmt.Errorf("%w; see --list-mutants", err)
 	case err != nil:
+		printReport(cfg, r)
 		return err
 	case r.Violation != nil:
 		printViolation(cfg, r.Violation)
