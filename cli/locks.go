@@ -312,11 +312,11 @@ func (a *commandLine) printHolders(ctx *view.Context, l *monitor.Lock) {
 	}
 	defer r.Close()
 	now := time.Now()
-	grants, err := app.HoldersOf(r, l.Key.Raw(), now.Add(-time.Hour), now)
-	if err != nil || len(grants) == 0 {
+	band, err := app.BandOf(r, l.Key.Raw(), now.Add(-time.Hour), now)
+	if err != nil || len(band.Grants) == 0 {
 		return
 	}
 	fmt.Fprintln(a.Out)
-	a.Facts(view.MakerFacts(ctx, l, grants))
-	a.Facts((&view.Band{From: now.Add(-time.Hour), To: now, Grants: grants}).Lines(ctx, mostHolders))
+	a.Facts(view.MakerFacts(ctx, l, band.Grants))
+	a.Facts(band.Lines(ctx, mostHolders))
 }

@@ -46,9 +46,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case source.BeatMsg:
 		cmd = m.playOn(msg)
 	case source.HistoryMsg:
-		m.Lock.Watched.Before(msg.Key, msg.Events)
+		m.takeHistory(msg)
 	case source.HoldersMsg:
-		m.Lock.Holders.Take(msg.Key, msg.Grants, msg.From)
+		m.Lock.Holders.Take(msg.Key, msg.Band, msg.From)
 	case page.Built:
 		m.Locks.Take(msg)
 	case valuesMsg:
@@ -88,7 +88,7 @@ func (m *model) wanted() tea.Cmd {
 	}
 	if key := m.Lock.Watched.Wants; key != "" {
 		m.Lock.Watched.Wants = ""
-		history = m.feed.History(key)
+		history = m.feed.History(key, m.Latest)
 	}
 	read := m.here.Audit
 	audit := m.audit.While(m.Ctx, m.Viewed() == page.Audit, auditPace, func(context.Context) func() *view.AuditLog { return read })
@@ -146,6 +146,7 @@ func (m *model) receive(msg source.SnapshotMsg) tea.Cmd {
 	}
 	if m.replay != nil {
 		m.Rewind(m.Now())
+		m.Recall(m.replay.Turns())
 	}
 	m.seeGuard(msg.Guard)
 	m.Receive(msg.Snap, msg.Changed, msg.Known, msg.Events)

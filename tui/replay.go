@@ -83,6 +83,9 @@ func (m *model) showSource(from source.Source, guard source.Guard) tea.Cmd {
 	}
 	m.feed.Show(from, guard)
 	m.Rewind(m.Now())
+	if m.replay != nil {
+		m.Recall(m.replay.Turns())
+	}
 	m.seeGuard(m.feed.Status())
 	m.Receive(from.Snapshot(), nil, false, nil)
 	return m.feed.Begin(m.Latest, m.Events.Seq)
@@ -173,6 +176,18 @@ func (m *model) askHolders() tea.Cmd {
 		return nil
 	}
 	return m.replay.AskHolders(m.here.Record, key, m.shownNow())
+}
+
+// takeHistory adds the earlier events of the shown lock. Those of a replay are all of its events
+// until the moment that is shown, with numbers of their own.
+func (m *model) takeHistory(msg source.HistoryMsg) {
+	switch {
+	case msg.Turn != m.feed.Turn:
+	case m.replay == nil:
+		m.Lock.Watched.Before(msg.Key, msg.Events)
+	case msg.Version == m.Latest.Version:
+		m.Lock.Watched.All(msg.Key, msg.Events)
+	}
 }
 
 // replayBanner says that a replay is shown, in the longest form that fits.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"errors"
+	"regexp"
 	"testing"
 	"time"
 
@@ -63,12 +64,23 @@ func (r *fakeRecording) By() string                        { return "guard@ops-1
 func (r *fakeRecording) Close() error                      { r.closed = true; return nil }
 func (r *fakeRecording) ID() string                        { return "" }
 func (r *fakeRecording) Status() []restartguard.NodeStatus { return nil }
-func (r *fakeRecording) Holders(lock string, from, to time.Time) ([]view.GrantDoc, error) {
-	if lock == "invoices:2026-11" { // of the token that left a copy behind
-		return []view.GrantDoc{{Lock: safetext.New(lock), TokenSHA: audit.TokenSHA(monitortest.TokenA)[:16], Owner: safetext.Optional("web-9"), Began: to.Add(-10 * time.Minute),
-			Extended: to.Add(-3 * time.Minute), Extensions: 60, Ended: to.Add(-2 * time.Minute), How: "lost majority"}}, nil
+func (r *fakeRecording) Turns() []view.NodeTurn {
+	return []view.NodeTurn{
+		{Node: "n2", At: r.at.Add(-10 * time.Minute), State: monitor.NodeServing},
+		{Node: "n2", At: r.at.Add(-8 * time.Minute), State: monitor.NodeServing, Restarted: true},
+		{Node: "n2", At: r.at.Add(-5 * time.Minute), State: monitor.NodeUnknown},
+		{Node: "n2", At: r.at.Add(-3 * time.Minute), State: monitor.NodeFenced},
 	}
-	return []view.GrantDoc{{Lock: safetext.New(lock), TokenSHA: "0123456789abcdef", Owner: safetext.Optional("web-7"), Began: to.Add(-4 * time.Minute), Ended: to.Add(-2 * time.Minute), How: "released"}}, nil
+}
+func (r *fakeRecording) Holders(lock string, from, to time.Time) (view.Band, error) {
+	band := view.Band{From: from, To: to, Gaps: []view.SpanDoc{{Since: to.Add(-100 * time.Second), Until: to.Add(-40 * time.Second)}}}
+	if lock == "invoices:2026-11" { // of the token that left a copy behind
+		band.Grants = []view.GrantDoc{{Lock: safetext.New(lock), TokenSHA: audit.TokenSHA(monitortest.TokenA)[:16], Owner: safetext.Optional("web-9"), Began: to.Add(-10 * time.Minute),
+			Extended: to.Add(-3 * time.Minute), Extensions: 60, Ended: to.Add(-2 * time.Minute), How: "lost majority"}}
+		return band, nil
+	}
+	band.Grants = []view.GrantDoc{{Lock: safetext.New(lock), TokenSHA: "0123456789abcdef", Owner: safetext.Optional("web-7"), Began: to.Add(-4 * time.Minute), Ended: to.Add(-2 * time.Minute), How: "released"}}
+	return band, nil
 }
 
 // past presses keys and waits for their effect on the screen.
@@ -248,9 +260,49 @@ func TestBandOnALocksPage(t *testing.T) {
 	r.m.Update(r.m.askHolders()())
 	r.m.View()
 	r.sees("Holders", "web-7 2m00s", "last 5m00s")
+	r.sees("not recorded  ")
 	if r.m.askHolders() != nil {
 		t.Error("it is asked for again at once")
 	}
+}
+
+// The guard's page shows in a replay what was until then: a restart, a time that nobody recorded,
+// a fence.
+func TestTimelinesOfThePast(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (source.Recording, error) { return newFakeRecording(), nil } })
+	r.past("[")
+	r.press(":")
+	r.typed("guard")
+	r.press("enter")
+	r.sees("16m")
+	line := regexp.MustCompile(`n2 +─+R─+ +▒+`)
+	if !line.MatchString(r.screen()) {
+		t.Errorf("no line like %s:\n%s", line, r.screen())
+	}
+}
+
+// The page of a lock shows in a replay the events that the record has until then, in their order,
+// whatever numbers the events of the cluster have.
+func TestEventsOfALockInThePast(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (source.Recording, error) { return newFakeRecording(), nil } })
+	r.past("[")
+	r.press(":")
+	r.typed("lock orders:42")
+	r.press("enter")
+	r.m.View()
+	at, key := r.m.Latest.At, "orders:42"
+	var events []monitor.Event
+	for i, kind := range []string{"acquired", "extended", "released"} {
+		events = append(events, monitor.Event{Seq: uint64(i + 1), At: at.Add(time.Duration(i-10) * time.Second), Kind: kind, Key: safetext.New(key), Text: safetext.New(kind + " in the past")})
+	}
+	turn := r.m.feed.Turn
+	r.m.Update(source.HistoryMsg{Turn: turn, Version: r.m.Latest.Version, Key: key, Events: events})
+	r.m.Update(source.HistoryMsg{Turn: turn, Version: r.m.Latest.Version + 1, Key: key}) // of another moment
+	r.m.Update(source.HistoryMsg{Turn: turn - 1, Version: r.m.Latest.Version, Key: key}) // of the present
+	if got := r.m.Lock.Watched.Events; len(got) != len(events) {
+		t.Errorf("%+v", got)
+	}
+	r.sees("acquired in the past", "extended in the past", "released in the past")
 }
 
 // A time when locks were not recorded says so, with the command that records them, on a

@@ -21,6 +21,7 @@ type Player struct {
 
 	mu      sync.Mutex
 	moment  *record.Moment
+	turns   []view.NodeTurn
 	changed chan struct{}
 	closed  bool
 }
@@ -52,13 +53,80 @@ func (p *Player) moveTo(t time.Time) error {
 	if err != nil {
 		return fmt.Errorf("the record cannot be read: %w", err)
 	}
+	turns, err := p.turnsUntil(t)
+	if err != nil {
+		return fmt.Errorf("the record cannot be read: %w", err)
+	}
 	m.Snapshot.Version = p.moment.Snapshot.Version + 1
-	p.moment = m
+	p.moment, p.turns = m, turns
 	if !p.closed {
 		close(p.changed)
 		p.changed = make(chan struct{})
 	}
 	return nil
+}
+
+// turnsTime is for how long before a moment the states of the nodes are shown.
+const turnsTime = 30 * time.Minute
+
+// turnsUntil reads how the nodes changed before a moment, oldest first.
+func (p *Player) turnsUntil(t time.Time) ([]view.NodeTurn, error) {
+	in := record.Span{Since: t.Add(-turnsTime), Until: t.Add(time.Millisecond)}
+	before, err := p.reader.StatesAt(in.Since)
+	if err != nil {
+		return nil, err
+	}
+	states, err := p.reader.States(in)
+	if err != nil {
+		return nil, err
+	}
+	restarts, err := p.reader.Restarts(in)
+	if err != nil {
+		return nil, err
+	}
+	covered, err := p.reader.Coverage(in)
+	if err != nil {
+		return nil, err
+	}
+	var turns []view.NodeTurn
+	nodes := map[string]bool{}
+	for _, s := range append(before, states...) {
+		if s.Node == "" {
+			continue // the cluster's verdict
+		}
+		nodes[s.Node] = true
+		turns = append(turns, view.NodeTurn{Node: s.Node, At: slices.MaxFunc([]time.Time{s.At, in.Since}, time.Time.Compare), State: monitor.NodeStateOf(s.State)})
+	}
+	for _, gap := range covered.Gaps {
+		for node := range nodes {
+			turns = append(turns, view.NodeTurn{Node: node, At: gap.Since, State: monitor.NodeUnknown})
+		}
+	}
+	for _, e := range restarts {
+		turns = append(turns, view.NodeTurn{Node: e.Node, At: e.At, Restarted: true})
+	}
+	slices.SortStableFunc(turns, func(a, b view.NodeTurn) int { return a.At.Compare(b.At) })
+	state := map[string]monitor.NodeState{}
+	kept := turns[:0]
+	for _, one := range turns {
+		was, known := state[one.Node]
+		if one.Restarted {
+			one.State = was
+		}
+		if !known && one.State == monitor.NodeUnknown {
+			continue // before the record
+		}
+		state[one.Node] = one.State
+		kept = append(kept, one)
+	}
+	return kept, nil
+}
+
+// Turns implements [source.Recording].
+func (p *Player) Turns() []view.NodeTurn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.turns
 }
 
 // Shift goes by so much time.
@@ -183,8 +251,8 @@ func (p *Player) History(lock string) (out []monitor.Event) {
 }
 
 // Holders implements [source.Recording].
-func (p *Player) Holders(lock string, from, to time.Time) ([]view.GrantDoc, error) {
-	return HoldersOf(p.reader, lock, from, to)
+func (p *Player) Holders(lock string, from, to time.Time) (view.Band, error) {
+	return BandOf(p.reader, lock, from, to)
 }
 
 // ID implements [source.Guard]: none runs here.
@@ -208,6 +276,16 @@ func (p *Player) Close() error {
 func HoldersOf(r *record.Reader, lock string, from, to time.Time) ([]view.GrantDoc, error) {
 	grants, err := r.GrantsOf(lock, record.Span{Since: from, Until: to}, 1000)
 	return PastGrants(grants), err
+}
+
+// BandOf are the holders of a lock in a time, and when locks were not recorded in it.
+func BandOf(r *record.Reader, lock string, from, to time.Time) (view.Band, error) {
+	grants, err := HoldersOf(r, lock, from, to)
+	if err != nil {
+		return view.Band{}, err
+	}
+	covered, err := r.Coverage(record.Span{Since: from, Until: to})
+	return view.Band{From: from, To: to, Grants: grants, Gaps: PastCoverage(covered).LockGaps}, err
 }
 
 // PastGrants are the documents of grants.

@@ -2,9 +2,12 @@ package view
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"redlockctl/monitor"
 	"redlockctl/server/safetext"
 )
 
@@ -159,11 +162,19 @@ func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 	}}
 }
 
+// NodeTurn is a change of a node in the past: of its state, or a restart.
+type NodeTurn struct {
+	Node      string
+	At        time.Time
+	State     monitor.NodeState // unknown: nothing was recorded from then on
+	Restarted bool
+}
+
 // Band shows the holders of a lock over time, oldest first.
 type Band struct {
 	From, To time.Time
-	Recorded time.Time // start of the record; zero: all of it is recorded
 	Grants   []GrantDoc
+	Gaps     []SpanDoc // in which locks were not recorded
 }
 
 // BandLength returns a span that contains these grants until now, within the record.
@@ -191,16 +202,24 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 		return int(float64(w) * float64(max(0, t.Sub(b.From))) / float64(length))
 	}
 	at := 0
-	nobody := func(why string, to int) {
+	part := func(why, narrow string, to int) {
 		if n := to - at; n > 0 {
 			if n < Width(why)+2 {
-				why = ""
+				why = strings.Repeat(narrow, n)
 			}
 			parts, at = append(parts, Cell{Text: padded(why, n), Tone: Dim}), to
 		}
 	}
-	if known := cmp.Or(b.Recorded, b.From); len(b.Grants) == 0 || known.Before(b.Grants[0].Began) {
-		nobody("not recorded", cell(known))
+	// nobody draws the time until a holder: where it was free, and where nothing is known.
+	nobody := func(to int) {
+		for _, gap := range b.Gaps {
+			from, end := cell(gap.Since), cell(gap.Until)
+			if end = min(to, max(end, from+1)); end > at && from < to {
+				part("free", "", from)
+				part("not recorded", "?", end)
+			}
+		}
+		part("free", "", to)
 	}
 	for i := range b.Grants {
 		g := &b.Grants[i]
@@ -208,7 +227,7 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 		if to = min(w, max(to, from+1)); from >= w {
 			break
 		}
-		nobody("free", from)
+		nobody(from)
 		n := to - from
 		text := c.Edge + c.Whole(g.Who()) + " " + Age(g.held(b.To))
 		if Width(text) > n {
@@ -226,7 +245,7 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 		}
 		parts, at = append(parts, Cell{Text: c.Cut(padded(text, n), n), Tone: tone}), to
 	}
-	nobody("free", w)
+	nobody(w)
 	return parts
 }
 
@@ -237,10 +256,18 @@ func padded(s string, w int) string {
 	return s
 }
 
-// Lines returns the band in words, at most n holders, the latest first.
+// Lines returns the band in words, at most n lines, the latest first.
 func (b *Band) Lines(c *Context, n int) (facts []Fact) {
-	for i := len(b.Grants) - 1; i >= 0 && len(facts) < n; i-- {
+	gaps := slices.Clone(b.Gaps)
+	missing := func(after time.Time) {
+		for len(gaps) > 0 && gaps[len(gaps)-1].Since.After(after) {
+			gap := gaps[len(gaps)-1]
+			facts, gaps = append(facts, Fact{Text: Clock(gap.Since) + "  not recorded, " + Age(gap.Until.Sub(gap.Since))}), gaps[:len(gaps)-1]
+		}
+	}
+	for i := len(b.Grants) - 1; i >= 0; i-- {
 		g := &b.Grants[i]
+		missing(g.Began)
 		text := Clock(g.Began) + "  " + c.Cut(c.Whole(g.Who()), 40) + ", " + Age(g.held(b.To)) + ", " + cmp.Or(c.Whole(g.How), "still")
 		tone := None
 		if g.Overlaps {
@@ -248,6 +275,8 @@ func (b *Band) Lines(c *Context, n int) (facts []Fact) {
 		}
 		facts = append(facts, Fact{Text: text, Tone: tone})
 	}
+	missing(time.Time{})
+	facts = facts[:min(n, len(facts))]
 	if len(facts) > 0 {
 		facts[0].Label = "Holders"
 	}

@@ -44,9 +44,13 @@ func TestBandOfHolders(t *testing.T) {
 	if len(lines) != 2 || lines[0].Label != "Holders" || !strings.Contains(lines[0].Text, "still, OVERLAP") || !strings.Contains(lines[1].Text, "web-3\\x1b, 30s, expired") {
 		t.Errorf("%+v", lines)
 	}
-	late := Band{From: at(0), To: at(100), Recorded: at(20), Grants: grants[1:]}
-	if parts := late.Line(&Context{Glyphs: &Unicode, Now: at(100)}, 100); parts[0].Text != "not recorded        " || parts[1].Text != "free      " {
+	gaps := []SpanDoc{{Since: at(-50), Until: at(20)}, {Since: at(24), Until: at(25)}}
+	late := Band{From: at(0), To: at(100), Gaps: gaps, Grants: grants[1:]}
+	if parts := late.Line(&Context{Glyphs: &Unicode, Now: at(100)}, 100); parts[0].Text != "not recorded        " || parts[1].Text != "    " || parts[2].Text != "?" || parts[3].Text != "     " {
 		t.Errorf("what is not recorded was not free: %q", parts)
+	}
+	if lines := late.Lines(&Context{Glyphs: &Unicode, Now: at(100)}, 3); len(lines) != 3 || !strings.HasSuffix(lines[2].Text, "  not recorded, 1s") {
+		t.Errorf("%+v", lines)
 	}
 	if got := BandLength(grants, at(-1000), at(100)); got != 5*time.Minute {
 		t.Errorf("the band is %s long", got)

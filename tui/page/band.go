@@ -10,10 +10,10 @@ import (
 
 // heldBy has the recorded holders of the shown lock.
 type heldBy struct {
-	key    string
-	asked  time.Time // when they were last read, on this machine's clock
-	from   time.Time // beginning of the record
-	grants []view.GrantDoc
+	key   string
+	asked time.Time // when they were last read, on this machine's clock
+	from  time.Time // beginning of the record
+	band  view.Band
 }
 
 // bandEvery is how often the holders are read again.
@@ -31,10 +31,10 @@ func (h *heldBy) due(key string, now time.Time) bool {
 	return true
 }
 
-// Take shows the holders of a lock, and since when they are recorded.
-func (h *heldBy) Take(key string, grants []view.GrantDoc, from time.Time) {
+// Take shows the holders of a lock, and since when there is a record.
+func (h *heldBy) Take(key string, band view.Band, from time.Time) {
 	if key == h.key {
-		h.grants, h.from = grants, from
+		h.band, h.from = band, from
 	}
 }
 
@@ -43,16 +43,16 @@ func (h *heldBy) Maker(ctx *view.Context, l *monitor.Lock) []view.Fact {
 	if h.key != l.Key.Raw() {
 		return nil
 	}
-	return view.MakerFacts(ctx, l, h.grants)
+	return view.MakerFacts(ctx, l, h.band.Grants)
 }
 
 // lines draws the recent holders of a lock on an axis of time.
 func (h *heldBy) lines(p *Screen, key string, w int) []string {
-	if h.key != key || len(h.grants) == 0 {
+	if h.key != key || len(h.band.Grants) == 0 {
 		return nil
 	}
-	length := view.BandLength(h.grants, h.from, p.Now)
-	band := view.Band{From: p.Now.Add(-length), To: p.Now, Recorded: h.from, Grants: h.grants}
+	length := view.BandLength(h.band.Grants, h.from, p.Now)
+	band := view.Band{From: p.Now.Add(-length), To: p.Now, Grants: h.band.Grants, Gaps: h.band.Gaps}
 	said := "  last " + view.Age(length)
 	line := ""
 	for _, part := range band.Line(p.context(), w-styles.FactIndent-view.Width(said)-2) {

@@ -147,6 +147,13 @@ func (l *lockLog) Before(key string, events []monitor.Event) {
 	l.Events = append(older, l.Events...)
 }
 
+// All replaces the events.
+func (l *lockLog) All(key string, events []monitor.Event) {
+	if l.on && l.key == key {
+		l.Events = events
+	}
+}
+
 // begin watches a lock, unless it is already watched; all are the known events.
 func (l *lockLog) begin(key string, all []monitor.Event) {
 	if l.on && l.key == key {

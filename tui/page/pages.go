@@ -215,6 +215,14 @@ func (p *Set) ShownAt(now time.Time) time.Time {
 	return now
 }
 
+// Recall sets how the nodes changed before the moment that is shown.
+func (p *Set) Recall(turns []view.NodeTurn) {
+	if len(turns) > 0 {
+		p.began = turns[0].At
+	}
+	p.Past.recall(turns)
+}
+
 // Rewind clears all events, for a source at another moment. Cursor, filters and orders stay.
 func (p *Set) Rewind(now time.Time) {
 	p.Events.clear()

@@ -1,8 +1,10 @@
 package page
 
 import (
+	"strconv"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -52,6 +54,22 @@ func (p nodePasts) see(s *monitor.Snapshot) {
 		if len(past.Turns) > MostTurns {
 			past.Turns = append(past.Turns[:0:0], past.Turns[len(past.Turns)-MostTurns/2:]...)
 		}
+	}
+}
+
+// recall adds how nodes changed in the past, oldest first.
+func (p nodePasts) recall(turns []view.NodeTurn) {
+	starts := map[string]int{}
+	for _, t := range turns {
+		past := p[t.Node]
+		if past == nil {
+			past = &nodePast{}
+			p[t.Node] = past
+		}
+		if t.Restarted {
+			starts[t.Node]++
+		}
+		past.Turns = append(past.Turns, turn{t.At, t.State, "start " + strconv.Itoa(starts[t.Node])})
 	}
 }
 

@@ -48,8 +48,10 @@ type SnapshotMsg struct {
 
 // HistoryMsg has the events of a lock from before its page was opened.
 type HistoryMsg struct {
-	Key    string
-	Events []monitor.Event
+	Turn    int    // of the feed, when it was requested
+	Version uint64 // of the snapshot that was shown then
+	Key     string
+	Events  []monitor.Event
 }
 
 // TickMsg arrives once a second, because countdowns show whole seconds.
@@ -117,9 +119,9 @@ func (f Feed) Next(last *monitor.Snapshot, seq uint64, pause time.Duration) tea.
 	}
 }
 
-// History reads the events of a lock.
-func (f Feed) History(key string) tea.Cmd {
-	return func() tea.Msg { return HistoryMsg{key, f.Source.History(key)} }
+// History reads the events of a lock, for the page that shows a snapshot.
+func (f Feed) History(key string, shown *monitor.Snapshot) tea.Cmd {
+	return func() tea.Msg { return HistoryMsg{f.Turn, shown.Version, key, f.Source.History(key)} }
 }
 
 // Tick waits for the next second.

@@ -22,8 +22,10 @@ type Recording interface {
 	Span() (first, last time.Time)
 	Refresh() error // reads how far the record goes now
 	By() string     // who recorded this time; "": nobody
-	// Holders returns the holders of a lock in a period, oldest first.
-	Holders(lock string, from, to time.Time) ([]view.GrantDoc, error)
+	// Holders returns the holders of a lock in a period, and when locks were not recorded.
+	Holders(lock string, from, to time.Time) (view.Band, error)
+	// Turns returns how the nodes changed in the half hour before this time, oldest first.
+	Turns() []view.NodeTurn
 	Close() error
 }
 
@@ -113,9 +115,9 @@ func (p *Player) Faster(by int) {
 
 // HoldersMsg has the recorded holders of a lock.
 type HoldersMsg struct {
-	Key    string
-	Grants []view.GrantDoc
-	From   time.Time // start of the record
+	Key  string
+	Band view.Band
+	From time.Time // start of the record
 }
 
 // bandTime is the maximum length of a lock's band of holders.
@@ -135,11 +137,11 @@ func (p *Player) AskHolders(open func() (Recording, error), key string, to time.
 			}
 			defer rec.Close()
 		}
-		grants, err := rec.Holders(key, to.Add(-bandTime), to)
+		band, err := rec.Holders(key, to.Add(-bandTime), to)
 		if err != nil {
 			return nil
 		}
 		first, _ := rec.Span()
-		return HoldersMsg{key, grants, first}
+		return HoldersMsg{key, band, first}
 	}
 }

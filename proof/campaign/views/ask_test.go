@@ -158,7 +158,7 @@ func (s *stage) askPast(dice *rand.Rand, history, replay *answers) {
 	}
 	for i := range locks {
 		replay.add(keyOf(i), at, ofLock(snap.Locks.Get(keyOf(i)), snap))
-		grants, err := p.Holders(keyOf(i), at.Add(-time.Minute), at)
+		grants, err := app.HoldersOf(r, keyOf(i), at.Add(-time.Minute), at)
 		if err != nil {
 			s.t.Error(err)
 			return
