@@ -36,7 +36,7 @@ func TestWhoHoldsIt(t *testing.T) {
 	r.press("X")
 	r.sees("gone 3m15s; last extended 3m15s", "its last connection was seen closed 3m", "on 1 of 5 nodes")
 	r.press("esc", "enter")
-	r.sees("Held by", "its last connection was seen closed")
+	r.sees("Holder inferred p 0.999, from 7 changes of the lock: billing?, asked", "its last connection was seen closed")
 }
 
 // The search leaves the keys of the page where they are; its answer is shown whole, however

@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
@@ -98,4 +100,26 @@ func TestEventsUnfoldOnTheOverview(t *testing.T) {
 	r.where(page.Lock)
 	r.press("esc", "tab", "tab", "o") // the subject of the event
 	r.where(page.Node)
+}
+
+// The newest event of a lock and of a node is the first, as on the page of events.
+func TestTheNewestEventIsFirst(t *testing.T) {
+	s := monitortest.Degraded(monitortest.Epoch)
+	last := s.Events[len(s.Events)-1].Seq
+	for i, text := range []string{"first thing", "second thing"} {
+		at := monitortest.Epoch.Add(time.Duration(i) * time.Second)
+		s.Events = append(s.Events, monitor.Event{Seq: last + 1 + uint64(i), At: at, Level: monitor.LevelNotice, Kind: "extended", Key: safetext.New("orders:42"), Node: "n2", Text: safetext.New(text)})
+	}
+	for _, size := range [][2]int{{100, 40}, {200, 60}} {
+		r := newRig(t, s, size[0], size[1])
+		for _, command := range []string{":locks orders:42", ":nodes n2"} {
+			r.press(":")
+			r.typed(command[1:])
+			r.press("enter")
+			screen := r.screen()
+			if first, second := strings.Index(screen, "first thing"), strings.Index(screen, "second thing"); second < 0 || first < second {
+				t.Errorf("%s at %v: the older one is first:\n%s", command, size, screen)
+			}
+		}
+	}
 }

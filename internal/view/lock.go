@@ -159,6 +159,9 @@ func copyCell(c *Context, l *monitor.Lock, i int) Cell {
 // column.
 const MostCharted = 12
 
+// agree is how far the ends of copies may be apart that one command set.
+const agree = time.Second
+
 // lockChart draws each copy of a lock in one cell; many of them in their proportions.
 func lockChart(c *Context, l *monitor.Lock) Cell {
 	var longest time.Time
@@ -186,7 +189,7 @@ func lockChart(c *Context, l *monitor.Lock) Cell {
 			cells = append(cells, c.None)
 		case one.State != monitor.CopyPresent:
 			cells = append(cells, "?")
-		case one.Expires.IsZero() || longest.Sub(one.Expires) <= time.Second:
+		case one.Expires.IsZero() || longest.Sub(one.Expires) <= agree:
 			cells = append(cells, c.spark[top])
 		default: // the height shows the remaining time
 			cells = append(cells, c.spark[c.seconds(one.Expires)*top/max(1, c.seconds(longest))])

@@ -92,3 +92,17 @@ func TestAnActNamesItsTargetOnce(t *testing.T) {
 		t.Errorf("%q; want %q", got, e.Text.Raw())
 	}
 }
+
+// The mark at the majority's end stays at one node while extensions change the order in
+// which its copies end.
+func TestTheMajorityEndsAtOneNode(t *testing.T) {
+	for _, copies := range []string{"9.1 9.2 9.3 9.4 9.5", "9.5 9.4 9.3 9.2 9.1", "9.3 9.5 9.1 9.4 9.2", "9 9 9 9 9"} {
+		l := monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, copies)
+		ctx := &Context{Glyphs: Plain(true), Now: monitortest.Epoch, Snap: monitortest.Safe(monitortest.Epoch)}
+		for i, bar := range LockBars(ctx, &l, Axis(ctx, &l), 40) {
+			if marked := strings.Contains(bar.Note.Text, "the majority ends here"); marked != (i == 0) {
+				t.Errorf("copies %s: %s, note %q", copies, bar.Node, bar.Note.Text)
+			}
+		}
+	}
+}

@@ -209,41 +209,24 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		}
 		facts = append(facts, Fact{"Means", l.State.String() + ": " + c.Our(means), c.LockState(l.State).Tone})
 	}
-	if l.ReliedOn() && l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum) {
-		until := untilText(c, l)
-		if l.MayBeHeld() {
-			until = "maybe, " + until
-		}
-		facts = append(facts, Fact{"Held", until, Warn})
-	}
-	facts = append(append(facts, MarginFacts(c, l)...), earlierFacts(c, l)...)
-	holder := Fact{Label: "Holder", Text: c.Whole(l.Holder.Raw())}
-	if l.Nobody {
-		facts = append(facts, Fact{"Holder", l.NobodyText(), Bad}, Fact{Text: "most copies have the token " + holder.Text})
-	} else {
-		facts = append(facts, holder)
-	}
-	if f := l.Form; f == nil {
-		facts = append(facts, Fact{Label: "Made by", Text: "unknown"})
-	} else {
-		by := lockLibrary(c, l).Text
-		if !f.Created.IsZero() {
-			by += ", drawn " + Moment(f.Created) + " by its clock"
-		}
-		facts = append(facts, Fact{Label: "Made by", Text: by}, Fact{Label: "Owner", Text: ToldBy(c, f.Owner)})
-	}
+	var w *who.Answer
 	if c.Known != nil {
-		if w := c.Known(l.Holder.Raw()); w != nil {
-			facts = append(facts, WhoFacts(c, l, w)...)
-		}
+		w = c.Known(l.Holder.Raw())
+	}
+	holder := Fact{Label: "Holder", Text: holderText(c, l, w)}
+	if l.Nobody {
+		facts = append(facts, Fact{"Holder", l.NobodyText(), Bad})
+		holder.Label = ""
+	}
+	facts = append(append(facts, holder, heldFact(c, l)), MarginFacts(c, l)...)
+	facts = append(facts, earlierFacts(c, l)...)
+	if w != nil {
+		facts = append(facts, WhoFacts(c, l, w)...)
 	}
 	if l.Tokens > 1 {
 		facts = append(facts, Fact{Label: "Tokens", Text: tokensText(c, l)})
 	}
 	facts = append(facts, leftOverFacts(c, l)...)
-	if seen := lockSeen(c, l); seen.Tone != Dim {
-		facts = append(facts, Fact{Label: "Seen for", Text: seen.Text + ", since " + Clock(l.Since())})
-	}
 	facts = append(facts, Fact{Label: "Keys", Text: lockKeys(c, l, " ")})
 	if f := l.Form; f != nil && f.Refused != "" {
 		facts = append(facts, Fact{"Removal", "refused: " + c.Whole(f.Refused), Bad})
@@ -251,6 +234,54 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		facts = append(facts, Fact{Label: "Removal", Text: c.Whole(f.TakingAway)})
 	}
 	return facts
+}
+
+// holderText says who holds a lock and how that is known, which library made it, and the
+// token.
+func holderText(c *Context, l *monitor.Lock, w *who.Answer) string {
+	by := "not known"
+	if l.Nobody {
+		by = "most copies"
+	} else if f := l.Form; f != nil && !f.Owner.Empty() {
+		by = ToldBy(c, f.Owner)
+	} else if w != nil {
+		by = whoHolds(w) + ", asked " + Age(max(0, c.Now.Sub(w.At))) + " ago"
+	}
+	library := "library not known"
+	if f := l.Form; f != nil {
+		library = lockLibrary(c, l).Text
+		if !f.Created.IsZero() {
+			library += ", drawn " + Moment(f.Created) + " by its clock"
+		}
+	}
+	parts := []string{by, library}
+	if !l.Holder.Empty() {
+		parts = append(parts, "token "+c.Token(l.Holder))
+	}
+	return strings.Join(parts, " "+c.Sep+" ")
+}
+
+// heldFact says for how long a lock has been held or at least seen, and until when if it
+// has lost its majority.
+func heldFact(c *Context, l *monitor.Lock) Fact {
+	seen := ""
+	if cell := lockSeen(c, l); cell.Tone != Dim {
+		seen = cell.Text + ", since " + Clock(l.Since())
+	}
+	switch majority := hasMajority(l, c.Snap.Cluster.Quorum); {
+	case l.ReliedOn() && l.Held >= 0 && !majority:
+		until := untilText(c, l)
+		if l.MayBeHeld() {
+			until = "maybe, " + until
+		}
+		if seen != "" {
+			until += ", seen for " + seen
+		}
+		return Fact{"Held", until, Warn}
+	case majority:
+		return Fact{Label: "Held", Text: seen}
+	}
+	return Fact{Label: "Seen", Text: seen}
 }
 
 func tokensText(c *Context, l *monitor.Lock) string {
@@ -346,10 +377,18 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 		}
 		return min(w, int(float64(w)*float64(max(0, end.Sub(c.Now)))/float64(axis)))
 	}
-	ends, marked := w, false
+	ends, mark := w, -1
 	end := l.HeldUntil()
 	if !end.IsZero() {
 		ends = cells(end)
+	}
+	// Copies that agree end in another order after each extension: the first of them has the
+	// mark, so that it stays where it is.
+	for i, one := range l.Copies.All() {
+		if one.State == monitor.CopyPresent && one.Token == l.Holder && !end.IsZero() && one.Expires.Sub(end).Abs() <= agree {
+			mark = i
+			break
+		}
 	}
 	bars := make([]CopyBar, 0, l.Copies.Len())
 	for i, one := range l.Copies.All() {
@@ -386,8 +425,8 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 				bar.Bar.Tone, bar.Note = Dim, Cell{Text: "left over, " + n.State.String(), Tone: Dim}
 			case one.Token != l.Holder:
 				bar.Bar.Tone, bar.Note.Text = Bad, "of "+c.Token(one.Token)
-			case !marked && !end.IsZero() && one.Expires.Equal(end):
-				bar.Note.Text, marked = c.Points+" the majority ends here", true
+			case i == mark:
+				bar.Note.Text = c.Points + " the majority ends here"
 				if l.MajorityEnd().IsZero() {
 					bar.Note.Text = c.Points + " held until here"
 				}

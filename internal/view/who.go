@@ -214,15 +214,16 @@ func WhoConns(w *who.Answer) *Table {
 	return t
 }
 
-// WhoFacts returns an earlier answer, for the page of its lock. If a node has several
+// whoHolds is the headline after the label Holder.
+func whoHolds(w *who.Answer) string {
+	return strings.NewReplacer("held by ", "", "its copies were made by ", "", "holder not known", "not known").Replace(WhoHeadline(w))
+}
+
+// WhoFacts returns what an earlier answer says besides the holder, for the page of its lock. If a node has several
 // connections of the holder, it shows the one used last.
 func WhoFacts(c *Context, l *monitor.Lock, w *who.Answer) []Fact {
 	later := max(0, c.Now.Sub(w.At))
-	held := WhoHeadline(w)
-	for _, words := range []string{"held by ", "its copies were made by "} {
-		held = strings.Replace(held, words, "", 1)
-	}
-	facts := []Fact{{Label: "Held by", Text: held + ", asked " + Age(later) + " ago"}}
+	var facts []Fact
 	if hint := WhoHint(w); hint != "" {
 		facts = append(facts, Fact{Text: hint})
 	}

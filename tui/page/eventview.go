@@ -101,12 +101,12 @@ func lostLocks(e *monitor.Event, st *styles.Styles) string {
 	return text
 }
 
-// lastEvents returns the last n matching events, oldest first.
+// lastEvents returns the last n matching events, newest first.
 func lastEvents(events []monitor.Event, n int, want func(*monitor.Event) bool) []*monitor.Event {
 	var out []*monitor.Event
 	for i := len(events) - 1; i >= 0 && len(out) < n; i-- {
 		if want(&events[i]) {
-			out = append([]*monitor.Event{&events[i]}, out...)
+			out = append(out, &events[i])
 		}
 	}
 	return out

@@ -28,7 +28,7 @@ func (m *nodeFacts) besideEvents(n *monitor.Node, h int, frame func(title string
 		},
 		func(h int) []string {
 			events, room := m.nodeEvents(n, h, m.In()), max(0, h-m.chrome())
-			return m.eventsPane(events[max(0, len(events)-room):], h)
+			return m.eventsPane(events[:min(len(events), room)], h)
 		})
 }
 
