@@ -47,7 +47,7 @@ func forced(key, token string) string {
 func TestForceReleaseOfMarked(t *testing.T) {
 	r := marking(t, "orders:42", "job:003", "stuck")
 	r.press("X")
-	r.sees("Force-release 3 marked locks ?", "of each: all copies deleted now", "two clients will work on it",
+	r.sees("Force-release 3 marked locks?", "of each: all copies deleted now", "two clients will work on it",
 		"job:003 of 5d2aQ8…LA==, 3/5", "orders:42 of web-7_…2d1e, 3/5", "stuck of 77c0aa…2d1e, 3/5")
 	r.settle()
 	r.press("enter")
@@ -109,7 +109,7 @@ func TestMarkedStopsBetweenTwo(t *testing.T) {
 func TestMarkedThatChanged(t *testing.T) {
 	r := marking(t, "orders:42", "job:003", "session:cache", "stuck")
 	r.press("X")
-	r.sees("Force-release 3 marked locks ?", "Left out 1 lock that cannot be: session:cache: \"session:cache\" on n1 is a hash")
+	r.sees("Force-release 3 marked locks?", "Left out 1 lock that cannot be: session:cache: \"session:cache\" on n1 is a hash")
 	s := monitortest.Degraded(monitortest.Epoch)
 	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockHeld, monitortest.TokenC, "30 - 30 ? 30"))
 	monitortest.Drop(s, "stuck")
@@ -141,7 +141,7 @@ func TestNoneOfTheMarkedCanBe(t *testing.T) {
 func TestOneMarkedIsAskedByItsName(t *testing.T) {
 	r := marking(t, "stuck")
 	r.press("X")
-	r.sees("Force-release stuck ?", "Type the name to confirm")
+	r.sees("Force-release stuck?", "Type the name to confirm")
 }
 
 // A command that names a lock acts on that lock.
@@ -152,9 +152,9 @@ func TestACommandIsAboutOneLock(t *testing.T) {
 	_, cmd := r.m.Update(keyPress("enter"))
 	_ = cmd // the history is saved
 	r.m.View()
-	r.sees("Revoke job:005 ?")
+	r.sees("Revoke job:005?")
 	r.press("esc", "R")
-	r.sees("Revoke 3 marked locks ?")
+	r.sees("Revoke 3 marked locks?")
 }
 
 // Many results can be scrolled to the end.
@@ -208,7 +208,7 @@ func TestAnActOnALocksPageIsAboutThatLock(t *testing.T) {
 			r.where(page.Lock)
 			r.seesNot("revoke (")
 			r.press(key)
-			r.sees(verb + " orders:44 ?")
+			r.sees(verb + " orders:44?")
 			r.seesNot("marked")
 			r.confirm("host gone", "orders:44")
 			r.run()
@@ -225,7 +225,7 @@ func TestMarkedThatTheFilterHides(t *testing.T) {
 	r.press("/")
 	r.typed("job:00")
 	r.press("enter", "X")
-	r.sees("Force-release 3 marked locks, 2 hidden by the filter ?", "Hidden 2 of them are marked and not in the list",
+	r.sees("Force-release 3 marked locks, 2 hidden by the filter?", "Hidden 2 of them are marked and not in the list",
 		"orders:42 of web-7_…2d1e, 3/5 (hidden)", "stuck of 77c0aa…2d1e, 3/5 (hidden)")
 	r.seesNot("job:003 of 5d2aQ8…LA==, 3/5 (hidden)")
 
@@ -233,5 +233,5 @@ func TestMarkedThatTheFilterHides(t *testing.T) {
 	r.press("/")
 	r.typed("job:00")
 	r.press("enter", "R")
-	r.sees("Revoke stuck (hidden by the filter) ?")
+	r.sees("Revoke stuck (hidden by the filter)?")
 }

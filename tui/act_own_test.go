@@ -31,7 +31,7 @@ func owning(t *testing.T) *rig {
 func TestExtend(t *testing.T) {
 	r := owning(t)
 	r.press("e")
-	r.sees("Extend orders:43 ?", "valid until 12:03:20 (10s)", "none is created", "TTL > 20s")
+	r.sees("Extend orders:43?", "valid until 12:03:20 (10s)", "none is created", "TTL > 20s")
 	r.settle()
 	r.press("ctrl+u", "enter")
 	r.sees("! the TTL is a number with a unit")
@@ -114,7 +114,7 @@ func TestKeep(t *testing.T) {
 	r.sees("● orders:43 held since 12:03:10", "held again")
 	r.wait(time.Minute) // its validity is extended: the grant is not forgotten
 	r.press("r")
-	r.sees("Release orders:43 ?", "kept: extended until it is released")
+	r.sees("Release orders:43?", "kept: extended until it is released")
 	r.settle()
 	r.press("enter")
 	r.run()
@@ -206,7 +206,7 @@ func TestQuitAsksAboutWhatIsKept(t *testing.T) {
 	if r.ended {
 		t.Fatal("q quits and says nothing")
 	}
-	r.sees("Quit ?", "Kept here 1 lock: orders:43 (held)", "deleted on all nodes", "Then > release them")
+	r.sees("Quit?", "Kept here 1 lock: orders:43 (held)", "deleted on all nodes", "Then > release them")
 	r.press("esc")
 	if r.m.Dialog != nil || r.ended {
 		t.Error("esc does not stay")
@@ -288,7 +288,7 @@ func TestReleaseOfMarked(t *testing.T) {
 		r.press("m")
 	}
 	r.press("r")
-	r.sees("Release 2 marked locks ?", "stuck: not acquired here")
+	r.sees("Release 2 marked locks?", "stuck: not acquired here")
 	r.settle()
 	r.typed("2 locks")
 	r.press("enter")
@@ -317,7 +317,7 @@ func TestManyKept(t *testing.T) {
 		checkFrame(t, r.m.View().Content, w, 15, false)
 		r.sees("KEPT HERE (31) ◐")
 		r.press("q")
-		r.sees("Quit ?", "31 locks")
+		r.sees("Quit?", "31 locks")
 		checkFrame(t, r.m.View().Content, w, 15, false)
 	}
 }
@@ -331,7 +331,7 @@ func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
 	if r.ended {
 		t.Fatal("q quits and says nothing")
 	}
-	r.sees("Quit ?", "n2 (18s) waits", "only one: without it nobody lets a fenced node rejoin", "redlockctl guard first")
+	r.sees("Quit?", "n2 (18s) waits", "only one: without it nobody lets a fenced node rejoin", "redlockctl guard first")
 	r.press("esc")
 	if r.m.Dialog != nil || r.ended {
 		t.Error("esc does not stay")
@@ -350,7 +350,7 @@ func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
 	r, _ = keeping(t)
 	r.m.Lab = nil
 	r.press("q")
-	r.sees("Quit ?", "Kept here 1 lock", "n2 (16s) waits")
+	r.sees("Quit?", "Kept here 1 lock", "n2 (16s) waits")
 
 	asks := func(what string, s *monitor.Snapshot, with ...func(*Options)) {
 		t.Helper()

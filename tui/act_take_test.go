@@ -44,7 +44,7 @@ func TestRevoke(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("R")
-	r.sees("Revoke orders:42 ?", "n1 9s · n3 9s · n5 9s", "Margin another client can get in: after 2 more restarts of nodes", "no more extensions; others wait until",
+	r.sees("Revoke orders:42?", "n1 9s · n3 9s · n5 9s", "Margin another client can get in: after 2 more restarts of nodes", "no more extensions; others wait until",
 		"works on after that shares it", "Made by DistributedLock, web-7 (pid 811): its thread works on until it asks again")
 	r.settle()
 	r.press("enter")
@@ -114,7 +114,7 @@ func TestForceReleaseOfAHash(t *testing.T) {
 	r.press("R")
 	r.sees("it is a hash, in whose place no tombstone can be put: force-release (X) removes it")
 	r.press("X")
-	r.sees("Force-release job:redisson ?", "n1 9s · n3 9s · n5 9s", "Made by Redisson: its waiters are told by a message")
+	r.sees("Force-release job:redisson?", "n1 9s · n3 9s · n5 9s", "Made by Redisson: its waiters are told by a message")
 	r.confirm("host burnt down", "job:redisson")
 	r.run()
 	r.sent(fmt.Sprintf("force-release %q %q because %q", "job:redisson", holder, "host burnt down"))
@@ -246,7 +246,7 @@ func TestDialogsOnTheSmallestScreen(t *testing.T) {
 	}{
 		{"force-release", []string{"X"}, []string{"Effect all copies deleted now", "two clients will work on orders:42", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
 		{"revoke", []string{"R"}, []string{"Effect no more extensions", "works on after that shares it", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
-		{"marked", []string{"m", "m", "X"}, []string{"Force-release 2 marked locks ?", "Effect of each: all copies deleted", "two clients", "Reason >", "Type \"2 locks\"", "a reason is missing", "esc leave"}},
+		{"marked", []string{"m", "m", "X"}, []string{"Force-release 2 marked locks?", "Effect of each: all copies deleted", "two clients", "Reason >", "Type \"2 locks\"", "a reason is missing", "esc leave"}},
 		{"fence", []string{"tab", "C"}, []string{"Effect", "NOTHING can be locked", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
 		{"open", []string{"tab", "down", "J"}, []string{"Effect it accepts writes", "granted a second time", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
 		{"acquire", []string{"a"}, []string{"Effect the name is held", "Name >", "TTL 30s", "Keep no", "the name of the lock is missing", "enter acquire", "esc leave"}},
@@ -266,7 +266,7 @@ func TestForceReleaseOfWhatIsRevoked(t *testing.T) {
 	const tombstone = "redlockctl:revoked:a91f00"
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "ov:1", monitor.LockOverTTL, tombstone, "7200 7200 7200 7200 7200"))
 	r.press("X")
-	r.sees("Force-release ov:1 ?", ", revoked already", "Risk it is revoked already and ends by itself", "two clients will work on ov:1")
+	r.sees("Force-release ov:1?", ", revoked already", "Risk it is revoked already and ends by itself", "two clients will work on ov:1")
 	r.seesNot("revoke (R)")
 	r.press("esc", "R")
 	r.sees("it is revoked already: no other client gets it before its TTL expires")

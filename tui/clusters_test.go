@@ -114,7 +114,7 @@ func TestAnotherClusterAsksWhereNobodyElseGuards(t *testing.T) {
 	r.press(":")
 	r.typed("cluster test")
 	r.press("enter")
-	r.sees("Change to test ?", "n2 (18s) waits", "only one")
+	r.sees("Change to test?", "n2 (18s) waits", "only one")
 	r.pending = nil
 	r.settle()
 	r.press("enter")

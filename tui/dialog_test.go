@@ -44,13 +44,13 @@ func nothingSent(t *testing.T, r *rig) {
 
 func TestForceRelease(t *testing.T) {
 	r := asking(t)
-	r.sees("Force-release orders:42 ?", "n1 9s · n3 9s · n5 9s", "n2 fenced: no copy",
+	r.sees("Force-release orders:42?", "n1 9s · n3 9s · n5 9s", "n2 fenced: no copy",
 		"n4 down: a copy there, if any, expired by 12:03:00, unless it was extended", "two clients will work on orders:42")
 	r.settle()
 	r.typed("web-7 is dead")
 	r.press("tab")
 	r.typed("orders:42")
-	r.sees("enter: force-release")
+	r.sees("enter force-release · esc cancel")
 	r.press("enter")
 	r.sees("working…")
 	if len(r.acts.sent()) != 0 {
@@ -181,7 +181,7 @@ func TestDialogTakesWhatIsTypedAtOnce(t *testing.T) {
 	if d == nil || d.Fields[0].String() != "dead: INC-7" || d.Fields[1].String() != "orders:42" {
 		t.Fatalf("what was typed at once was lost: %+v", d)
 	}
-	r.sees("enter: force-release")
+	r.sees("enter force-release · esc cancel")
 	for range 3 {
 		r.wait(200 * time.Millisecond)
 		r.press("enter")
@@ -328,7 +328,7 @@ func TestReleaseOfWhatWasAcquiredHere(t *testing.T) {
 	r.sees("here 5d2aQ8")
 	r.press("r")
 	r.settle()
-	r.sees("Release orders:43 ?")
+	r.sees("Release orders:43?")
 	r.press("enter")
 	r.run()
 	if got := r.acts.sent(); !slices.Equal(got, []string{fmt.Sprintf("release %q %q", "orders:43", monitortest.TokenB)}) {
@@ -357,7 +357,7 @@ func TestFenceAndOpen(t *testing.T) {
 	one.Nodes[0].Locks = 1
 	r := newRig(t, one, 120, 40)
 	r.press("tab", "C")
-	r.sees("Cordon n1 ?", ", 1 copy ", "then 2 of 5 nodes serve, the quorum is 3: NOTHING can be locked")
+	r.sees("Cordon n1?", ", 1 copy ", "then 2 of 5 nodes serve, the quorum is 3: NOTHING can be locked")
 	r.settle()
 	r.typed("disk")
 	r.press("tab")
@@ -369,7 +369,7 @@ func TestFenceAndOpen(t *testing.T) {
 	r.sees("cordon n1: done", "it refuses writes now")
 	r.settle()
 	r.press("enter", "down", "J")
-	r.sees("Rejoin n2 ?", "safe only in 17s", "granted a second time")
+	r.sees("Rejoin n2?", "safe only in 17s", "granted a second time")
 	r.settle()
 	r.press("tab")
 	r.typed("n2")
@@ -387,7 +387,7 @@ func TestFenceAndOpen(t *testing.T) {
 func TestCrash(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("tab", "c")
-	r.sees("Crash n1 ?", "rejoin after D = 30.35s")
+	r.sees("Crash n1?", "rejoin after D = 30.35s")
 	r.settle()
 	r.press("enter")
 	r.run()
@@ -507,4 +507,22 @@ func TestResultsNeverBlock(t *testing.T) {
 	r = acted()
 	r.wait(30 * time.Second)
 	r.seesNot("force-release orders:42: done")
+}
+
+// What can let two clients hold one lock is asked in a red frame; other questions are not.
+func TestDangerousDialogsAreRed(t *testing.T) {
+	for key, danger := range map[string]bool{"X": true, "R": false, "a": false} {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30)
+		r.press("2")
+		r.under("orders:42")
+		r.press(key)
+		if red := strings.Contains(r.m.View().Content, r.m.St.Bad.Of("┏━")); red != danger {
+			t.Errorf("%s: a red frame is %t, not %t", key, red, danger)
+		}
+	}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30)
+	r.press("3", "down", "J")
+	if !strings.Contains(r.m.View().Content, r.m.St.Bad.Of("┏━")) {
+		t.Errorf("rejoin has no red frame:\n%s", r.screen())
+	}
 }

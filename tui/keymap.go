@@ -253,7 +253,7 @@ func dialogKeys(m *model) keys.Map {
 		in("shift+tab", "field before", turn(-1), "shift+tab", "up"),
 		in("pgdn", "read on", read(3), "pgdown"),
 		in("pgup", "read back", read(-3), "pgup"),
-		inKeyLine(page.ModeDialog, in("esc", "leave everything as it is", m.CloseDialog, "esc")),
+		inKeyLine(page.ModeDialog, helpNow(in("esc", "leave everything as it is", m.CloseDialog, "esc"), func() string { return "cancel" })),
 		inKeyLine(page.ModeWorking, helpNow(leave, func() string {
 			if m.Dialog.Did != "" {
 				return "stop after this one"

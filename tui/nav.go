@@ -297,7 +297,7 @@ func (m *model) changeCluster(name string) tea.Cmd {
 		m.say(m.St.Warn, view.Plural(len(m.Mine), "lock")+" acquired here: release them first, or let them end")
 		return nil
 	}
-	return m.AskLeave("Change to "+m.St.Escape(name, 40)+" ?", "change the cluster", func() tea.Cmd {
+	return m.AskLeave("Change to "+m.St.Escape(name, 40)+"?", "change the cluster", func() tea.Cmd {
 		m.CloseDialog()
 		return m.openCluster(name)
 	})

@@ -33,7 +33,7 @@ func TestTour(t *testing.T) {
 func TestQuitSaysThatItsReasonWent(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30, func(o *Options) { o.Lab = nil })
 	r.press("q")
-	r.sees("Quit ?", "the only one")
+	r.sees("Quit?", "the only one")
 	r.push(monitortest.Safe(monitortest.Epoch))
 	r.m.Guards.Status = nil
 	r.sees("no node waits any more")

@@ -81,7 +81,7 @@ func TestEscGoesBack(t *testing.T) {
 	r.where(page.Overview)
 	r.press("7", "1", "X") // the overview has its own focus
 	r.settle()
-	r.sees("Force-release orders:42 ?")
+	r.sees("Force-release orders:42?")
 }
 
 // The page of a lock stays on that lock, even after it is gone.
@@ -101,7 +101,7 @@ func TestLockPageStaysOnItsLock(t *testing.T) {
 	r.push(s)
 	r.press("X")
 	r.settle()
-	r.sees("Force-release orders:42 ?")
+	r.sees("Force-release orders:42?")
 	r.press("esc")
 	r.where(page.Lock)
 }
@@ -112,7 +112,7 @@ func TestActsOnPages(t *testing.T) {
 		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 		r.press(keys...)
 		r.press("C")
-		r.sees("Cordon n1 ?")
+		r.sees("Cordon n1?")
 		r.press("esc")
 		if keys[0] == "7" {
 			r.press("z")

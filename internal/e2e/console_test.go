@@ -122,11 +122,11 @@ func markedForceRelease(t *testing.T, bin string) {
 	term.keys("m", "m")
 	// The page of a lock acts on that lock only; two escapes at once lead back.
 	term.keys("o", "X")
-	term.shows("Force-release job:4 ?")
+	term.shows("Force-release job:4?")
 	term.keys("Escape", "Escape")
 	term.until("the list of locks", func(s string) bool { return lineWith(s, "Locks 4", "3 marked") != "" })
 	term.keys("X")
-	term.shows("Force-release 3 marked locks ?")
+	term.shows("Force-release 3 marked locks?")
 	term.settle()
 	term.text("host gone")
 	term.keys("Tab")

@@ -29,6 +29,9 @@ type field struct {
 
 func newField(label, text string) *field { return &field{label: label, Line: input.New(text)} }
 
+// untouched reports whether nothing was typed or chosen.
+func (f *field) untouched() bool { return f.chosen == 0 && f.String() == "" }
+
 // Choose handles a key at a choice: space selects the next one, a letter the one that
 // begins with it.
 func (f *field) Choose(text string) {
@@ -57,6 +60,7 @@ func (f *field) line(st *styles.Styles, w int, focused bool) string {
 // lock, token and node for which it was opened, wherever the cursor moves.
 type Dialog struct {
 	title, Verb string          // verb: what enter does
+	danger      bool            // it can let two clients hold one lock
 	facts       func() []string // the target, and what the action will do
 	Fields      []*field
 	check       func() string // what is missing or wrong; nil or "": nothing
@@ -147,6 +151,9 @@ func (d *Dialog) Box(st *styles.Styles, w, h int, now time.Time) []string {
 	w = min(w, mostWide)
 	in := w - 2
 	title := page.Pane{Title: d.title, Focused: true}
+	if d.danger {
+		title.Paint = &st.Bad
+	}
 	var body, foot []string
 	switch {
 	case d.ended && d.Did != "":
@@ -195,7 +202,7 @@ func (d *Dialog) Box(st *styles.Styles, w, h int, now time.Time) []string {
 	return title.Box(st, lines, w, len(lines)+2)
 }
 
-// form draws the fields, one per line.
+// form draws the fields, one per line; the label of one that nobody has touched is dim.
 func (d *Dialog) form(st *styles.Styles, w int) (lines []string) {
 	label := 0
 	for _, f := range d.Fields {
@@ -207,7 +214,11 @@ func (d *Dialog) form(st *styles.Styles, w int) (lines []string) {
 		if focused {
 			mark = "> "
 		}
-		line := " " + st.Pad(f.label, label) + " " + mark
+		name := st.Pad(f.label, label)
+		if !focused && f.untouched() {
+			name = st.Dim.Of(name)
+		}
+		line := " " + name + " " + mark
 		lines = append(lines, line+f.line(st, w-view.Width(line)-1, focused))
 	}
 	return lines
@@ -232,7 +243,11 @@ func (d *Dialog) hint(st *styles.Styles, w int, now time.Time) string {
 	case d.held:
 		return st.Warn.Of(st.Cut("enter came too soon and was not taken: pause, then press it again", w))
 	case missing == "":
-		return st.Strong.Of(st.Cut("enter: "+d.Verb, w))
+		p := st.Strong
+		if d.danger {
+			p = st.Bad
+		}
+		return st.Cut(p.Of("enter "+d.Verb)+" "+st.Sep+" esc cancel", w)
 	case d.Pressed:
 		return st.Bad.Of(st.Cut("! "+missing, w))
 	default:

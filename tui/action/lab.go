@@ -85,7 +85,7 @@ func (m *Desk) AskLab(action string) tea.Cmd {
 	a, lab, node := LabActions[action], m.Lab, m.On().Node.Name
 	shown := m.St.Escape(node, 40)
 	return m.open(&Dialog{
-		title: capital(action) + " " + shown + " ?",
+		title: capital(action) + " " + shown + "?",
 		Verb:  action + " it",
 		facts: func() []string {
 			out := []string{m.St.Fact("Effect", a.effect)}
@@ -106,7 +106,7 @@ func (m *Desk) askSkew() tea.Cmd {
 		return time.ParseDuration(strings.TrimPrefix(strings.TrimSpace(by.String()), "+"))
 	}
 	return m.open(&Dialog{
-		title:  "Skew the clock of " + shown + " ?",
+		title:  "Skew the clock of " + shown + "?",
 		Verb:   "move its clock",
 		Fields: []*field{by},
 		facts: func() []string {

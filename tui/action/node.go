@@ -72,7 +72,9 @@ func (m *Desk) AskUncordon() tea.Cmd {
 
 func (m *Desk) AskRejoin() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "rejoin", "it accepts writes now", m.Actions.RejoinNow, m.rejoinFacts(name))
+	asked := m.askNode(name, "rejoin", "it accepts writes now", m.Actions.RejoinNow, m.rejoinFacts(name))
+	m.Dialog.danger = true
+	return asked
 }
 
 func (m *Desk) rejoinFacts(name string) func() []view.Fact {
@@ -82,7 +84,7 @@ func (m *Desk) rejoinFacts(name string) func() []view.Fact {
 func (m *Desk) askNode(node, verb, done string, do func(ctx context.Context, node, reason string) error, effect func() []view.Fact) tea.Cmd {
 	shown, c := m.St.Escape(node, 40), m.Confirm(node)
 	return m.open(&Dialog{
-		title: capital(verb) + " " + shown + " ?",
+		title: capital(verb) + " " + shown + "?",
 		Verb:  verb,
 		facts: func() []string {
 			var out []string

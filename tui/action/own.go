@@ -308,7 +308,7 @@ func (m *Desk) AskExtend() tea.Cmd {
 	name := m.St.Escape(g.Key, 60)
 	span, parse := m.ttlField(g.TTL)
 	return m.open(&Dialog{
-		title: "Extend " + name + " ?",
+		title: "Extend " + name + "?",
 		Verb:  "extend",
 		facts: func() []string {
 			return []string{
@@ -388,7 +388,7 @@ func (m *Desk) AskRelease() tea.Cmd {
 	}
 	g := m.Mine[m.one(keys).Key.Raw()]
 	return m.open(&Dialog{
-		title: "Release " + m.St.Escape(g.Key, 60) + m.hiddenMark(g.Key, keys) + " ?",
+		title: "Release " + m.St.Escape(g.Key, 60) + m.hiddenMark(g.Key, keys) + "?",
 		Verb:  "release",
 		facts: func() []string {
 			held := "this screen, " + m.St.Token(safetext.New(g.Token), 24)
@@ -416,11 +416,11 @@ func Quit() tea.Cmd { return tea.Quit }
 // nodes rejoin.
 func (m *Desk) AskQuit() tea.Cmd {
 	if len(m.keptGrants()) == 0 {
-		return m.AskLeave("Quit ?", "quit", Quit)
+		return m.AskLeave("Quit?", "quit", Quit)
 	}
 	then := &field{label: "Then", Choices: []string{"release them", "leave them"}}
 	return m.open(&Dialog{
-		title:  "Quit ?",
+		title:  "Quit?",
 		Verb:   "quit",
 		Fields: []*field{then},
 		facts: func() []string {

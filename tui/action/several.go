@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -60,8 +61,9 @@ func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 	}
 	why := func() string { return strings.TrimSpace(reason.String()) }
 	return m.open(&Dialog{
-		title:  title + " ?",
+		title:  title + "?",
 		Verb:   a.verb + " all",
+		danger: a.way != nil && *a.way == operator.ForceRelease,
 		Did:    a.did,
 		Fields: fields,
 		facts:  s.facts,
