@@ -244,12 +244,12 @@ func TestDialogsOnTheSmallestScreen(t *testing.T) {
 		keys []string
 		sees []string
 	}{
-		{"force-release", []string{"X"}, []string{"Effect all copies deleted now", "two clients will work on orders:42", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
-		{"revoke", []string{"R"}, []string{"Effect no more extensions", "works on after that shares it", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
-		{"marked", []string{"m", "m", "X"}, []string{"Force-release 2 marked locks?", "Effect of each: all copies deleted", "two clients", "Reason >", "Type \"2 locks\"", "a reason is missing", "esc leave"}},
-		{"fence", []string{"tab", "C"}, []string{"Effect", "NOTHING can be locked", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
-		{"open", []string{"tab", "down", "J"}, []string{"Effect it accepts writes", "granted a second time", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
-		{"acquire", []string{"a"}, []string{"Effect the name is held", "Name >", "TTL 30s", "Keep no", "the name of the lock is missing", "enter acquire", "esc leave"}},
+		{"force-release", []string{"X"}, []string{"Effect all copies deleted now", "two clients will work on orders:42", "Reason >", "Type the name", "a reason is missing", "esc cancel"}},
+		{"revoke", []string{"R"}, []string{"Effect no more extensions", "works on after that shares it", "Reason >", "Type the name", "a reason is missing", "esc cancel"}},
+		{"marked", []string{"m", "m", "X"}, []string{"Force-release 2 marked locks?", "Effect of each: all copies deleted", "two clients", "Reason >", "Type \"2 locks\"", "a reason is missing", "esc cancel"}},
+		{"fence", []string{"tab", "C"}, []string{"Effect", "NOTHING can be locked", "Reason >", "Type the name", "a reason is missing", "esc cancel"}},
+		{"open", []string{"tab", "down", "J"}, []string{"Effect it accepts writes", "granted a second time", "Reason >", "Type the name", "a reason is missing", "esc cancel"}},
+		{"acquire", []string{"a"}, []string{"Effect the name is held", "Name >", "TTL 30s", "Keep no", "the name of the lock is missing", "enter acquire", "esc cancel"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, monitortest.Degraded(monitortest.Epoch), minWidth, minHeight)

@@ -63,7 +63,7 @@ func TestWhoUnfolds(t *testing.T) {
 	r.press("j", "k", "tab", "tab", "tab") // it stays
 	r.sees("exports-of-the-night")
 	r.press("enter", "esc")
-	r.seesNot("exports-of-the-night")
+	r.seesNot("esc: close")
 	r.sees("close detail")
 	r.press("esc", "w")
 	r.run()

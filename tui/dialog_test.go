@@ -516,13 +516,13 @@ func TestDangerousDialogsAreRed(t *testing.T) {
 		r.press("2")
 		r.under("orders:42")
 		r.press(key)
-		if red := strings.Contains(r.m.View().Content, r.m.St.Bad.Of("┏━")); red != danger {
+		if red := strings.HasPrefix(r.m.Dialog.Box(r.m.St, 96, 28, r.clock)[0], r.m.St.Bad.Of("┏━")); red != danger {
 			t.Errorf("%s: a red frame is %t, not %t", key, red, danger)
 		}
 	}
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30)
 	r.press("3", "down", "J")
-	if !strings.Contains(r.m.View().Content, r.m.St.Bad.Of("┏━")) {
+	if !strings.HasPrefix(r.m.Dialog.Box(r.m.St, 96, 28, r.clock)[0], r.m.St.Bad.Of("┏━")) {
 		t.Errorf("rejoin has no red frame:\n%s", r.screen())
 	}
 }

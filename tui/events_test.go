@@ -123,3 +123,29 @@ func TestTheNewestEventIsFirst(t *testing.T) {
 		}
 	}
 }
+
+// A split is one line: its finding is not a second one beside its alarm. What is cleared is
+// no alarm, and routine events are on their own page only.
+func TestOneCauseIsOneLine(t *testing.T) {
+	s := monitortest.Degraded(monitortest.Epoch)
+	s.Events = nil
+	event := func(seq uint64, level monitor.Level, kind, text string) {
+		s.Events = append(s.Events, monitor.Event{Seq: seq, At: monitortest.Epoch, Level: level, Kind: kind, Key: safetext.New("import"), Text: safetext.New(text)})
+	}
+	event(1, monitor.LevelInfo, "acquired", "acquired by somebody")
+	r := newRig(t, s, 100, 40)
+	r.sees("nothing here that needs you; 4 has all events")
+	event(2, monitor.LevelAlarm, "split", "several tokens at once")
+	event(3, monitor.LevelAlarm, "finding opened", "a lock with several tokens [danger split-lock]")
+	event(4, monitor.LevelNotice, "finding closed", "cleared: a lock with several tokens [danger split-lock]")
+	r.push(s)
+	r.sees("import: several tokens at once", "cleared: a lock")
+	r.seesNot("import: a lock with several tokens", "acquired by somebody", "! import: cleared")
+	r.press("4")
+	r.sees("import: several tokens at once", "cleared: a lock", "acquired by somebody")
+	r.seesNot("import: a lock with several tokens")
+	r.press("/")
+	r.typed("kind:finding")
+	r.press("enter")
+	r.sees("import: a lock with several tokens")
+}

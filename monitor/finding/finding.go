@@ -263,7 +263,8 @@ func (f *Findings) sorted() []*openFinding {
 func (o *openFinding) event(kind string, now time.Time) monitor.Event {
 	e := Opened(&o.Finding)
 	e.At, e.Kind, e.Part = now, kind, o.check.state
-	if kind == "finding closed" {
+	if kind == "finding closed" { // good news, whatever was found
+		e.Level = min(e.Level, monitor.LevelNotice)
 		e.Text = told("cleared: ", &o.Finding)
 	}
 	return e

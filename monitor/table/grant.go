@@ -41,7 +41,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 				kind, text = "extended", "extended by %s while it was not seen: ends in %s"
 				g.extensions, g.reported, g.extended = 1, 1, a.now
 			}
-			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, safetext.Short(r.Tokens[a.holder].Prefix), left(a.end, a.now))))
+			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, holderName(r, a), left(a.end, a.now))))
 		}
 		r.early = false
 	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
@@ -73,6 +73,15 @@ func (t *Table) countExtension(r *record, a *assessment) {
 	a.lock.Extensions, a.lock.Extended = g.extensions, g.extended
 }
 
+// holderName names the holder for people: the owner, if the token tells it, otherwise the
+// token.
+func holderName(r *record, a *assessment) string {
+	if f := a.lock.Form; f != nil && !f.Owner.Empty() {
+		return f.Owner.Raw()
+	}
+	return safetext.Short(r.Tokens[a.holder].Prefix)
+}
+
 // tellExtensions reports the last extensions, unless some were reported just now.
 func (t *Table) tellExtensions(r *record, a *assessment) {
 	g := &r.grant
@@ -81,9 +90,9 @@ func (t *Table) tellExtensions(r *record, a *assessment) {
 	}
 	often := ""
 	if n := g.extensions - g.reported; n > 1 {
-		often = fmt.Sprintf(" (%d times since this was last reported)", n)
+		often = fmt.Sprintf(" ×%d", n)
 	}
-	t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", safetext.Short(r.Tokens[a.holder].Prefix), left(a.end, a.now), often)))
+	t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended%s by %s, ends in %s", often, holderName(r, a), left(a.end, a.now))))
 	g.reportedAt, g.reported = a.now, g.extensions
 }
 

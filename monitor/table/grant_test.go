@@ -183,7 +183,7 @@ func TestExtensionsAreToldOnceInAWhile(t *testing.T) {
 	if first := r.events[1].At.Sub(r.events[0].At); first > 2*time.Second {
 		t.Errorf("the first extension is told after %s", first)
 	}
-	if text := r.events[2].Text.Raw(); !strings.Contains(text, "(10 times since this was last reported)") {
+	if text := r.events[2].Text.Raw(); !strings.Contains(text, "extended ×10 by ") {
 		t.Error(text)
 	}
 }

@@ -94,8 +94,9 @@ func (t *eventTable) List() *table[*monitor.Event, uint64] {
 	if t.stale {
 		t.stale = false
 		var listed []*monitor.Event
+		told := alarmsOf(t.All)
 		for i := len(t.All) - 1; i >= 0; i-- {
-			if e := &t.All[i]; (t.until == 0 || e.Seq <= t.until) && t.has(e) && (!e.Part || !t.filter.Empty()) {
+			if e := &t.All[i]; (t.until == 0 || e.Seq <= t.until) && t.has(e) && (!e.Part && !told.says(e) || !t.filter.Empty()) {
 				listed = append(listed, e)
 			}
 		}

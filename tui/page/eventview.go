@@ -13,26 +13,40 @@ import (
 // eventView draws the latest events, newest first.
 type eventView struct{ st *styles.Styles }
 
-// latest returns h events. Routine events get only the lines that important ones leave: a
-// hundred acquisitions a second must not push out a restart.
-func (v *eventView) latest(events []monitor.Event, h int) []*monitor.Event {
-	var picked []int
-	for i := len(events) - 1; i >= 0 && len(picked) < h; i-- {
-		if events[i].Level > monitor.LevelInfo && !events[i].Part {
-			picked = append(picked, i)
+// latest returns at most h events that a person should know of, one for each cause; the
+// routine ones are on the page of events.
+func (v *eventView) latest(events []monitor.Event, h int) (out []*monitor.Event) {
+	told := alarmsOf(events)
+	for i := len(events) - 1; i >= 0 && len(out) < h; i-- {
+		if e := &events[i]; e.Level > monitor.LevelInfo && !e.Part && !told.says(e) {
+			out = append(out, e)
 		}
-	}
-	for i := len(events) - 1; i >= 0 && len(picked) < h; i-- {
-		if events[i].Level == monitor.LevelInfo {
-			picked = append(picked, i)
-		}
-	}
-	slices.SortFunc(picked, func(a, b int) int { return b - a })
-	out := make([]*monitor.Event, len(picked))
-	for n, i := range picked {
-		out[n] = &events[i]
 	}
 	return out
+}
+
+// lockAlarms has the times of the alarms about each lock.
+type lockAlarms map[string][]time.Time
+
+// alarmsOf collects the alarms about locks, without those of findings.
+func alarmsOf(events []monitor.Event) lockAlarms {
+	told := lockAlarms{}
+	for i := range events {
+		if e := &events[i]; e.Level == monitor.LevelAlarm && !e.Key.Empty() && e.Kind != findingOpened {
+			told[e.Key.Raw()] = append(told[e.Key.Raw()], e.At)
+		}
+	}
+	return told
+}
+
+const findingOpened = "finding opened"
+
+// says reports whether e is a finding about a lock whose alarm says the same: one cause is
+// one line.
+func (t lockAlarms) says(e *monitor.Event) bool {
+	return e.Kind == findingOpened && !e.Key.Empty() && slices.ContainsFunc(t[e.Key.Raw()], func(at time.Time) bool {
+		return e.At.Sub(at).Abs() < partsTime
+	})
 }
 
 // row draws one event. With named it names the lock or node if the sentence does not.

@@ -68,6 +68,9 @@ func (l *latestEvents) lines(n, top, w int, focused bool) (out []string) {
 	l.rows = n
 	all := l.picked()
 	l.span = l.rowsAt(top, len(all))
+	if len(all) == 0 && n > 0 {
+		return []string{" " + l.St.Dim.Of(l.St.Cut("nothing here that needs you; 4 has all events", w-2))}
+	}
 	for i, e := range all {
 		line := l.eventView.row(e, w, true)
 		if focused && i == l.pos(all) {
