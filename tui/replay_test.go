@@ -245,9 +245,9 @@ func TestMakerOfAnOrphan(t *testing.T) {
 	r.m.View()
 	r.clock = r.clock.Add(11 * time.Second)
 	r.m.Update(r.m.askHolders()())
-	r.sees("Maker", "web-9 held it for 8m00s", "(lost majority)", "last extended 3m", "usually every 7s")
+	r.sees("Maker", "web-9 (told by its token) held it for 8m00s", "(lost majority)", "last extended 3m", "usually every 7s")
 	r.press("esc", "o")
-	r.sees("Maker", "web-9 held it for 8m00s")
+	r.sees("Maker", "web-9 (told by its token) held it for 8m00s")
 }
 
 // The page of a lock has a band of its holders, if there is a record.

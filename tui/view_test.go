@@ -62,7 +62,7 @@ func TestEscGoesBack(t *testing.T) {
 	r.under("orders:42")
 	r.press("o")
 	r.where(page.Lock)
-	r.sees("orders:42 ○ bare majority, 3/5, by web-7 (pid 811)", "Holder web-7 (pid 811), told by its token · DistributedLock · token", "the majority ends here", "Removal its thread works on until it asks again")
+	r.sees("orders:42 ○ bare majority, 3/5, by web-7 (pid 811)", "Holder web-7 (pid 811) (told by its token) · DistributedLock · token", "the majority ends here", "Removal its thread works on until it asks again")
 	r.press("3", "down", "enter")
 	r.where(page.Node)
 	r.sees("n2 ◐ fenced", "restarted, 1,180 copies lost")

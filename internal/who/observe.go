@@ -57,6 +57,7 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 	defer cancel()
 	reports := make(chan report)
 	var wg sync.WaitGroup
+	uncounted := opt.Uncounted
 	for i, n := range nodes {
 		wg.Go(crash.Safe(func() {
 			w := &nodeWatch{node: i, opt: opt, reports: reports}
@@ -91,9 +92,9 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 			cancel()
 		}
 		c.take(r)
-		if opt.Uncounted != nil && r.There && !c.nodes[r.Node].counts() && c.told(r.Token) == nil {
-			opt.Uncounted(c.names[r.Node])
-			opt.Uncounted = nil
+		if uncounted != nil && r.There && !c.nodes[r.Node].counts() && c.told(r.Token) == nil {
+			uncounted(c.names[r.Node])
+			uncounted = nil
 		}
 		if c.done(time.Now()) {
 			cancel()
