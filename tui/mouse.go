@@ -11,8 +11,8 @@ import (
 // wheelStep is how many rows one step of the wheel moves.
 const wheelStep = 3
 
-// doubleClick is the longest time between the two clicks of a double click.
-const doubleClick = 500 * time.Millisecond
+// twice is the longest time between the two clicks of a double click.
+const twice = 500 * time.Millisecond
 
 // mouse handles clicks on rows, heads of columns and tabs, and the wheel. No action on a
 // server is possible with the mouse.
@@ -64,7 +64,7 @@ func (m *model) click(x, y int) tea.Cmd {
 	}
 	last := m.clicked
 	m.clicked = m.Now()
-	if again := m.Page.Click(x, y); !again || m.Filtering || m.clicked.Sub(last) > doubleClick {
+	if again := m.Page.Click(x, y); !again || m.Filtering || m.clicked.Sub(last) > twice {
 		return nil
 	}
 	m.clicked = time.Time{} // a third click begins anew

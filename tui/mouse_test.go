@@ -76,7 +76,7 @@ func TestMouseInATerminal(t *testing.T) {
 
 		mouse(0, "orders:42")
 		under("orders:42")
-		time.Sleep(2 * doubleClick)
+		time.Sleep(2 * twice)
 		mouse(0, "orders:42") // too late for a double click
 		if m.Viewed() != page.Overview {
 			t.Fatalf("two slow clicks opened %s", m.Viewed())

@@ -14,7 +14,7 @@ import (
 // force-released. The console goes back to it with a few keys, and history, report and
 // replay show exactly that.
 func replay(t *testing.T, bin string) {
-	c := newCluster(t, bin, "3s")
+	c := newCluster(t, bin, "8s")
 	term := c.terminal(t, 120, 40)
 	term.shows("n2", "● serving")
 	c.run(t, "acquire", "leader", "--ttl", "3s")
@@ -28,7 +28,7 @@ func replay(t *testing.T, bin string) {
 	}
 	term.shows("n2", "fenced")
 	for i, token := range map[int]string{0: "one", 2: "one", 3: "two", 4: "two"} {
-		if _, err := c.do(t, i, "SET", "torn", token, "PX", "3000"); err != nil {
+		if _, err := c.do(t, i, "SET", "torn", token, "PX", "8000"); err != nil {
 			t.Fatal(err)
 		}
 	}

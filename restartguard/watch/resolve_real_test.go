@@ -189,6 +189,7 @@ func TestANameThatMovesWhileTheOldServerLives(t *testing.T) {
 	if g.told("moved") == "" {
 		t.Error("nothing is said of the server that goes on")
 	}
+	wait(func() bool { return g.told("fenced") != "" }) // a moment after the state
 	if text := g.told("fenced"); !strings.Contains(text, "not known") || g.Status()[0].Exposed != 0 {
 		t.Errorf("claims to know for how long it served: %q", text)
 	}
