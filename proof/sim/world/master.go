@@ -62,7 +62,6 @@ type master struct {
 	// unguarded are those of which it was let rejoin too early, by a guard that could not
 	// have heard of the longer D.
 	unguarded uint64
-	unheardAt time.Duration // when such a guard last let it rejoin sooner than the longer D after its start
 	forgotAt  time.Duration
 	lostAt    time.Duration // the last crash
 	brokenAt  time.Duration // the last loss other than by a crash

@@ -111,17 +111,13 @@ func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 	}
 	since, least := w.now-m.lostAt, g.clock.lasts(right)
 	long := g.clock.lasts(w.right)
-	deaf := m.unheardAt > 0 && w.now-m.unheardAt < long // another guard has not seen that the node served meanwhile
-	if e.tok != 0 && !deaf && m.refuses() && w.now-m.upAt < long {
-		m.unheardAt = w.now
-	}
-	if (e.tok != 0 || deaf) && m.refuses() && (m.fresh != 0 && w.now-m.forgotAt < long || m.lostAt > 0 && since < long) {
+	if e.tok != 0 && m.refuses() && (m.fresh != 0 && w.now-m.forgotAt < long || m.lostAt > 0 && since < long) {
 		w.Stats.Unheard++
 		m.unguarded |= m.fresh
 		w.say("g", g.index, "could not have heard of a longer D")
 		return
 	}
-	if e.tok == 0 && !deaf && m.refuses() {
+	if e.tok == 0 && m.refuses() {
 		m.unguarded = 0
 	}
 	if m.lostAt > 0 && m.refuses() && since < least {
