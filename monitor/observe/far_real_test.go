@@ -38,7 +38,7 @@ func judged(t *testing.T, m *observe.Monitor, how time.Duration) (wrong map[stri
 	end := time.After(how)
 	for s := m.Snapshot(); ; s = m.Snapshot() {
 		if v := s.Cluster.Verdict; v == monitor.VerdictUnavailable || v == monitor.VerdictDegraded {
-			wrong[v.String()]++
+			wrong[v.String()+": "+s.Cluster.Reason]++
 		}
 		for _, f := range s.Findings {
 			if f.ID == "no-quorum" || f.ID == "node-down" || f.ID == "not-seen" {
