@@ -24,7 +24,7 @@ func TestFlippedBits(t *testing.T) {
 	path := filepath.Join(dir, "record.db")
 	whole, want := recordOfAnHour(t, path)
 	dice := rand.New(rand.NewPCG(1, 2))
-	const flips = 200
+	const flips = 60 // of 200, 127 were found and 16 changed an answer in silence
 	var found, wrong, silent int
 	var examples []string
 	var damaged []byte
