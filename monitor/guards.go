@@ -88,7 +88,7 @@ type GuardedNode struct {
 	Invalid string // answer to the guard that no Redis server gives; empty: none
 }
 
-// Witness is what a guard elsewhere says of the nodes while they are not seen from here.
+// Witness is what a guard on another host reports about the nodes while this monitor cannot reach them.
 type Witness struct {
 	Guard   string    // for people, safe to print
 	At      time.Time // when it answered; zero: it has not

@@ -123,7 +123,7 @@ func (s uiStore) change(change func(*prefs.Preferences)) error {
 }
 
 // clipboard is how text is put into a clipboard, beside what the terminal is asked to; nil:
-// there is no way, and no need to say so. Where it fails it says why.
+// the terminal alone is enough. Its error says why the text could not be copied.
 func clipboard(getenv func(string) string) func(context.Context, string) error {
 	var puts []func(context.Context, string) error
 	for _, argv := range clipboardPrograms(getenv) {

@@ -146,7 +146,7 @@ func TestClipboardIsNotTheFarMachines(t *testing.T) {
 }
 
 // In tmux a copied name reaches the terminal around it, with tmux's own defaults, which drop
-// the sequence of a program inside; where it cannot, that is said.
+// the sequence of a program inside. Without that, the message names the reason.
 func TestClipboardInTmux(t *testing.T) {
 	tmux, err := exec.LookPath("tmux")
 	if err != nil {

@@ -462,8 +462,8 @@ func (m *Monitor) Guarded(sight func() monitor.GuardView) {
 	m.world.findings.Guarded(sight)
 }
 
-// Recorded sets the source of why nothing is recorded, for the findings. It must not wait for
-// anything: the monitor stands still meanwhile.
+// Recorded sets the source of why nothing is recorded, for the findings. It must return
+// at once, because the monitor waits for it.
 func (m *Monitor) Recorded(fails func() error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

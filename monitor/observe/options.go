@@ -52,7 +52,7 @@ type Options struct {
 	// recorded here; nil: unknown. It is called when a lock has ended, and must return at
 	// once.
 	TakenBy func(key, token string) (monitor.Taking, bool)
-	// Witnesses returns what guards elsewhere say of the nodes; nil: there are none to ask.
+	// Witnesses returns what guards on other hosts report about the nodes; nil: none is configured.
 	// It is called for each snapshot in which too few nodes are seen from here, and must
 	// return at once.
 	Witnesses func() []monitor.Witness

@@ -63,7 +63,7 @@ func (s *shortGrants) hasExpired(i int, key string, now packed.Moment) {
 	}
 }
 
-// countShort ends the window when it is over.
+// countShort counts the missed grants of a window that has ended, and begins the next.
 func (t *Table) countShort(now packed.Moment) {
 	s := &t.short
 	if time.Duration(now-s.began) < shortWindow {

@@ -258,8 +258,8 @@ func TestACopyThatExpiresAtAFastClock(t *testing.T) {
 	}
 }
 
-// A vote on a node that restarted out of sight may have been extended with the others, also
-// after the last known end.
+// A node restarted while it could not be seen. Its vote may have been extended with the others
+// before, so that the lock is held beyond its last known end.
 func TestAnExtensionOnANodeThatRestartedOutOfSight(t *testing.T) {
 	r := newRig(4, 30*time.Second).first()
 	r.pass(time.Hour)

@@ -132,7 +132,8 @@ func draw(w io.Writer, title string, every float64, film ...screen) error {
 	return out.Flush()
 }
 
-// drawLine draws line i of all screens: each look of it once, shown while it is that.
+// drawLine draws line i of all screens. Each version of the line is drawn once, with the times at which
+// it is visible.
 func drawLine(w io.Writer, i int, every float64, film []screen) {
 	var looks []string
 	shown := map[string][]bool{}

@@ -63,7 +63,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// A film has each look of a line once, and says when it is shown.
+// A film has each version of a line once, with the times at which it is visible.
 func TestFilm(t *testing.T) {
 	svg := drawn(t, "same\none", "same\ntwo", "same\none", "same")
 	for want, times := range map[string]int{
