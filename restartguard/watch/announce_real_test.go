@@ -74,7 +74,7 @@ func TestTheGuardWithTheGreatestDelayDecides(t *testing.T) {
 	right.reaches(restartguard.PhaseServing)
 	old.reaches(restartguard.PhaseServing)
 	old.becomes("that it knows of the other", func(st restartguard.NodeStatus) bool { return st.Delay == long })
-	if text := old.told("delays"); !strings.Contains(text, "2s") || !strings.Contains(text, "200ms") {
+	if text := old.tells("delays"); !strings.Contains(text, "2s") || !strings.Contains(text, "200ms") {
 		t.Errorf("told: %q", text)
 	}
 	born := restart(t, s)
@@ -95,7 +95,7 @@ func TestAnAbsurdDelayIsBounded(t *testing.T) {
 	defer sub.Close()
 	g := guard(t, watch.Config{}, s.Node())
 	g.becomes("bounded", func(st restartguard.NodeStatus) bool { return st.Delay == announce.MostDelay })
-	if text := g.told("delays"); !strings.Contains(text, "no configuration allows") || strings.Contains(text, "\x1b") {
+	if text := g.tells("delays"); !strings.Contains(text, "no configuration allows") || strings.Contains(text, "\x1b") {
 		t.Errorf("told: %q", text)
 	}
 }
@@ -229,7 +229,7 @@ func TestAnInvalidAnswerToAnAnnouncementEndsNoGuard(t *testing.T) {
 			if !wait(func() bool { return g.Status()[2].Invalid != "" }) {
 				t.Errorf("nobody is told: %+v", g.Status()[2])
 			}
-			if text := g.told("announce"); !strings.Contains(text, "SUBSCRIBE: "+resp.ErrBad.Error()) {
+			if text := g.tells("announce"); !strings.Contains(text, "SUBSCRIBE: "+resp.ErrBad.Error()) {
 				t.Errorf("told: %q", text)
 			}
 			for i, s := range servers[:2] {

@@ -99,6 +99,15 @@ func (g *guarded) told(kind string) string {
 	return ""
 }
 
+// tells waits for an event: the state changes a moment before it is told.
+func (g *guarded) tells(kind string) string {
+	g.t.Helper()
+	if !wait(func() bool { return g.told(kind) != "" }) {
+		g.t.Fatalf("never told %q", kind)
+	}
+	return g.told(kind)
+}
+
 // becomes waits until the first node is as it should be.
 func (g *guarded) becomes(what string, is func(restartguard.NodeStatus) bool) restartguard.NodeStatus {
 	g.t.Helper()
@@ -199,12 +208,11 @@ func TestRestartWithBootFenceRejoinsAfterD(t *testing.T) {
 	if !st.Known || !st.Verified || st.Exposed != 0 {
 		t.Fatalf("boot fence is not verified: %+v", st)
 	}
-	if text := g.told("restart"); !strings.Contains(text, "started fenced") {
+	if text := g.tells("restart"); !strings.Contains(text, "started fenced") {
 		t.Fatalf("restart: %q", text)
 	}
-	if g.told("waiting") == "" || g.told("rejoined") == "" {
-		t.Fatal("an event is missing")
-	}
+	g.tells("waiting")
+	g.tells("rejoined")
 }
 
 func TestRestartWithoutBootFenceIsClosed(t *testing.T) {
@@ -221,7 +229,7 @@ func TestRestartWithoutBootFenceIsClosed(t *testing.T) {
 	if writes(t, s) {
 		t.Fatal("accepts writes")
 	}
-	if text := g.told("fenced"); !strings.Contains(text, "served for at most") {
+	if text := g.tells("fenced"); !strings.Contains(text, "served for at most") {
 		t.Fatalf("closed: %q", text)
 	}
 }
@@ -319,9 +327,7 @@ func TestFlushFences(t *testing.T) {
 			if writes(t, s) {
 				t.Fatal("accepts writes")
 			}
-			if g.told("wiped") == "" {
-				t.Fatal("nothing was told")
-			}
+			g.tells("wiped")
 		})
 	}
 }

@@ -202,7 +202,7 @@ func TestWhereConnectionsCannotBeEnded(t *testing.T) {
 			gave := time.Now()
 			notBefore(t, delay, gave, firstWrite(t, s))
 			g.reaches(restartguard.PhaseServing)
-			if text := g.told("in-flight command"); !strings.Contains(text, "cannot be ruled out") {
+			if text := g.tells("in-flight command"); !strings.Contains(text, "cannot be ruled out") {
 				t.Fatalf("%q", text)
 			}
 			release()

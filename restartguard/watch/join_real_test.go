@@ -65,7 +65,7 @@ func TestANodeThatAReloadAddsWaitsForD(t *testing.T) {
 	if !wait(func() bool { return next.node("n3").Phase == restartguard.PhaseFenced }) {
 		t.Fatalf("the added node is adopted: %+v", next.node("n3"))
 	}
-	if st := next.node("n3"); st.Exposed != 0 || strings.Contains(next.told("fenced"), "at most") {
+	if st := next.node("n3"); st.Exposed != 0 || strings.Contains(next.tells("fenced"), "at most") {
 		t.Errorf("claims to know for how long it served: %+v, %q", st, next.told("fenced"))
 	}
 	if st := next.node("n1"); st.Phase != restartguard.PhaseServing {
@@ -120,10 +120,10 @@ func TestAYoungNodeWaitsForDAtFirstContact(t *testing.T) {
 		return watch.New([]*redlock.Node{s.Node()}, cfg)
 	})
 	g.reaches(restartguard.PhaseFenced)
-	if text := g.told("first contact"); !strings.Contains(text, "up for less than D") {
+	if text := g.tells("first contact"); !strings.Contains(text, "up for less than D") {
 		t.Errorf("%q", text)
 	}
-	if text := g.told("fenced"); !strings.Contains(text, "not known") {
+	if text := g.tells("fenced"); !strings.Contains(text, "not known") {
 		t.Errorf("for how long it served: %q", text)
 	}
 	if writes(t, s) {

@@ -120,7 +120,7 @@ func TestAnotherServerAtTheAddress(t *testing.T) {
 		t.Error("the order to close reached the former server")
 	}
 	notBefore(t, delay, moved, firstWrite(t, second))
-	if text := g.told("restart"); !strings.Contains(text, "started UNFENCED") {
+	if text := g.tells("restart"); !strings.Contains(text, "started UNFENCED") {
 		t.Errorf("told %q", text)
 	}
 }

@@ -105,8 +105,8 @@ func TestALockThatNeedsTheLostVoteIsWaitedFor(t *testing.T) {
 	if e := got.Sub(began); e < ttl {
 		t.Errorf("open %s after a lock of %s was taken that needed its vote", e, ttl)
 	}
-	if !wait(func() bool { return g.told("rejoined") != "" }) || !strings.HasPrefix(g.told("rejoined"), "rejoined early: 1 locks") {
-		t.Errorf("told %q", g.told("rejoined"))
+	if text := g.tells("rejoined"); !strings.HasPrefix(text, "rejoined early: 1 locks") {
+		t.Errorf("told %q", text)
 	}
 }
 

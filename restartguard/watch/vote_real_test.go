@@ -172,7 +172,7 @@ func TestAFenceThatIsRemovedEarlyIsAnAlarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.reaches(restartguard.PhaseServing)
-	if text := g.told("rejoined"); !strings.Contains(text, " early") {
+	if text := g.tells("rejoined"); !strings.Contains(text, " early") {
 		t.Errorf("told %q", text)
 	}
 	announces(t, s, "when it may vote", func(all []announce.Guard) bool {
