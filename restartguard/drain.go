@@ -31,6 +31,10 @@ type Drain struct {
 	Handed, Unsure time.Time
 	// Met is when this guard first saw the node since it started.
 	Met time.Time
+	// Relied is when a restart was seen that lost nothing by this statement, which was Age old then;
+	// zero: the last loss was none of these.
+	Relied time.Time
+	Age    time.Duration
 }
 
 // longUnseen is the part of D after which a guard may have missed another one on a node.
@@ -68,15 +72,34 @@ func (m *machine) scanned(o *Observation) {
 
 // isDrained reports whether a restart that is seen now lost nothing; own is the guard's D.
 func (b *Basis) isDrained(now time.Time, own time.Duration) bool {
+	return b.Duty.Kind == DutyCordon && !b.Drained.IsZero() && now.Sub(b.Drained) <= b.lease(own)
+}
+
+// lease is for how long the statement counts that a node was drained.
+func (b *Basis) lease(own time.Duration) time.Duration {
 	if b.Least > 0 {
 		own = min(own, b.Least)
 	}
-	lease := time.Duration(drainLease * float64(own))
-	return b.Duty.Kind == DutyCordon && !b.Drained.IsZero() && now.Sub(b.Drained) <= lease
+	return time.Duration(drainLease * float64(own))
 }
 
-// nothingLost sets the deadline after a restart that forgot nothing; before is the former one.
-func (m *machine) nothingLost(before time.Time) {
+// reconsiders takes back that a restart lost nothing: a guard with a shorter D is heard of, which may
+// have let the node vote before that restart.
+func (m *machine) reconsiders() {
+	if m.Relied.IsZero() || m.Deadline.IsZero() || m.Age <= m.lease(m.Policy.Delay) {
+		return
+	}
+	d := m.countingDelay(m.Policy.Delay)
+	m.Deadline, m.Basis.Delay = MayVoteFrom(Loss{Seen: m.Relied, Before: m.Deadline}, d), d
+	m.Relied = time.Time{}
+	m.waits()
+	m.tell("waiting", "a guard with a shorter D is heard of: it may have let the node vote before the restart, which then lost votes, so D counts")
+}
+
+// nothingLost sets the deadline after a restart that forgot nothing; before is the former one,
+// and age that of the statement.
+func (m *machine) nothingLost(before time.Time, age time.Duration) {
+	m.Relied, m.Age = m.now, age
 	m.Deadline = MayVoteFrom(Loss{Seen: m.now, Nothing: true, Before: before})
 	m.waits()
 }

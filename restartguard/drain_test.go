@@ -50,6 +50,32 @@ func TestDrainedForTheLeastD(t *testing.T) {
 	}
 }
 
+// What was decided before a guard with a shorter D was heard of is decided anew, also by a guard that
+// was restarted meanwhile.
+func TestAShorterDIsHeardOfAfterTheRestart(t *testing.T) {
+	short := Observation{Least: testDelay / 4}
+	for _, forgets := range []bool{false, true} {
+		s := drained(t).after(testDelay/2).said("b", fenced, Observation{}).told("restart", "lost nothing")
+		if forgets {
+			s.state = s.state.Remembered(s.now, time.Hour, testDelay)
+		}
+		lost := s.now
+		s.after(tick).said("b", fenced, short)
+		if got := s.state.Basis.Deadline; !got.Equal(lost.Add(testDelay)) {
+			t.Errorf("restarted %t: it may rejoin %s after its loss", forgets, got.Sub(lost))
+		}
+		s.after(tick).said("b", fenced, short)
+		if got := s.state.Basis.Deadline; !got.Equal(lost.Add(testDelay)) {
+			t.Errorf("restarted %t: and then %s after it", forgets, got.Sub(lost))
+		}
+	}
+	s := drained(t).after(testDelay/8).said("b", fenced, Observation{})
+	before := s.state.Basis.Deadline
+	if s.after(tick).said("b", fenced, short); !s.state.Basis.Deadline.Equal(before) {
+		t.Errorf("a statement that was young enough: it may rejoin %s later", s.state.Basis.Deadline.Sub(before))
+	}
+}
+
 func TestWhatIsNotDrained(t *testing.T) {
 	waits := func(what string, s *script) {
 		t.Run(what, func(t *testing.T) {

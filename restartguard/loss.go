@@ -49,7 +49,8 @@ func (old Incarnation) lossBy(now Incarnation) lossKind {
 func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	loss := losses[why]
 	drained, before := m.isDrained(m.now, m.Policy.Delay), m.mayVoteBefore()
-	m.Empty, m.Drained = false, time.Time{}
+	age := m.now.Sub(m.Drained)
+	m.Empty, m.Drained, m.Relied = false, time.Time{}, time.Time{}
 	m.lose()
 	tell, text := m.tell, loss.text
 	switch why {
@@ -68,7 +69,7 @@ func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 			m.report.UnfencedSince = time.Time{}
 			text = fmt.Sprintf("another server answers, at %s instead of %s (run %s → %s), %s", o.Peer, m.report.Peer, short(old.RunID), short(o.RunID), m.howStarted(o))
 		case drained && m.report.Verified:
-			m.nothingLost(before)
+			m.nothingLost(before, age)
 			text += "; it was drained, and has lost nothing"
 		}
 	case lossRole:

@@ -27,6 +27,8 @@ type Record struct {
 	PendingUntil   time.Duration `json:"astray_until_ns,omitempty"`
 	Counter        int64         `json:"counter,omitempty"`
 	CounterUntil   time.Duration `json:"counter_until_ns,omitempty"`
+	Relied         time.Duration `json:"drained_restart_ns,omitempty"` // see [Drain]
+	DrainedAge     time.Duration `json:"drained_age_ns,omitempty"`
 }
 
 // Moved returns the state of a node whose method has changed: the fence of the former method means
@@ -56,7 +58,7 @@ func (s State) Record(addr, fence string, now time.Time, boot time.Duration) Rec
 	return Record{
 		Addr: addr, Fence: fence, Incarnation: s.Basis.Incarnation, Fencing: s.Basis.Fencing, Starts: s.Report.Starts, ClockBase: s.Basis.ClockBase,
 		Cordoned: s.Basis.Duty.Kind == DutyCordon, Owed: s.Basis.Owed(), Deadline: at(s.Basis.Deadline), MayVote: at(s.Report.From), OpenSince: at(s.Report.UnfencedSince), LastSeen: at(s.Basis.LastSeen),
-		Counter: s.Basis.Counter, CounterUntil: at(s.Basis.CounterUntil),
+		Counter: s.Basis.Counter, CounterUntil: at(s.Basis.CounterUntil), Relied: at(s.Basis.Relied), DrainedAge: s.Basis.Age,
 		PendingSent: s.Basis.Pending.Sent, PendingRemoval: s.Basis.Pending.Removal, PendingConn: s.Basis.Pending.Conn, PendingUntil: at(s.Basis.Pending.Until),
 	}
 }
@@ -89,6 +91,7 @@ func (r Record) State(now time.Time, boot, delay time.Duration, sameBoot bool) S
 	s.Report.UnfencedSince, s.Basis.LastSeen = at(r.OpenSince), at(r.LastSeen)
 	s.Report.From, s.Basis.Unsure = at(r.MayVote), now
 	s.Basis.Counter, s.Basis.CounterUntil = r.Counter, at(r.CounterUntil)
+	s.Basis.Relied, s.Basis.Age = at(r.Relied), r.DrainedAge
 	s.Basis.Pending = InFlightCommand{Sent: r.PendingSent, Removal: r.PendingRemoval, Conn: r.PendingConn, Until: at(r.PendingUntil)}
 	s.Report.Since, s.Report.Out = now, now
 	if sameBoot && r.Clock.Wall != 0 {

@@ -99,6 +99,7 @@ func (m *machine) seen(o *Observation) {
 	}
 	m.Heard, m.Least, m.Lacking = o.Heard, o.Least, o.Lacking
 	m.lengthen()
+	m.reconsiders()
 	m.Allowed, m.Believed = o.Allowed, o.Believed
 	level := m.ClockBase // no step had happened by then
 	stepped, within := m.readClock(o.Clock)

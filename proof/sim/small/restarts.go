@@ -264,7 +264,7 @@ func (r *restartModel) alike(n node, now, from time.Duration) node {
 	// difference.
 	g.Basis.Clock, g.Basis.ClockAt, g.Basis.ClockDrift = restartguard.Reading{Wall: g.Basis.Clock.Wall - g.Basis.Clock.Sent}, 0, 0
 	// There is no second guard, and no guard with early rejoin restarts.
-	g.Basis.Unsure, g.Basis.Handed = time.Time{}, time.Time{}
+	g.Basis.Unsure, g.Basis.Handed, g.Basis.Relied, g.Basis.Age = time.Time{}, time.Time{}, time.Time{}, 0
 	// Of a connection only matters whether it is the present one.
 	if g.Basis.Pending.Sent {
 		g.Basis.Pending.Conn -= n.conn
