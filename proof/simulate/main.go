@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -69,6 +70,7 @@ var errViolation = errors.New("a property does not hold")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	debug.SetGCPercent(800) // the heap is a few MB: collected less often, a schedule takes half the time
 	switch err := run(ctx); {
 	case err == nil:
 	case errors.Is(err, errViolation):

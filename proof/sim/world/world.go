@@ -175,7 +175,14 @@ const tokens = schedule.MaxClients*8 + 1
 // tokenOf draws the token of a client's attempt, from 0.
 func tokenOf(client, attempt int) uint8 { return uint8(client*8 + attempt + 1) }
 
-func tokenName(t uint8) string { return fmt.Sprintf("c%d/%d", (t-1)/8+1, (t-1)%8+1) }
+func tokenName(t uint8) string { return tokenNames[t] }
+
+var tokenNames = func() (names [256]string) {
+	for t := range names {
+		names[t] = fmt.Sprintf("c%d/%d", uint8(t-1)/8+1, uint8(t-1)%8+1)
+	}
+	return names
+}()
 
 // The state of a release on a node.
 const (
