@@ -15,11 +15,57 @@ type looks struct {
 	version uint64           // of the last processed snapshot
 	counts  monitor.Counts   // of that snapshot
 	open    map[string]*look // by lock name
+	// seen has the locks that changed since the last write: writes may be a second apart,
+	// and what a lock is counts from when it was seen.
+	seen map[string]sighting
+}
+
+// sighting is a lock, nil if it is gone, as it was seen from a moment on.
+type sighting struct {
+	lock *monitor.Lock
+	at   time.Time
+}
+
+// note remembers since when a lock is what it is.
+func (x *looks) note(key string, l *monitor.Lock, at time.Time) {
+	was, known := x.seen[key]
+	switch {
+	case known && looksAlike(was.lock, l):
+		x.seen[key] = sighting{l, was.at}
+	case known || len(x.seen) < mostExtensions:
+		x.seen[key] = sighting{l, at}
+	}
+}
+
+// looksAlike reports whether two locks differ in nothing that the record has of their states.
+func looksAlike(a, b *monitor.Lock) bool {
+	if a == nil || b == nil || a.State != b.State || a.Nobody != b.Nobody || a.Holder != b.Holder || a.Copies.Len() != b.Copies.Len() {
+		return a == b
+	}
+	for i, c := range a.Copies.All() {
+		if o := b.Copies.At(i); c.State != o.State || c.Token != o.Token {
+			return false
+		}
+	}
+	return true
+}
+
+// since returns since when a lock is what it is, as far as was seen, and not before a
+// moment.
+func (x *looks) since(key string, l *monitor.Lock, first, now time.Time) time.Time {
+	if seen, known := x.seen[key]; known && looksAlike(seen.lock, l) && seen.at.Before(now) {
+		if seen.at.Before(first) {
+			return first
+		}
+		return seen.at
+	}
+	return now
 }
 
 // look is a state of a lock over a period of time.
 type look struct {
 	id     int64 // of its row
+	began  time.Time
 	state  monitor.LockState
 	tokens string // 8 bytes for each letter of copies
 	copies string
@@ -53,14 +99,20 @@ type writer struct {
 	seen    time.Time     // all events are recorded up to then; zero: none yet
 	began   time.Time     // of this recorder
 
-	names      []string          // of the nodes, with their addresses
-	states     map[string]string // by node; "" is the cluster
+	names      []string             // of the nodes, with their addresses
+	states     map[string]nodeState // by node; "" is the cluster
 	findings   map[string]openFinding
 	grants     grants
 	extensions extensions
 	looks      looks
 	minutes    minutes
 	trimmed    time.Time
+}
+
+// nodeState is the last row of a node's state.
+type nodeState struct {
+	state, said string // said: all of it
+	at          time.Time
 }
 
 // openFinding is the row of a present finding, and its contents.

@@ -75,31 +75,36 @@ type extensions struct {
 // others are only counted.
 const mostExtensions = 10_000
 
-// collect remembers the extensions that a snapshot shows.
-func (x *extensions) collect(from Source, s *monitor.Snapshot) {
-	keys, ok := from.ChangedSince(x.version)
-	x.version = s.Version
-	if !ok {
+// collect remembers what a snapshot shows of the locks that changed: extensions, and since
+// when a lock is what it is.
+func (w *writer) collect(from Source, s *monitor.Snapshot) {
+	keys, ok := from.ChangedSince(w.extensions.version)
+	if w.extensions.version = s.Version; !ok {
 		return
 	}
 	for _, key := range keys {
 		l := s.Locks.Get(key)
-		if l == nil || x.count >= mostExtensions {
-			continue
+		w.looks.note(key, l, s.At)
+		if l != nil {
+			w.extensions.note(key, l, s.At)
 		}
-		one := extension{l.Holder.Raw(), known{l.ExtendedAt(), l.HeldUntil(), int(l.Extensions)}}
-		if beyond := l.Relied != 0; beyond {
-			one.at = s.At
-		} else if l.Extensions == 0 {
-			continue
-		}
-		was := x.seen[key]
-		if n := len(was); n > 0 && was[n-1].token == one.token && was[n-1].extensions == one.extensions && alike(was[n-1].until, one.until) {
-			continue
-		}
-		x.seen[key] = append(was, one)
-		x.count++
 	}
+}
+
+// note remembers an extension that a lock shows.
+func (x *extensions) note(key string, l *monitor.Lock, at time.Time) {
+	one := extension{l.Holder.Raw(), known{l.ExtendedAt(), l.HeldUntil(), int(l.Extensions)}}
+	if beyond := l.Relied != 0; beyond {
+		one.at = at
+	} else if l.Extensions == 0 {
+		return
+	}
+	was := x.seen[key]
+	if n := len(was); x.count >= mostExtensions || n > 0 && was[n-1].token == one.token && was[n-1].extensions == one.extensions && alike(was[n-1].until, one.until) {
+		return
+	}
+	x.seen[key] = append(was, one)
+	x.count++
 }
 
 // alike reports whether two ends differ by no more than the jitter of a read.

@@ -50,7 +50,7 @@ func TestOneCauseIsOneLine(t *testing.T) {
 				}
 				if state, ok := states[second]; ok {
 					n := &from.s.Nodes[0]
-					n.State, n.Err = state, safetext.Text{}
+					n.State, n.Err, n.Since = state, safetext.Text{}, at.Add(-300*time.Millisecond) // written later than seen
 					from.s.Cluster.Verdict, from.s.Cluster.Reason = monitor.VerdictSafe, reasons[second]
 					if state != monitor.NodeServing {
 						from.s.Cluster.Verdict = monitor.VerdictDegraded

@@ -88,6 +88,52 @@ func TestTheEndOfAnExtendedGrantAtAMoment(t *testing.T) {
 	}
 }
 
+// A write that comes late says since when a lock and a node were what they are.
+func TestStatesCountFromWhenTheyWereSeen(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n float64) time.Time { return now.Add(time.Duration(n * float64(time.Second))) }
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	see := func(at float64) {
+		from.s.Version++
+		from.s.At = second(at)
+		w.collect(changing{from}, &from.s)
+	}
+	write := func(at float64) {
+		t.Helper()
+		from.s.At = second(at)
+		if err := w.write(t.Context(), changing{from}, second(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	node := &from.s.Nodes[1]
+	see(0.5)
+	monitortest.Put(&from.s, monitortest.LockOf(second(1), "import", monitor.LockMayBeHeld, monitortest.TokenA, "20 - - - -").Until(second(20)))
+	node.State, node.Since = monitor.NodeDown, second(1)
+	see(1)
+	see(2) // nothing else happens
+	write(3)
+	monitortest.Put(&from.s, monitortest.LockOf(second(4), "import", monitor.LockPartial, monitortest.TokenA, "20 - - - -"))
+	node.State, node.Since = monitor.NodeServing, second(4)
+	see(4)
+	write(5)
+	r := read(t, path)
+	for at, want := range map[float64]bool{0.9: false, 1.1: true, 2.9: true, 3.9: true, 4.1: false} {
+		m, err := r.At(second(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := m.Snapshot.Locks.Get("import"); (l != nil && l.State == monitor.LockMayBeHeld) != want {
+			t.Errorf("after %v s: %+v", at, l)
+		}
+		if n := m.Snapshot.Nodes[1]; (n.State == monitor.NodeDown) != want {
+			t.Errorf("after %v s: %s is %s", at, n.Name, n.State)
+		}
+	}
+}
+
 // The state of a lock is written when it changes, otherwise once a second.
 func TestStatesAreWrittenAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.db")

@@ -13,9 +13,9 @@ import (
 
 const (
 	writeEvery = time.Second
-	// stirEvery is how often to write while locks change to or from states that no grant
-	// shows: so exact are the times of these states. Nine tenths of the time are left to
-	// others.
+	// stirEvery is how often to write while nodes change, or locks to or from states that no
+	// grant shows, and how often they are looked at: so exact are the times of these
+	// states. Nine tenths of the time are left to others.
 	stirEvery  = 100 * time.Millisecond
 	stirPause  = 9
 	retryEvery = 30 * time.Second
@@ -159,7 +159,7 @@ func (r *Recorder) record(ctx context.Context, from Source) error {
 				last, wait = true, false
 			case now := <-tick.C:
 				s := from.Snapshot()
-				w.extensions.collect(from, s)
+				w.collect(from, s)
 				wait = now.Before(begun.Add(writeEvery)) && (now.Before(paused) || !w.stirred(s))
 			}
 		}

@@ -167,8 +167,12 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	if was != nil && now != nil && was.state == now.state && was.tokens == now.tokens && was.copies == now.copies {
 		return
 	}
+	at := after(b.looks.since(key, l, b.began, b.now), b.seen)
 	if was != nil {
-		b.exec(`UPDATE lock_states SET ended_ms = ? WHERE id = ?`, millis(b.now), was.id)
+		if at.Before(was.began) {
+			at = was.began
+		}
+		b.exec(`UPDATE lock_states SET ended_ms = ? WHERE id = ?`, millis(at), was.id)
 		delete(b.looks.open, key)
 	}
 	if now == nil {
@@ -179,7 +183,8 @@ func (b *batch) look(key string, l *monitor.Lock) {
 		return
 	}
 	b.scan(`INSERT INTO lock_states (lock, state, tokens, copies, began_ms) VALUES (?, ?, ?, ?, ?) RETURNING id`,
-		[]any{lock, now.state.String(), []byte(now.tokens), now.copies, millis(b.now)}, &now.id)
+		[]any{lock, now.state.String(), []byte(now.tokens), now.copies, millis(at)}, &now.id)
+	now.began = at
 	b.looks.open[key] = now
 }
 

@@ -20,7 +20,7 @@ import (
 const takeInAfter = 2 * time.Second
 
 func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*writer, error) {
-	w := &writer{db: db, path: opt.Path, most: takeInMost, fences: opt.Fences, began: now, states: map[string]string{}, findings: map[string]openFinding{}, grants: newGrants(), extensions: extensions{seen: map[string][]extension{}}, looks: looks{open: map[string]*look{}}}
+	w := &writer{db: db, path: opt.Path, most: takeInMost, fences: opt.Fences, began: now, states: map[string]nodeState{}, findings: map[string]openFinding{}, grants: newGrants(), extensions: extensions{seen: map[string][]extension{}}, looks: looks{open: map[string]*look{}, seen: map[string]sighting{}}}
 	err := db.QueryRow(`INSERT INTO clusters (name, n, quorum, max_ttl_ms) VALUES (?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET n = excluded.n, quorum = excluded.quorum, max_ttl_ms = excluded.max_ttl_ms RETURNING id`,
 		about.Name, about.N, about.Quorum, about.MaxTTL.Milliseconds()).Scan(&w.cluster)
@@ -73,7 +73,7 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 		b.takeIn(s)
 		b.caughtUp = true
 	}
-	w.extensions.collect(from, s)
+	w.collect(from, s)
 	for _, e := range events {
 		w.seq = e.Seq
 		b.event(e)
@@ -108,6 +108,7 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	if w.follows {
 		w.grants.seen = seen
 	}
+	clear(w.looks.seen)
 	clear(w.extensions.seen)
 	w.extensions.count = 0
 	return nil
@@ -156,15 +157,20 @@ func (b *batch) event(e monitor.Event) {
 
 // nodes writes changed states; of the cluster, its verdict.
 func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
-	state := func(node, state, text, guards string, rejoins time.Time) {
+	var changed time.Time // the last node
+	state := func(node, state, text, guards string, rejoins, since time.Time) {
 		said := strings.Join([]string{state, text, guards, strconv.FormatInt(millis(rejoins)/100, 10)}, "\x00")
-		if b.states[node] == said || b.states[node] == "" && state == "unknown" {
+		was := b.states[node]
+		if was.said == said || was.said == "" && state == "unknown" {
 			return // as before, or not read yet
 		}
-		b.states[node] = said
-		b.exec(`INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?, ?, ?)`, b.cluster, node, millis(b.now), state, text, guards, null(rejoins))
+		at := b.now
+		if was.said != "" && was.state != state && since.After(b.seen) && since.After(was.at) && since.Before(at) { // it was seen before it is written
+			at, changed = since, slices.MaxFunc([]time.Time{changed, since}, time.Time.Compare)
+		}
+		b.states[node] = nodeState{state, said, at}
+		b.exec(`INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?, ?, ?)`, b.cluster, node, millis(at), state, text, guards, null(rejoins))
 	}
-	state("", s.Cluster.Verdict.String(), s.Cluster.Reason, s.Cluster.Missing, time.Time{})
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		var guards []string
@@ -177,8 +183,9 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 				rejoins = f.Until
 			}
 		}
-		state(n.Name, n.State.String(), n.Err.Raw(), strings.Join(guards, "\n"), rejoins)
+		state(n.Name, n.State.String(), n.Err.Raw(), strings.Join(guards, "\n"), rejoins, n.Since)
 	}
+	state("", s.Cluster.Verdict.String(), s.Cluster.Reason, s.Cluster.Missing, time.Time{}, changed)
 	names := make([]string, len(s.Nodes))
 	for i := range s.Nodes {
 		names[i] = s.Nodes[i].Name + "\x00" + s.Nodes[i].Addr
@@ -226,9 +233,14 @@ func (b *batch) clear(f openFinding) {
 	b.exec(`UPDATE findings SET cleared_ms = ? WHERE id = ?`, millis(b.now), f.id)
 }
 
-// stirred reports whether locks changed to or from states that no grant shows since the
-// last write.
+// stirred reports whether nodes changed, or locks changed to or from states that no grant
+// shows, since the last write.
 func (w *writer) stirred(s *monitor.Snapshot) bool {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; w.states[n.Name].said != "" && w.states[n.Name].state != n.State.String() {
+			return true
+		}
+	}
 	was, now := w.looks.counts, s.Counts
 	for _, st := range []monitor.LockState{monitor.LockHeld, monitor.LockExpiring, monitor.LockBareMajority, monitor.LockPartial, monitor.LockNotALock} {
 		was[st], now[st] = 0, 0
