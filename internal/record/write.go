@@ -165,7 +165,7 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 			return // as before, or not read yet
 		}
 		at := b.now
-		if was.said != "" && was.state != state && since.After(b.seen) && since.After(was.at) && since.Before(at) { // it was seen before it is written
+		if was.said != "" && (was.state != state || node == "") && since.After(b.seen) && since.After(was.at) && since.Before(at) { // it was seen before it is written
 			at, changed = since, slices.MaxFunc([]time.Time{changed, since}, time.Time.Compare)
 		}
 		b.states[node] = nodeState{state, said, at}
