@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,59 +68,106 @@ func TestScripts(t *testing.T) {
 	if files != nil {
 		dir = "" // testscript takes one or the other
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 dir,
-		Files:               files,
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		Setup: func(env *testscript.Env) error {
-			b := &bed{t: env.T(), dir: filepath.Join(env.WorkDir, ".redis"), servers: map[string]*lab.Server{}, started: map[string]time.Time{}, jobs: map[string]*job{}}
-			env.Values[bedKey{}] = b
-			env.Defer(b.close)
-			// A program built with the race detector would wait for a second at each of
-			// its ends, for reports that were still to come.
-			env.Setenv("GORACE", "atexit_sleep_ms=0")
-			for name, dir := range map[string]string{"HOME": "home", "XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "xdg"} {
-				env.Setenv(name, filepath.Join(env.WorkDir, dir))
-			}
-			page, err := filepath.Abs(jsonPage)
-			if err != nil {
-				return err
-			}
-			env.Setenv("JSONPAGE", page)
-			b.env = env.Vars
-			// A server opens its files in its own directory.
-			return os.Mkdir(b.dir, 0o700)
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":     cmdExits,
-			"until":     cmdUntil,
-			"cluster":   cmdCluster,
-			"server":    cmdServer,
-			"config":    cmdConfig,
-			"crash":     cmdCrash,
-			"restart":   cmdRestart,
-			"pause":     cmdPause,
-			"redis":     cmdRedis,
-			"rejoins":   cmdRejoins,
-			"closed":    cmdClosed,
-			"freeports": cmdFreePorts,
-			"killpid":   cmdKillPid,
-			"nocontrol": cmdNoControl,
-			"field":     cmdField,
-			"start":     cmdStart,
-			"await":     cmdAwait,
-			"interrupt": cmdInterrupt,
-			"signal":    cmdSignal,
-			"ends":      cmdEnds,
-			"examples":  cmdExamples,
-		},
-	})
+	p := scriptParams
+	p.Dir, p.Files = dir, files
+	testscript.Run(t, p)
+}
+
+// scriptParams are of all scripts.
+var scriptParams = testscript.Params{
+	RequireExplicitExec: true,
+	RequireUniqueNames:  true,
+	Setup: func(env *testscript.Env) error {
+		b := &bed{t: env.T(), work: env.WorkDir, dir: filepath.Join(env.WorkDir, ".redis"), servers: map[string]*lab.Server{}, started: map[string]time.Time{}, jobs: map[string]*job{}}
+		env.Values[bedKey{}] = b
+		env.Defer(b.close)
+		// A program built with the race detector would wait for a second at each of
+		// its ends, for reports that were still to come.
+		env.Setenv("GORACE", "atexit_sleep_ms=0")
+		for name, dir := range map[string]string{"HOME": "home", "XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "xdg"} {
+			env.Setenv(name, filepath.Join(env.WorkDir, dir))
+		}
+		page, err := filepath.Abs(jsonPage)
+		if err != nil {
+			return err
+		}
+		env.Setenv("JSONPAGE", page)
+		b.env = env.Vars
+		// A server opens its files in its own directory.
+		return os.Mkdir(b.dir, 0o700)
+	},
+	Cmds: map[string]func(*testscript.TestScript, bool, []string){
+		"exits":     cmdExits,
+		"until":     cmdUntil,
+		"cluster":   cmdCluster,
+		"server":    cmdServer,
+		"config":    cmdConfig,
+		"crash":     cmdCrash,
+		"restart":   cmdRestart,
+		"pause":     cmdPause,
+		"redis":     cmdRedis,
+		"rejoins":   cmdRejoins,
+		"closed":    cmdClosed,
+		"freeports": cmdFreePorts,
+		"killpid":   cmdKillPid,
+		"nocontrol": cmdNoControl,
+		"field":     cmdField,
+		"start":     cmdStart,
+		"await":     cmdAwait,
+		"interrupt": cmdInterrupt,
+		"signal":    cmdSignal,
+		"ends":      cmdEnds,
+		"examples":  cmdExamples,
+	},
+}
+
+// failing is a [testing.T] for a script that must fail.
+type failing struct{ t *testing.T }
+
+func (f failing) Skip(args ...any)  { f.t.Skip(args...) }
+func (f failing) Fatal(args ...any) { f.Log(args...); f.FailNow() }
+func (f failing) Log(args ...any)   { f.t.Log(args...) }
+func (failing) FailNow()            { runtime.Goexit() }
+func (failing) Parallel()           {}
+func (failing) Verbose() bool       { return false }
+func (f failing) Run(_ string, do func(testscript.T)) {
+	ended := make(chan struct{})
+	go func() { defer close(ended); do(f) }()
+	<-ended
+}
+
+// A script that fails leaves no server running that its lab up started.
+func TestFailedScriptLeavesNoServer(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("no redis-server")
+	}
+	dir := t.TempDir()
+	port, err := lab.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, "fails.txtar")
+	reached := filepath.Join(dir, "reached")
+	text := fmt.Sprintf("exec redlockctl lab up --dir deep/in/it --nodes 1 --port %d\nexec touch %s\nexec false\n", port, reached)
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := scriptParams
+	p.Files = []string{script}
+	testscript.RunT(failing{t}, p)
+	if _, err := os.Stat(reached); err != nil {
+		t.Fatal("the lab was not started")
+	}
+	if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		c.Close()
+		t.Fatal("the server of the failed script still runs")
+	}
 }
 
 // bed is what a script's servers stand in.
 type bed struct {
 	t       testscript.T
+	work    string // the script's directory
 	dir     string
 	servers map[string]*lab.Server
 	started map[string]time.Time // just before the last start of a server
@@ -159,6 +208,16 @@ func (b *bed) close() {
 	for _, s := range b.servers {
 		_ = s.Kill()
 	}
+	// A script that failed has not come to its "lab down".
+	_ = filepath.WalkDir(b.work, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "redis.conf" {
+			_, err := lab.Down(context.Background(), filepath.Dir(filepath.Dir(path)))
+			if err != nil {
+				b.t.Log(err)
+			}
+		}
+		return nil
+	})
 }
 
 func (b *bed) server(ts *testscript.TestScript, name string) *lab.Server {
