@@ -127,7 +127,7 @@ func raiseReplica(run string) Action {
 }
 
 func cordonIt(run string) Action {
-	return Action{Kind: Raise, RunID: run, Value: minreplicas.FenceCordon}
+	return Action{Kind: Raise, RunID: run, Value: minreplicas.FenceCordon, ReadOnly: true}
 }
 
 func proveIt(run string) Action { return Action{Kind: Prove, RunID: run} }
@@ -542,6 +542,6 @@ func TestExposureIsAnAlarm(t *testing.T) {
 // that comes before that was done.
 func TestCordonBetweenLookAndFence(t *testing.T) {
 	s := newScript(t).sees("a", servingParams).sees("b", servingParams)
-	s.closed(cordoned, fenced).does(Action{Kind: Raise, RunID: "b", Value: minreplicas.FenceCordon})
-	s.sees("c", servingParams).does(Action{Kind: Raise, RunID: "c", Value: minreplicas.FenceCordon})
+	s.closed(cordoned, fenced).does(cordonIt("b"))
+	s.sees("c", servingParams).does(cordonIt("c"))
 }

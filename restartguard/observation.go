@@ -141,8 +141,8 @@ type Action struct {
 	Value int64 // of min-replicas-to-write
 	// SetLag: min-replicas-max-lag switches the fence off, and is set first.
 	SetLag bool
-	// ReadOnly, with Raise: the node is a replica, which accepts writes despite
-	// min-replicas-to-write, so it is made read-only first.
+	// ReadOnly, with Raise: a replica accepts writes despite min-replicas-to-write, so the node is
+	// made read-only first. A cordoned master is too: made a replica out of sight, it would vote.
 	ReadOnly bool
 	// With Kill: Conn is the CLIENT ID of a connection, 0 for none; All means those of earlier runs
 	// of this guard, Others those of all guards except this connection.

@@ -15,9 +15,9 @@ type Codec interface {
 	// Ask reads the fence. With any method the answer is in terms of min-replicas-to-write: 0,
 	// FenceUp, FenceCordon, or another number, which is no fence.
 	Ask(context.Context, redis.Pipeliner) func() (minreplicas.Params, error)
-	// Set sets the fence to a value. lag: the server has min-replicas-max-lag 0. replica: the
-	// server is one, and is made read-only if the fence does not stop its writes.
-	Set(ctx context.Context, p redis.Pipeliner, value int64, lag, replica bool) []redis.Cmder
+	// Set sets the fence to a value. lag: the server has min-replicas-max-lag 0. readOnly:
+	// as a replica the server refuses writes from now on, if the fence does not stop these.
+	Set(ctx context.Context, p redis.Pipeliner, value int64, lag, readOnly bool) []redis.Cmder
 	// Canary tries to write a key that nobody else uses, and leaves nothing behind.
 	Canary(ctx context.Context, p redis.Pipeliner, key string) func() (restartguard.Canary, error)
 	// Words returns the fence in words; "" if the numbers are the server's own.

@@ -39,9 +39,9 @@ func paramsOf(minReplicas, maxLag *redis.MapStringStringCmd) (p minreplicas.Para
 	return p, nil
 }
 
-func (paramFence) Set(ctx context.Context, p redis.Pipeliner, value int64, lag, replica bool) []redis.Cmder {
+func (paramFence) Set(ctx context.Context, p redis.Pipeliner, value int64, lag, readOnly bool) []redis.Cmder {
 	var sets []redis.Cmder
-	if replica {
+	if readOnly {
 		sets = append(sets, p.ConfigSet(ctx, "replica-read-only", "yes"))
 	}
 	if lag {

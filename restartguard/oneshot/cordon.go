@@ -22,7 +22,7 @@ import (
 // Cordon fences a node for an operator: no guard lets it rejoin. It returns after the fence was
 // read back and a canary write was refused. It overwrites any other value of min-replicas-to-write.
 // The cordon is in the server's memory: a restart forgets it, and a guard that saw it sets it
-// again.
+// again. A cordoned node refuses writes as a replica too.
 //
 // With [restartguard.MethodACL] it is a mark on the user. With [restartguard.MethodNone] it only
 // fails with ErrDenied.
@@ -36,7 +36,7 @@ func Cordon(ctx context.Context, node *redlock.Node, method restartguard.Method)
 	if err != nil {
 		return wire.NodeError(node, err, ErrNotFenced)
 	}
-	set, err := l.Set(ctx, minreplicas.FenceCordon, before.MaxLag <= 0, false)
+	set, err := l.Set(ctx, minreplicas.FenceCordon, before.MaxLag <= 0, true)
 	switch {
 	case err != nil:
 		return wire.NodeError(node, err, ErrNotFenced)

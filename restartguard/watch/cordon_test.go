@@ -3,6 +3,7 @@ package watch_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -34,6 +35,17 @@ func TestHand(t *testing.T) {
 		}
 		if n := do(t, s, "DBSIZE"); n != int64(1) && n != int64(2) { // k, and a canary for 1 ms
 			t.Fatalf("%v keys", n)
+		}
+	})
+	t.Run("it is closed as a replica too", func(t *testing.T) {
+		ss := labtest.Servers(t, 2, "--replica-read-only", "no")
+		if err := oneshot.Cordon(t.Context(), ss[0].Node(), restartguard.Method{}); err != nil {
+			t.Fatal(err)
+		}
+		host, port, _ := net.SplitHostPort(ss[1].Addr())
+		do(t, ss[0], "REPLICAOF", host, port)
+		if v, err := ss[0].Do(t.Context(), "SET", "k", "v", "PX", 1000); err == nil {
+			t.Fatalf("a cordoned node accepts writes as a replica: %v", v)
 		}
 	})
 	t.Run("open opens what a boot fence closed", func(t *testing.T) {

@@ -80,12 +80,12 @@ func (l Conn) count(ctx context.Context, o restartguard.Observation) (restartgua
 
 // Set reads the fence, sets it and reads it back in one pipeline, so that only single commands of
 // others can come in between.
-func (l Conn) Set(ctx context.Context, value int64, lag, replica bool) (setResult, error) {
+func (l Conn) Set(ctx context.Context, value int64, lag, readOnly bool) (setResult, error) {
 	var before, after func() (minreplicas.Params, error)
 	var sets []redis.Cmder
 	err := l.Send(ctx, func(p redis.Pipeliner) {
 		before = l.Codec.Ask(ctx, p)
-		sets = l.Codec.Set(ctx, p, value, lag, replica)
+		sets = l.Codec.Set(ctx, p, value, lag, readOnly)
 		after = l.Codec.Ask(ctx, p)
 	})
 	if err != nil {

@@ -157,7 +157,7 @@ func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
 	if e.code&codeLag != 0 {
 		m.maxLag = 10
 	}
-	if e.code&codeReadOnly != 0 && m.slave && !w.rules.Breaks("replica-writable") {
+	if e.code&codeReadOnly != 0 && !w.rules.Breaks("replica-writable") {
 		m.writable = false
 	}
 	w.setFence(m, int64(e.x))

@@ -243,7 +243,7 @@ func (w *World) cordon(i int, length time.Duration, restarts bool) {
 		return
 	}
 	w.say("n", i, "is cordoned by an operator")
-	m.minReplicas, m.maxLag, m.configured, m.heldSince = minreplicas.FenceCordon, max(m.maxLag, 10), true, w.now
+	m.minReplicas, m.maxLag, m.configured, m.heldSince, m.writable = minreplicas.FenceCordon, max(m.maxLag, 10), true, w.now, false
 	over := event{at: w.now + length, kind: evCordonOver, node: uint8(i), incarnation: m.incarnation}
 	if restarts {
 		over.incarnation = 0
