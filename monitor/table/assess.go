@@ -81,6 +81,9 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	}
 	if a.holder >= 0 && (a.holder != r.holder || a.since == 0) {
 		a.since, a.minority, a.early = now, 0, a.early && !t.settled
+		if was := t.was(r, a.holder); was != nil {
+			a.since, a.minority = was.since, was.minority
+		}
 		a.form = t.recognize(r, a.holder, now)
 	}
 	if a.since == 0 {
@@ -404,8 +407,14 @@ func (t *Table) tombstonesHold(r *record) bool {
 // nodes that do not answer and, if forgotten is set, votes that nodes may have lost.
 func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends []packed.Moment) {
 	early, since, certain := true, a.now, packed.Moment(0)
-	if begin := r.lock.Span.Begin; tok == r.holder && begin != 0 { // otherwise it is unknown since when the token exists
-		if early = !t.settled || begin <= t.settledAt || r.aged; !r.aged {
+	begin, aged := r.lock.Span.Begin, r.aged
+	if was := t.was(r, tok); was != nil {
+		begin, aged = was.since, was.aged
+	} else if tok != r.holder {
+		begin = 0 // it is unknown since when the token exists
+	}
+	if begin != 0 {
+		if early = !t.settled || begin <= t.settledAt || aged; !aged {
 			since = begin
 		}
 	}

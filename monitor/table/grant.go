@@ -226,6 +226,21 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	r.grant = grant{token: -1}
 }
 
+// concludeNobody records that nobody relies on r, which may have been held and has no copy
+// left, before its last known end: what guards announced of it meanwhile, this one too,
+// must not bring it back, and others do not know it.
+func (t *Table) concludeNobody(r *record, now packed.Moment) {
+	until := r.lock.Relied
+	if !r.known || r.lock.State != monitor.LockMayBeHeld || r.holder < 0 || until <= now {
+		return
+	}
+	sum := announce.TokenSum(r.Tokens[r.holder].Prefix)
+	t.ended.add(r.key(), sum)
+	if len(t.endings) < announce.MostLocks {
+		t.endings[r.key()] = ending{token: sum, until: until}
+	}
+}
+
 // lapse ends the grant of r at its last known end without certainty: its holder may have
 // extended it on nodes that do not answer.
 func (t *Table) lapse(r *record, now packed.Moment) {

@@ -290,6 +290,7 @@ func (t *Table) bury(r *record) {
 	t.unweigh(r)
 	r.waits, r.buried = false, true
 	delete(t.records, r.key())
+	delete(t.formers, r)
 	last := len(t.all) - 1
 	t.all[r.pos] = t.all[last]
 	t.all[r.pos].pos = r.pos

@@ -172,6 +172,34 @@ func (r *record) sumOf(g *grant) [8]byte {
 	return announce.TokenSum(r.Tokens[g.token].Prefix)
 }
 
+// former is a token that was the holder until another one had more copies for a while, as
+// that of an attempt that failed. It is no younger when it is the holder again.
+type former struct {
+	token           packed.Token
+	aged            bool
+	since, minority packed.Moment
+}
+
+// was returns what is known of a token of r from when it was the holder before; nil: it
+// was not.
+func (t *Table) was(r *record, token int8) *former {
+	if f := t.formers[r]; f != nil && f.token == r.Tokens[token] {
+		return f
+	}
+	return nil
+}
+
+// changeHolder records that another token of r is the holder.
+func (t *Table) changeHolder(r *record, next int8) {
+	if r.holder < 0 {
+		return
+	}
+	back := next >= 0 && t.was(r, next) != nil
+	aged := !back || t.formers[r].aged // it may have existed for some time
+	t.formers[r] = &former{r.Tokens[r.holder], r.aged, r.lock.Span.Begin, r.minority}
+	r.aged = aged
+}
+
 // earlier is a client that may rely on a lock besides its holder. If a guard announced
 // it, only sum and the start of the token are known.
 type earlier struct {

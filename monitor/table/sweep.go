@@ -164,6 +164,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 		r.holdEarlier(t.Moment(r.earlier.Until))
 		a = t.assessLock(r, now)
 	case gone:
+		t.concludeNobody(r, now)
 		t.alarmEnds(r, &a)
 		t.bury(r)
 		return
@@ -171,7 +172,9 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if r.foreign != (a.locks == 0) {
 		t.weigh(r, a.locks == 0)
 	}
-	r.aged = r.aged || r.holder >= 0 && a.holder != r.holder // it may have existed for some time
+	if a.holder != r.holder {
+		t.changeHolder(r, a.holder)
+	}
 	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
 	t.countExtension(r, &a)
 	was, known := r.lock.State, r.known

@@ -377,10 +377,101 @@ func TestNoMoreVotesWereLostThanTheGuardKnows(t *testing.T) {
 		o := beside(guard, 3)
 		o.Heard(guard.Vouches(guard.now), o.now)
 		o.first()
-		if l := o.lock("k"); l == nil || l.State != monitor.LockMayBeHeld || l.HeldUntil().Sub(guard.lock("k").HeldUntil()).Abs() > extendedBy {
-			t.Errorf("%+v", l)
+		console := beside(guard, 3) // it saw nothing of the copies, and all else
+		console.first()
+		console.Heard(guard.Vouches(guard.now), console.now)
+		guard.Heard(guard.Vouches(guard.now), guard.now) // itself
+		for name, r := range map[string]*rig{"first": o, "console": console, "guard": guard} {
+			r.pass(time.Millisecond)
+			r.scanAll()
+			r.pass(time.Millisecond)
+			if l := r.lock("k"); l.State != monitor.LockMayBeHeld || l.HeldUntil().Sub(guard.lock("k").HeldUntil()).Abs() > extendedBy {
+				t.Errorf("%s: %+v", name, l)
+			}
 		}
 	})
+}
+
+// A guard that finds out that too few votes can be left says so to those that have heard
+// from it, or have seen, that the lock may be held; and does not believe what it said itself.
+func TestALockThatCannotBeHeldAnyMore(t *testing.T) {
+	guard := oldRig()
+	console := beside(guard, 0).first()
+	guard.set("k", "token-a", viewTTL, 0, 1)
+	for _, r := range []*rig{guard, console} {
+		r.scanAll()
+		r.Unreachable(2, r.now)
+	}
+	for i := range 2 {
+		guard.restart(i, true, false)
+		console.Restarted(i, Incarnation{Started: guard.now, Fenced: true}, guard.now)
+		console.Reachable(i, true)
+	}
+	for _, r := range []*rig{guard, console} {
+		r.scanAll()
+		r.pass(2 * time.Second)
+		r.scanAll()
+		r.pass(0)
+	}
+	heard := guard.Vouches(guard.now)
+	first := beside(guard, 2)
+	first.Unreachable(2, first.now)
+	first.Heard(heard, first.now)
+	first.first()
+	for name, r := range map[string]*rig{"guard": guard, "first": first, "console": console} {
+		if s := r.lock("k").State; s != monitor.LockMayBeHeld {
+			t.Fatal(name, s, heard)
+		}
+	}
+	guard.Reachable(2, false)
+	guard.scanAll()
+	guard.pass(time.Millisecond)
+	guard.Heard(heard, guard.now) // what it said itself, read late
+	guard.pass(time.Millisecond)
+	if guard.Locks().Len() != 0 {
+		t.Fatalf("%+v", guard.lock("k"))
+	}
+	for name, r := range map[string]*rig{"first": first, "console": console} {
+		r.now = guard.now
+		r.Heard(guard.Vouches(guard.now), r.now)
+		r.pass(time.Millisecond)
+		if l := r.lock("k"); l.ReliedOn() {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
+
+// A minority that another client's attempt had more copies than for a moment is no younger
+// for that: it may be held as soon as for a view that saw nothing of the attempt.
+func TestAnAttemptMeanwhile(t *testing.T) {
+	for _, attempt := range []bool{false, true} {
+		r := oldRig()
+		for i := range 2 {
+			r.restart(i, true, false)
+			r.scan(i)
+		}
+		r.set("k", "token-a", viewTTL, 2)
+		r.scanAll()
+		begun := r.now
+		r.pass(r.Attempt / 2)
+		if attempt {
+			r.set("k", "token-b", viewTTL, 3, 4)
+			r.scanAll()
+			r.pass(0)
+			if l := r.lock("k"); l.Holder.Raw() != "token-b" {
+				t.Errorf("%+v", l)
+			}
+			r.del("k", 3, 4)
+		}
+		r.scanAll()
+		for r.lock("k").State == monitor.LockPartial && r.now.Sub(begun) < 5*time.Second {
+			r.pass(10 * time.Millisecond)
+			r.scanAll()
+		}
+		if l := r.lock("k"); l.State != monitor.LockMayBeHeld || l.Holder.Raw() != "token-a" || r.now.Sub(begun) > r.Attempt+HearTime+200*time.Millisecond {
+			t.Errorf("with an attempt %t: %s by %s after %s", attempt, l.State, l.Holder.Raw(), r.now.Sub(begun))
+		}
+	}
 }
 
 // A holder may have extended its lock on nodes that were silent before they lost the copy:

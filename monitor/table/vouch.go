@@ -51,8 +51,12 @@ func (t *Table) Vouches(at time.Time) []announce.Lock {
 		}
 		if t.certainOf(r, now) {
 			v := vouch(r.key(), r.Tokens[r.holder].Prefix, r.lock.HeldUntil())
-			if v.Certain = true; r.lock.State != monitor.LockMayBeHeld {
+			v.Certain = true
+			switch perhaps := r.lock.State == monitor.LockMayBeHeld; {
+			case !perhaps:
 				v.Short = "" // its copies say it
+			case v.Short == "":
+				continue // others take that for more than it is
 			}
 			all = append(all, v)
 		}
@@ -164,7 +168,9 @@ func (t *Table) certainAt(r *record, a *assessment, tok int8) (at, until packed.
 	return c.at, c.until
 }
 
-// hearCertain records which votes of a token were lost.
+// hearCertain records which votes of a token were lost; or, if it has the start of the
+// token, that the lock may be held although no copy is left. The latter says nothing of
+// votes: a guard that hears itself must not conclude that there are no more.
 func (t *Table) hearCertain(r *record, v announce.Lock, now packed.Moment) {
 	var until packed.Moment
 	if !v.Until.IsZero() {
@@ -172,21 +178,31 @@ func (t *Table) hearCertain(r *record, v announce.Lock, now packed.Moment) {
 			return
 		}
 	}
+	if v.Short != "" {
+		switch {
+		case until == 0, t.ended.has(v.Key.Raw(), v.Token):
+		case r == nil:
+			t.hearPerhaps(v, until)
+		case r.grant.heard == v.Token && time.Duration(until-r.grant.end) > extendedBy:
+			r.grant.end = until
+			t.markDirty(r)
+		}
+		return
+	}
 	was := t.certain[v.Key.Raw()]
 	if len(t.certain) >= 4*announce.MostLocks {
 		clear(t.certain)
 	}
 	t.certain[v.Key.Raw()] = certain{v.Token, now, until}
-	if r != nil {
-		if was.token != v.Token || !packed.Alike(was.until, until) || now-was.at > packed.Moment(certainKept) {
-			t.markDirty(r)
-		}
-		return
+	if r != nil && (was.token != v.Token || !packed.Alike(was.until, until) || now-was.at > packed.Moment(certainKept)) {
+		t.markDirty(r)
 	}
-	if t.settled || until == 0 || v.Short == "" || t.ended.has(v.Key.Raw(), v.Token) {
-		return
-	}
-	r = t.newRecord(v.Key.Raw()) // all of its copies were lost
+}
+
+// hearPerhaps records a lock that may be held until then, of which nothing is known here:
+// all copies were lost, perhaps on nodes that are not seen from here.
+func (t *Table) hearPerhaps(v announce.Lock, until packed.Moment) {
+	r := t.newRecord(v.Key.Raw())
 	r.own()
 	r.Tokens = []packed.Token{{Prefix: v.Short, Length: int64(len(v.Short))}}
 	r.grant = grant{token: 0, end: until, seen: until, fell: true, parted: true, heard: v.Token}
@@ -254,6 +270,8 @@ func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 		r.earlier = nil
 	case known:
 		return
+	case k >= 0 && k != r.grant.token:
+		r.forgetVotes(k)
 	}
 	t.markDirty(r)
 }
