@@ -27,7 +27,7 @@ func (m *machine) order(kind ActionKind, value int64, lag bool) {
 		return
 	}
 	m.sending(kind)
-	m.actions = append(m.actions, Action{Kind: kind, RunID: m.RunID, Value: value, SetLag: lag, ReadOnly: kind == Raise && (m.Role == "slave" || value == minreplicas.FenceCordon)})
+	m.actions = append(m.actions, Action{Kind: kind, RunID: m.RunID, Value: value, SetLag: lag, ReadOnly: kind == Raise && (m.Role == "slave" || m.Leaked || value == minreplicas.FenceCordon)})
 }
 
 func (m *machine) tell(kind, format string, args ...any) {

@@ -487,7 +487,7 @@ func TestExposed(t *testing.T) {
 		s := newScript(t).sees("a", servingParams).after(tick).sees("b", fenced).does(proveIt("b"))
 		for range 3 {
 			s.canary(CanaryAccepted, fenced).phase(PhaseExposed).after(tick).
-				sees("b", fenced).phase(PhaseExposed).does(raiseIt("b")).
+				sees("b", fenced).phase(PhaseExposed).does(raiseReplica("b")).
 				closed(fenced, fenced).does(proveIt("b"))
 		}
 		if s.count("exposed") != 1 || s.state.Report.Verified {

@@ -28,7 +28,7 @@ func (m *machine) keepOut(o *Observation) {
 }
 
 // leaks notes that a canary write was accepted through a fence that is up.
-func (m *machine) leaks(o *Observation) {
+func (m *machine) leaks(o *Observation, first bool) {
 	switch {
 	case o.Err != "":
 		m.report.Leak = o.Err
@@ -39,7 +39,7 @@ func (m *machine) leaks(o *Observation) {
 	}
 	m.expose()
 	m.failing("exposed", "its fence does not hold: "+m.report.Leak)
-	if m.Role == "slave" {
+	if m.Role == "slave" || first { // or has become a replica since the look
 		m.order(Raise, m.Owed(), false) // which makes it read-only
 	}
 }

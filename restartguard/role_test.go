@@ -41,6 +41,10 @@ func TestReplica(t *testing.T) {
 			phase(PhaseExposed).told("exposed", "a replica that accepts writes")
 		s.after(tick).seesReplica("a", fenced).does(raiseReplica("a"))
 	})
+	t.Run("that was a master at the last look is made read-only once its canary gets through", func(t *testing.T) {
+		newScript(t).sees("a", servingParams).after(tick).sees("b", servingParams).does(raiseIt("b")).closed(fenced, fenced).does(proveIt("b")).
+			replicaCanary(CanaryAccepted, fenced).does(raiseReplica("b")).closed(fenced, fenced).does(proveIt("b")).replicaCanary(CanaryAccepted, fenced).does()
+	})
 	t.Run("is nothing that a guard without a fence can change", func(t *testing.T) {
 		s := newScript(t)
 		s.policy.Advice = true

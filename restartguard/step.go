@@ -415,9 +415,10 @@ func (m *machine) proving(o *Observation) {
 	case m.Blind:
 		m.provingBlind(o)
 	case o.Canary == CanaryAccepted && (o.Params.Fenced() || o.Params.Cordoned()):
+		first := !m.Leaked
 		m.Leaked, m.report.Verified, m.Proven = true, false, false
 		m.Holds = false
-		m.leaks(o)
+		m.leaks(o, first)
 	case o.Blind:
 		m.report.Err = o.Err
 	case o.Canary == CanaryAccepted:
