@@ -104,7 +104,7 @@ type watch struct {
 	gained            time.Duration // by steps, beyond what clock rates may hide
 	ahead             int
 	telling           bool
-	killing           bool // it ends earlier connections before it fences
+	before            restartguard.ActionKind // the last one that it ordered
 	graceUntil        time.Duration
 	// ending is how long it takes from a fencing until the connections of other guards
 	// are ended, and the master is fenced again if one of them has let it rejoin meanwhile.

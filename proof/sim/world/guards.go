@@ -205,7 +205,7 @@ func (w *World) shortly(g *guard) time.Duration {
 func (w *World) hangUp(g *guard, node int, op uint8) {
 	x := &g.watches[node]
 	x.gen++
-	x.incarnation, x.first, x.n, x.do, x.killing = 0, true, 0, 0, false
+	x.incarnation, x.first, x.n, x.do, x.before = 0, true, 0, 0, restartguard.Raise
 	w.masters[node].leaves(g.index)
 	x.graceUntil = trace.Never
 	x.removeAgain = x.removeAgain || op == askRemove && w.rules.Breaks("rejoin-retried")
@@ -250,10 +250,12 @@ func (w *World) told(g *guard, node int, code uint8) {
 		a := x.todo[x.do]
 		x.do++
 		if x.telling && x.inServing && g.cut[node] <= w.now {
-			if a.Kind != restartguard.Kill || x.killing {
+			// First it may end connections, or find out by a canary that a fence which is up does not
+			// hold: once each.
+			if a.Kind == x.before || a.Kind != restartguard.Kill && a.Kind != restartguard.Prove {
 				x.graceUntil = w.now + g.laterTrip(w, 0).Out
 			}
-			x.killing = a.Kind == restartguard.Kill // once for each connection
+			x.before = a.Kind
 		}
 		w.guardSend(g, node, a)
 		return
