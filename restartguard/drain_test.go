@@ -76,6 +76,13 @@ func TestAShorterDIsHeardOfAfterTheRestart(t *testing.T) {
 	}
 }
 
+// A guard that watched the node meanwhile, and counts D, may have seen it serve.
+func TestADrainedNodeForWhichAnotherGuardCountsD(t *testing.T) {
+	s := drained(t).after(testDelay/2).said("a", cordoned, Observation{SaidDrained: true}).after(testDelay / 2)
+	s.cordonedAgain("b").told("restart", "lost nothing").after(tick).said("b", fenced, Observation{Later: true}).phase(PhaseFenced)
+	s.after(tick).said("b", fenced, Observation{Later: true}).does().after(tick).sees("b", fenced).does(removeIt("b"))
+}
+
 func TestWhatIsNotDrained(t *testing.T) {
 	waits := func(what string, s *script) {
 		t.Run(what, func(t *testing.T) {

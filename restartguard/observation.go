@@ -107,10 +107,11 @@ type Observation struct {
 	Refused, Denied bool
 
 	// What other guards say, with Seen. Heard is the greatest D that they announce, Least the
-	// least; 0: none, or they cannot be read. Allowed: one of them knows that the node may vote by now. Believed: one
-	// takes the node for drained; or one was here within D, is not seen now, and might.
-	Heard, Least      time.Duration
-	Allowed, Believed bool
+	// least; 0: none, or they cannot be read. Allowed: one of them knows that the node may vote by now. Later: one that
+	// is here lets it vote only later. Believed: one takes the node for drained; or one was here within D, is not
+	// seen now, and might.
+	Heard, Least             time.Duration
+	Allowed, Later, Believed bool
 	// SaidDrained, with Seen: this guard's own announcement that the node is drained is seen there.
 	SaidDrained bool
 	// New, with Seen: the cluster was never known to be in use, so an operator may let the node

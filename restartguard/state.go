@@ -113,8 +113,8 @@ type LastLook struct {
 	// Blind: the fence cannot be read. Lacking: the node refuses writes for lack of replicas,
 	// so it has no vote, although it is not fenced.
 	Blind, Lacking bool
-	// Allowed and Believed, see [Observation].
-	Allowed, Believed bool
+	// Allowed, Later and Believed, see [Observation].
+	Allowed, Later, Believed bool
 }
 
 // InFlight is which commands without an answer may still reach the server.

@@ -100,7 +100,7 @@ func (m *machine) seen(o *Observation) {
 	m.Heard, m.Least, m.Lacking = o.Heard, o.Least, o.Lacking
 	m.lengthen()
 	m.reconsiders()
-	m.Allowed, m.Believed = o.Allowed, o.Believed
+	m.Allowed, m.Later, m.Believed = o.Allowed, o.Later, o.Believed
 	level := m.ClockBase // no step had happened by then
 	stepped, within := m.readClock(o.Clock)
 	m.looksAgain()
@@ -253,6 +253,8 @@ func (m *machine) settleFenced() {
 		if !m.Proven {
 			m.order(Prove, 0, false)
 		}
+	case m.mayVote(m.now) && !m.Relied.IsZero() && m.Later:
+		m.report.Reason = "it was drained, and another guard counts D: it may have seen it serve since"
 	case m.mayVote(m.now):
 		m.order(Remove, m.Revert, false)
 	case !m.Proven:

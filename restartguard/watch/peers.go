@@ -81,7 +81,10 @@ func (g *Guard) addAnnounced(o *restartguard.Observation, here []announce.Guard)
 			o.SaidDrained = one.Drained
 			continue
 		}
-		o.Allowed = o.Allowed || !one.MayVote.IsZero() && o.Clock.Wall != 0 && !one.MayVote.After(time.Unix(0, int64(o.Clock.Wall)))
+		if !one.MayVote.IsZero() && o.Clock.Wall != 0 {
+			later := one.MayVote.After(time.Unix(0, int64(o.Clock.Wall)))
+			o.Allowed, o.Later = o.Allowed || !later, o.Later || later
+		}
 	}
 }
 

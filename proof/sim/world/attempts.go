@@ -285,6 +285,7 @@ func (w *World) holdEnd(c *client) {
 			terms.NotAfter = time.Time{}
 		}
 		w.ask(c, terms)
+		c.extendedAt = w.now
 		if c.pending {
 			w.say("c", c.index, "asks for an extension by %s", trace.Span(ttl))
 			for i := range w.plan.N {

@@ -60,6 +60,8 @@ type client struct {
 
 	believes time.Duration // true time until which it relies on the lock
 	believed time.Duration // when it was last granted or extended it
+	// extendedAt is when it last sent an extension.
+	extendedAt time.Duration
 }
 
 // conn is one connection: first in, first out, in both directions, to one incarnation

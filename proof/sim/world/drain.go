@@ -33,12 +33,17 @@ func (w *World) announceDrained(g *guard, node int) {
 	w.push(event{at: w.now + g.laterTrip(w, 0).Out, kind: evAnnounce, who: uint8(g.index), node: uint8(node), incarnation: x.inIncarnation})
 }
 
-// hearDrained adds to a look which guards take the master for drained.
-func (w *World) hearDrained(g *guard, x *watch, o *restartguard.Observation, now time.Time) {
-	here := w.voices[:0]
+// hearDrained adds to a look which guards take the master for drained, and which let it vote later.
+func (w *World) hearDrained(g *guard, node int, o *restartguard.Observation, now time.Time) {
+	x, here := &g.watches[node], w.voices[:0]
 	for i := range w.plan.Guards {
 		if x.inGuards>>i&1 != 0 {
 			here = append(here, announce.Guard{ID: guardNames[i], Delay: w.delayOf(&w.guards[i]), Drained: x.inDrainers>>i&1 != 0})
+		}
+	}
+	for i := range w.plan.Guards {
+		if s := &w.guards[i].watches[node].state; i != g.index && x.inGuards>>i&1 != 0 && s.Basis.RunID == o.RunID && s.Report.From.After(w.guards[i].clock.time(w.now)) {
+			o.Later = true
 		}
 	}
 	o.SaidDrained = x.inDrainers>>g.index&1 != 0

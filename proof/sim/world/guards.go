@@ -307,7 +307,7 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 		o.Heard, o.Least = g.peers.Greatest(), g.peers.Least()
 	}
 	if o.About == restartguard.Seen && w.announcing {
-		w.hearDrained(g, x, &o, now)
+		w.hearDrained(g, node, &o, now)
 	}
 	if w.rules.GuardBroken {
 		if w.rules.Breaks("wall-clock") {

@@ -161,6 +161,7 @@ func (w *World) carryExtension(m *master, e *event) redlock.Status {
 		return redlock.StatusFenced
 	}
 	w.setExpiry(m, e, e.x)
+	w.grants[e.tok].slow = w.grants[e.tok].slow || w.now > w.clients[e.who].extendedAt+viewAttempt
 	return redlock.StatusOK
 }
 

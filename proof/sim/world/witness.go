@@ -111,10 +111,19 @@ func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 	}
 	since, least := w.now-m.lostAt, g.clock.lasts(right)
 	long := g.clock.lasts(w.right)
+	if e.tok != 0 && m.refuses() {
+		m.unheardAt = w.now
+	}
 	if e.tok != 0 && m.refuses() && (m.fresh != 0 && w.now-m.forgotAt < long || m.lostAt > 0 && since < long) {
 		w.Stats.Unheard++
 		m.unguarded |= m.fresh
 		w.say("g", g.index, "could not have heard of a longer D")
+		return
+	}
+	if m.refuses() && since < least && w.missedUnheard(g, m, node) {
+		w.Stats.Unheard++
+		m.unguarded |= m.fresh
+		w.say("g", g.index, "has never heard of the guard with a shorter D that let it serve meanwhile")
 		return
 	}
 	if e.tok == 0 && m.refuses() {
@@ -123,6 +132,15 @@ func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 	if m.lostAt > 0 && m.refuses() && since < least {
 		w.breach(mutant.EarlyRejoin, "g%d lets %s rejoin %s after its last crash, and D is %s", g.index+1, nodeNames[node], trace.Span(since), trace.Span(right))
 	}
+}
+
+// missedUnheard reports whether a guard takes a master for drained that has served since, because
+// another guard, with a shorter D and unable to hear of this one's, let it rejoin, and has never
+// been on a node together with this one.
+func (w *World) missedUnheard(g *guard, m *master, node int) bool {
+	b := &g.watches[node].state.Basis
+	return !b.Relied.IsZero() && m.unheardAt > g.clock.whenTime(b.Relied.Add(-b.Age)) &&
+		(g.peers.Least() == 0 || g.peers.Least() >= w.delayOf(g))
 }
 
 // reckon checks what a guard has seen: from when a master that serves after a loss is

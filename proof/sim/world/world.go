@@ -205,7 +205,7 @@ type grant struct {
 	release     [schedule.MaxNodes]uint8
 	repaired    uint8 // nodes on which it was put back
 	relied      uint8 // the nodes that said yes to the last grant or extension
-	slow        bool  // a vote came later than an attempt may take, as the monitor has it
+	slow        bool  // a vote or an extension came later than an attempt may take, as the monitor has it
 	began       time.Duration
 	vanished    uint8 // nodes where it disappeared for a reason that looks like a release
 
