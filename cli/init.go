@@ -19,6 +19,7 @@ import (
 	"redlockctl/cli/printer"
 	"redlockctl/internal/acl"
 	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
 	"redlockctl/server/safetext"
 )
@@ -66,6 +67,7 @@ change.
 is wrong. Exit code 0 when all masters are protected at their next crash and
 nothing is wrong, else 1. --before-undo says instead whether a step can be undone
 now: not while a master is fenced or down, or would start fenced without a guard.
+--users is logged in the audit log, with the users' names and no passwords.
 
 Without a guard (--without-guard): a systemd drop-in for each master that waits
 before each start for as long as a lock can live.`,
@@ -205,19 +207,10 @@ func (a *commandLine) initUsers(ctx context.Context, f initFlags) error {
 	if err := a.tableOnly("what became of each master is a line"); err != nil {
 		return err
 	}
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	if err := mayAct(cfg); err != nil {
-		return err
-	}
-	nodes, err := cfg.Masters()
-	if err != nil {
-		return err
-	}
-	return adopt.Folder{Path: f.out}.ChangeUsers(ctx, nodes, f.users, func(node, what string) {
-		fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(node), what)
+	return a.act(nil, func(_ *config.Config, op *operator.Operator) error {
+		return adopt.Folder{Path: f.out}.ChangeUsers(ctx, op, f.users, func(node, what string) {
+			fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(node), what)
+		})
 	})
 }
 

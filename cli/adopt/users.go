@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
+	"redlockctl/internal/operator"
 	"redlockctl/redlock"
 	"redlockctl/server/resp"
 )
@@ -24,23 +26,37 @@ const usersCommands = "users.redis"
 // ChangeUsers makes the folder's users on the masters that run, or deletes them, as a user
 // who may: each node logs in by itself. It goes on after a node that fails, and tells what
 // became of each.
-func (f Folder) ChangeUsers(ctx context.Context, nodes []*redlock.Node, change string, tell func(node, what string)) error {
+func (f Folder) ChangeUsers(ctx context.Context, op *operator.Operator, change string, tell func(node, what string)) error {
+	var names []string
+	for _, u := range users {
+		names = append(names, u.name)
+	}
+	path, err := filepath.Abs(f.Path)
+	if err != nil {
+		return err
+	}
 	var failed []error
-	for _, n := range nodes {
+	for _, n := range op.Nodes() {
 		commands, err := f.userCommands(n, change)
 		if err != nil {
 			return err // of another folder: nothing was sent to this node, or to those after it
 		}
-		done := len(commands)
-		last, err := send(ctx, n, commands)
+		err = op.ChangeUsers("users "+change, n.Name(), strings.Join(names, ", "), "init: users of the folder "+path, func(n *redlock.Node) (string, error) {
+			done := len(commands)
+			last, err := send(ctx, n, commands)
+			if err != nil {
+				return "", err
+			}
+			if deleted, ok := last.(int64); ok {
+				done = int(deleted)
+			}
+			told := fmt.Sprintf("%d users %s", done, map[string]string{MakeUsers: "made", DeleteUsers: "deleted"}[change])
+			tell(n.Name(), told)
+			return told, nil
+		})
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", n.Name(), err))
-			continue
 		}
-		if deleted, ok := last.(int64); ok {
-			done = int(deleted)
-		}
-		tell(n.Name(), fmt.Sprintf("%d users %s", done, map[string]string{MakeUsers: "made", DeleteUsers: "deleted"}[change]))
 	}
 	return errors.Join(failed...)
 }
@@ -79,8 +95,19 @@ func send(ctx context.Context, n *redlock.Node, commands [][]any) (last any, err
 	defer c.Close()
 	for _, command := range commands {
 		if last, err = c.Do(ctx, command...).Result(); err != nil {
-			return nil, err
+			return nil, withoutPasswords(err)
 		}
 	}
 	return last, nil
+}
+
+// password is what a rule of an ACL user says of a password, or of its hash.
+var password = regexp.MustCompile("[#><!][^\\s'`,]+")
+
+// withoutPasswords hides them: some servers repeat the words of a command that they refuse.
+func withoutPasswords(err error) error {
+	if text := err.Error(); password.MatchString(text) {
+		return errors.New(password.ReplaceAllString(text, "(hidden)"))
+	}
+	return err
 }

@@ -8,7 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/acl"
+	"redlockctl/internal/audit"
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/internal/operator"
 	"redlockctl/redlock"
 	"redlockctl/server/minreplicas"
 )
@@ -86,20 +89,49 @@ func TestServerStartsWithWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// The users are made and deleted on running servers, without a client program; a node that is
-// down, and a folder of other masters, are told.
+// The users are made and deleted on running servers, without a client program, and each change
+// is in the audit log; a node that is down, and a folder of other masters, are told.
 func TestChangeUsers(t *testing.T) {
 	servers := labtest.Servers(t, 2)
 	one := planFor(t, func(s *Server) { s.Addr = servers[0].Addr() })
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	change := func(what string, want string, nodes ...*redlock.Node) {
 		t.Helper()
-		var told strings.Builder
-		err := one.ChangeUsers(t.Context(), nodes, what, func(node, what string) { told.WriteString(node + ": " + what + "\n") })
+		log, err := audit.Open(path)
 		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := redlock.New(nodes, redlock.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := operator.New(client, operator.Options{Log: log})
+		defer op.Close()
+		var told strings.Builder
+		if err := one.ChangeUsers(t.Context(), op, what, func(node, what string) { told.WriteString(node + ": " + what + "\n") }); err != nil {
 			told.WriteString(err.Error())
 		}
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("%s: %q, want %q", what, told.String(), want)
+		}
+		text, lines := read(t, path), strings.Split(strings.TrimSpace(read(t, path)), "\n")
+		outcome := lines[len(lines)-1]
+		if want == "n2: the folder has no users for it" { // nothing was sent
+			return
+		}
+		_, done, _ := strings.Cut(strings.TrimSpace(want), ": ")
+		for _, want := range []string{`"act":"users ` + what + `"`, `"reason":"init: users of the folder ` + one.Path + `"`, done} {
+			if !strings.Contains(outcome, want) {
+				t.Errorf("%s: the audit log ends with %s, which has no %s", what, outcome, want)
+			}
+		}
+		if intent := lines[len(lines)-2]; !strings.Contains(intent, `"phase":"intent"`) || !strings.Contains(intent, "redlockctl-guard") {
+			t.Errorf("%s: the intent is %s", what, intent)
+		}
+		for _, secret := range someSecrets {
+			if strings.Contains(text, secret) || strings.Contains(text, acl.Hash(secret)) {
+				t.Error("a password, or its hash, is in the audit log")
+			}
 		}
 	}
 	for range 2 { // again: changes nothing
@@ -122,6 +154,9 @@ func TestChangeUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	change(MakeUsers, "n1: ", servers[0].Node())
+	// One without ACLs repeats the command, with what is in it.
+	other := labtest.Servers(t, 1, "--rename-command", "ACL", "")[0]
+	change(MakeUsers, "n1: ERR unknown command", other.Node())
 }
 
 // No step is undone while a master needs it.

@@ -90,6 +90,24 @@ func (o *Operator) node(ctx context.Context, what string, do hand, name, reason 
 	return a.end("", err)
 }
 
+// ChangeUsers has do change ACL users of a node; act says how, users which, and nothing else of
+// them: a log has no passwords. do returns what came of it.
+func (o *Operator) ChangeUsers(act, name, users, reason string, do func(*redlock.Node) (string, error)) error {
+	if err := o.mayAct(reason); err != nil {
+		return err
+	}
+	n, err := o.find(name)
+	if err != nil {
+		return err
+	}
+	a, err := o.begin(audit.Record{Act: act, Target: name, Reason: reason, Detail: users})
+	if err != nil {
+		return err
+	}
+	told, err := do(n)
+	return a.end(told, err)
+}
+
 func (o *Operator) find(name string) (*redlock.Node, error) {
 	var names []string
 	for _, n := range o.locks.Nodes() {

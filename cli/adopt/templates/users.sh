@@ -20,7 +20,7 @@ fi
 ask=
 [ -n "${REDLOCKCTL_PASSWORD-}" ] || ask=--ask-password
 {{- end}}
-exec redlockctl init --users "$change" --out .{{if .AnyPass}} $ask{{end}}{{range .Hosts}} \
+exec redlockctl init --users "$change" --out . --cluster {{sh .Cluster}}{{if .AnyPass}} $ask{{end}}{{range .Hosts}} \
 	--nodes {{sh .URL}}{{end}}
 {{- if .TLS}}{{if .CA}} \
 	--tls-ca ca.pem{{end}}{{if .Cert}} \
