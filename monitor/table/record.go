@@ -2,6 +2,7 @@ package table
 
 import (
 	"slices"
+	"time"
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
@@ -208,6 +209,12 @@ type earlier struct {
 }
 
 // reliance is nil if there is none.
+// outlasts reports whether the client relies on the lock for as long as until, at least; zero is
+// without end.
+func (e *earlier) outlasts(until time.Time) bool {
+	return e.Until.IsZero() || !until.IsZero() && !e.Until.Before(until)
+}
+
 func (e *earlier) reliance() *monitor.Reliance {
 	if e == nil {
 		return nil

@@ -183,7 +183,7 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 		if !w.inTime(node) {
 			m.fresh = 0
 		}
-	case w.now <= m.crossUntil: // nobody could have stopped it yet
+	case w.now <= m.crossUntil && w.now-max(m.lostAt, m.brokenAt) < w.guards[e.who].clock.lasts(w.right): // nobody could have stopped it yet
 		m.excused = true
 		for i := range w.plan.Guards {
 			x := &w.guards[i].watches[node]

@@ -39,9 +39,9 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 	case r.Breaks("drain-uncounted") && o.About == restartguard.Scanned:
 		o.Copies = 0
 	case r.Breaks("drain-own-lease"):
-		o.Least = 0
+		o.Least, o.Later = 0, false
 	case r.Breaks("drain-unheard"):
-		o.Believed = false
+		o.Believed, o.Later = false, false
 	}
 	if r.Breaks("evictions-ignored") {
 		o.Evicted = 0
