@@ -24,3 +24,23 @@ func TestAdviceFollowsTheCause(t *testing.T) {
 		t.Errorf("flooded: %+v", got)
 	}
 }
+
+// A node whose answer to a probe is lost, and which is heard on another connection, is not
+// silent; one that hangs is, and so is one that new connections do not reach.
+func TestAnAnswerThatIsLostIsNoSilence(t *testing.T) {
+	asked, within := time.Now(), 2*time.Second
+	for name, c := range map[string]struct {
+		heard time.Time // on the feed
+		want  time.Duration
+	}{
+		"there is no feed":    {time.Time{}, within},
+		"not since":           {asked.Add(-time.Millisecond), within},
+		"once, then it hangs": {asked.Add(50 * time.Millisecond), within + 50*time.Millisecond},
+		"all the time":        {asked.Add(within - 1), 2*within - 1},
+		"much later":          {asked.Add(time.Hour), 2 * within},
+	} {
+		if got := silentFrom(asked, c.heard, within).Sub(asked); got != c.want {
+			t.Errorf("%s: silent after %s, not %s", name, got, c.want)
+		}
+	}
+}

@@ -136,7 +136,7 @@ func (p *probing) check(ctx context.Context, now time.Time) (next time.Time) {
 		next = p.next
 	}
 	if !p.asked.IsZero() && !p.late {
-		due := p.asked.Add(p.monitor.answerWithin(p.node))
+		due := silentFrom(p.asked, p.monitor.changes[p.node].Heard(), p.monitor.answerWithin(p.node))
 		if !due.After(now) {
 			if p.late = p.monitor.failed(p.node, p.silence()); !p.late {
 				p.asked, next = now, now // this process was late, not the node
@@ -158,6 +158,20 @@ func (p *probing) check(ctx context.Context, now time.Time) (next time.Time) {
 		}
 	}
 	return next
+}
+
+// silentFrom returns from when on a node counts as not answering that was asked at a time
+// and should answer within another. If it was heard since, on the connection that reports
+// changes, then the network has lost the answer, perhaps twice, and it gets that time
+// again, once.
+func silentFrom(asked, heard time.Time, within time.Duration) time.Time {
+	if heard.Before(asked) {
+		return asked.Add(within)
+	}
+	if most := asked.Add(within); heard.After(most) {
+		heard = most
+	}
+	return heard.Add(within)
 }
 
 // drop ends the n oldest sessions.

@@ -21,6 +21,7 @@ type Changes struct {
 	wiped  bool      // the server says that all keys may be gone
 	until  time.Time // all earlier changes have been queued; zero: unknown
 	mark   uint64    // and they have been read when this many keys have been taken
+	heard  time.Time // when the node last answered a PING
 	rate   flood
 }
 
@@ -92,6 +93,19 @@ func (c *Changes) queuedUpTo(until time.Time) {
 	defer c.mu.Unlock()
 	c.until, c.mark = until, c.taken+uint64(len(c.queue))
 	Poke(c.Wake)
+}
+
+// Heard returns when the node last answered on its feed; zero: never.
+func (c *Changes) Heard() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
+}
+
+func (c *Changes) hear(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = at
 }
 
 // Take removes up to n keys; bytes limits the sum of their names, except for the first.
@@ -197,6 +211,7 @@ func (f *Feed) Listen(queue *Changes, keep func(key []byte) bool) error {
 		}
 		switch {
 		case p.pong:
+			queue.hear(time.Now())
 			if until := f.ponged(); !until.IsZero() {
 				queue.queuedUpTo(until)
 			}
