@@ -8,6 +8,9 @@
 // at which that one said the same? More than 300 ms is a difference. The clients' own knowledge is
 // compared too: no view may say that nobody relies on a lock while somebody does.
 //
+// Where this process did not run for half of that, nothing is compared: how much is left out is
+// said, and more than a twentieth is a failure.
+//
 // One weaker answer is allowed: while the operator is cut off from a master and the guard is not,
 // the operator's views may say "may be held" where the guard knows that the lock is held.
 // docs/reliance.md lists what else a view cannot know.

@@ -44,6 +44,59 @@ type stage struct {
 	cuts    []cut
 	// happened is what the agent did.
 	happened []happening
+	stops    stops
+}
+
+// stops are the times for which this process did not run, although it had something to do:
+// then no view can be in time, and the comparison proves nothing.
+type stops struct {
+	mu  sync.Mutex
+	all []cut
+}
+
+const (
+	// stopLeast is how long a stop is at least: half of what views may differ by.
+	stopLeast = tolerance / 2
+	// mostStopped is the largest share of the comparisons that may be left out for stops.
+	mostStopped = 0.05
+)
+
+// watch takes note of the stops until ctx ends.
+func (s *stops) watch(ctx context.Context) {
+	const every = 10 * time.Millisecond
+	for last := time.Now(); ctx.Err() == nil; {
+		time.Sleep(every)
+		now := time.Now()
+		if now.Sub(last)-every >= stopLeast {
+			s.mu.Lock()
+			s.all = append(s.all, cut{last, now})
+			s.mu.Unlock()
+		}
+		last = now
+	}
+}
+
+// near reports whether the process did not run at a moment, or so shortly before or after
+// it that a view may be late by that.
+func (s *stops) near(at time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.all {
+		if at.After(c.from.Add(-tolerance)) && at.Before(c.to.Add(tolerance)) {
+			return true
+		}
+	}
+	return false
+}
+
+// total is how often, and for how long in all.
+func (s *stops) total() (n int, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.all {
+		d += c.to.Sub(c.from)
+	}
+	return len(s.all), d
 }
 
 type happening struct {
@@ -205,7 +258,7 @@ func (s *stage) client(ctx context.Context, dice *rand.Rand) {
 }
 
 func (s *stage) leaveMinority(ctx context.Context, dice *rand.Rand, key string, ttl time.Duration) {
-	token := fmt.Sprintf("left-%016x", dice.Uint64())
+	token := fmt.Sprintf("%016x-left", dice.Uint64()) // a guard announces how it begins
 	s.tokens.drew(token)
 	for _, i := range dice.Perm(len(s.servers))[:1+dice.IntN(2)] {
 		if s.servers[i].Up() {

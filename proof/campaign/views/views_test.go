@@ -39,6 +39,7 @@ func mostLasting() time.Duration {
 type pair struct {
 	name     string
 	compared int
+	stopped  int           // answers that were left out: this process did not run, see stops
 	off      int           // answers that were said of no moment within the tolerance
 	longest  time.Duration // for which such answers followed each other
 	runs     []difference  // of such answers
@@ -94,6 +95,7 @@ func TestViewsAgree(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	dice := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, n)) }
+	wg.Go(func() { s.stops.watch(ctx) })
 	wg.Go(func() { s.follow(ctx, s.console.Monitor, console) })
 	wg.Go(func() { s.follow(ctx, s.guard.Monitor, guard) })
 	for i := range 4 {
@@ -134,6 +136,10 @@ func (s *stage) compare(console, guard *timeline, of map[string]*answers) []*pai
 		for _, a := range of[name].all {
 			if a.at.After(line.end.Add(-time.Second)) {
 				continue // what follows is not known
+			}
+			if *events > short && s.stops.near(a.at) {
+				p.stopped++
+				continue
 			}
 			sees := s.seenAt(a.at)
 			lag, then := line.lag(a.key, a.at, func(b belief) bool { return agree(a.belief, b, sees) })
@@ -220,24 +226,32 @@ func (s *stage) withTruth(of map[string]*answers) (pairs []*pair) {
 func (s *stage) tell(pairs []*pair, lines ...*timeline) {
 	const most = 12
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n%-34s %10s %12s %12s %12s\n", "VIEWS", "COMPARED", "SINGLE", "DIFFERENCES", "LONGEST")
+	fmt.Fprintf(&text, "\n%-34s %10s %10s %12s %12s %12s\n", "VIEWS", "COMPARED", "LEFT OUT", "SINGLE", "DIFFERENCES", "LONGEST")
+	compared, stopped := 0, 0
 	for _, p := range pairs {
-		fmt.Fprintf(&text, "%-34s %10d %12d %12d %12s\n", p.name, p.compared, p.off, len(p.differences()), p.longest.Round(time.Millisecond))
+		fmt.Fprintf(&text, "%-34s %10d %10d %12d %12d %12s\n", p.name, p.compared, p.stopped, p.off, len(p.differences()), p.longest.Round(time.Millisecond))
+		compared, stopped = compared+p.compared, stopped+p.stopped
 	}
-	s.t.Log(text.String())
+	n, d := s.stops.total()
+	s.t.Logf("%sthis process did not run %d times, for %s in all: %.2f %% of the comparisons were left out", text.String(), n, d.Round(time.Millisecond), 100*float64(stopped)/float64(max(1, compared+stopped)))
+	if *events > short && float64(stopped) > mostStopped*float64(compared+stopped) {
+		s.t.Error("this machine is too busy: too many comparisons were left out to prove anything")
+	}
 	for _, p := range pairs {
 		if p.compared == 0 && *events > short {
 			s.t.Errorf("%s: nothing was compared", p.name)
 		}
-		for i, d := range p.runs {
-			say := s.t.Errorf
-			if d.last.Sub(d.first) <= mostLasting() {
-				say = s.t.Logf
-			}
+		for i, d := range p.differences() {
 			if i == most {
 				break
 			}
-			say("%s: %s from %s to %s, off by %s: %s\n%s", p.name, d.key, stamp(d.first), stamp(d.last), d.lag.Round(time.Millisecond), d.text, s.around(d, lines))
+			s.t.Errorf("%s: %s from %s to %s, off by %s: %s\n%s", p.name, d.key, stamp(d.first), stamp(d.last), d.lag.Round(time.Millisecond), d.text, s.around(d, lines))
+		}
+		for i, d := range p.runs {
+			if i >= most || d.last.Sub(d.first) > mostLasting() {
+				continue
+			}
+			s.t.Logf("%s: %s at %s alone, off by %s: %s", p.name, d.key, stamp(d.first), d.lag.Round(time.Millisecond), d.text)
 		}
 	}
 }
