@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 )
 
@@ -36,5 +37,28 @@ func TestIdleConnectionsThatAreDroppedInSilence(t *testing.T) {
 			do(t, srv, "set", "k1", "other", "px", 3600000)
 			until(t, m, "the change", func(s *monitor.Snapshot) bool { return lock(s, "k1").Holder.Raw() == "other" })
 		})
+	}
+}
+
+// A line that is cut several times in a minute takes no feed away: the node answered
+// nothing else either.
+func TestALineThatIsCutKeepsItsFeed(t *testing.T) {
+	t.Parallel()
+	srv := labtest.Servers(t, 1)[0]
+	p := labtest.NewProxy(t, srv)
+	m := watch(t, []*redlock.Node{node(t, "n1", &redis.Options{Addr: p.Addr()})}, observe.Options{})
+	settled(t, m)
+	listens := func(s *monitor.Snapshot) bool { return s.Complete && s.At.Sub(s.Nodes[0].UpTo) < 700*time.Millisecond }
+	for range 3 {
+		until(t, m, "the feed", listens)
+		p.Swallow(true)
+		until(t, m, "the cut", func(s *monitor.Snapshot) bool { return s.Nodes[0].State != monitor.NodeServing })
+		time.Sleep(time.Second)
+		p.Heal()
+		p.Drop()
+	}
+	until(t, m, "the feed", listens)
+	if l := m.Snapshot().Nodes[0].Limits; len(l) > 0 {
+		t.Error(l)
 	}
 }

@@ -386,6 +386,13 @@ func (m *Monitor) listens(i int, tells bool) {
 	m.world.nodes[i].tells = tells
 }
 
+// heardSince reports whether anything was heard of node i after a moment.
+func (m *Monitor) heardSince(i int, at time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.nodes[i].Heard.After(at)
+}
+
 // unheard records that the feed of node i has ended.
 func (m *Monitor) unheard(i int) {
 	m.mu.Lock()

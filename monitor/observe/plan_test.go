@@ -15,6 +15,10 @@ func TestAdviceFollowsTheCause(t *testing.T) {
 	now := time.Now()
 	var plan feedPlan
 	plan.failed(errMute, now)
+	plan.failed(errAllMute, now.Add(time.Second))
+	if plan.why.Text != "" {
+		t.Errorf("cut off: %+v", plan.why)
+	}
 	plan.failed(errMute, now.Add(time.Second))
 	if got := plan.why; got != (monitor.Limit{Text: errMute.Error(), Do: adviceSilence}) {
 		t.Errorf("silent: %+v", got)

@@ -52,6 +52,10 @@ var errSuperseded = errors.New("the node restarted or is not seen")
 // errMute ends a session whose feed does not answer a ping.
 var errMute = errors.New("no answer on the connection that reports changes")
 
+// errAllMute is errMute where the node answered nothing else either: that says nothing
+// about feeds.
+var errAllMute = fmt.Errorf("%w, as on the others", errMute)
+
 // errRetryFeed ends a session without a feed, to try again for one.
 var errRetryFeed = errors.New("time to ask for changes again")
 
@@ -146,6 +150,7 @@ func (p *feedPlan) failed(err error, now time.Time) bool {
 	case errors.Is(err, wire.ErrBadPush):
 		p.putOff(monitor.Limit{Text: safetext.Escape(err.Error()), Do: adviceFeed}, now)
 		return true
+	case errors.Is(err, errAllMute):
 	case errors.Is(err, errMute):
 		if !p.muted.IsZero() && now.Sub(p.muted) < feedRetry {
 			p.putOff(monitor.Limit{Text: err.Error(), Do: adviceSilence}, now)
@@ -351,6 +356,9 @@ func (l *follower) schedule(t task, everything bool, now time.Time) {
 // ping pings the feed when it is due, and returns the time until the next ping.
 func (l *follower) ping(t task, now time.Time) (wait time.Duration, err error) {
 	if l.feed.Silent(now) {
+		if asked := l.feed.Asked(); !l.monitor.heardSince(l.node, asked.Add(now.Sub(asked)/2)) {
+			return 0, errAllMute
+		}
 		return 0, errMute
 	}
 	every := pingSeldom

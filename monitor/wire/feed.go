@@ -149,6 +149,13 @@ func (f *Feed) Silent(now time.Time) bool {
 	return !f.sent.IsZero() && now.Sub(f.sent) > f.Patience.Answer()
 }
 
+// Asked returns when the PING in flight was sent; zero: none is.
+func (f *Feed) Asked() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sent
+}
+
 // ponged records the answer to a PING. All changes before until have been reported. A
 // server sends its reports at the end of an event loop cycle, after the answers of that
 // cycle, so an answer proves the changes before the previous PING.
