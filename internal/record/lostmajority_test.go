@@ -195,3 +195,39 @@ func TestASplitBesideALostMajority(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// A split lock may be held by votes that no copy shows, as those that nodes have forgotten:
+// a moment says so as the monitor did, and until when.
+func TestASplitThatMayBeHeld(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	put := func(at int, until time.Time, nobody bool) {
+		t.Helper()
+		from.s.Version++
+		from.s.At = second(at)
+		l := monitortest.LockOf(second(at), "import", monitor.LockSplit, monitortest.TokenA, "15 15b - - -").Until(until)
+		l.Nobody = nobody
+		monitortest.Put(&from.s, l)
+		if err := w.write(t.Context(), changing{from}, second(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(5, second(20), false)
+	put(10, time.Time{}, true)
+	put(12, time.Time{}, true)
+	r := read(t, path)
+	for at, want := range map[int]bool{8: true, 11: false} {
+		m, err := r.At(second(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := m.Snapshot.Locks.Get("import")
+		if l == nil || l.State != monitor.LockSplit || l.ReliedOn() != want || want && !l.HeldUntil().Equal(second(20)) {
+			t.Errorf("after %d s: %+v", at, l)
+		}
+	}
+}

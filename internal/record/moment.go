@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -220,17 +221,23 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			if since.IsZero() {
 				since = was.began
 			}
-			recallCopies(s, l, was.copies, was.token)
+			letters, relied, _ := strings.Cut(was.copies, reliedUntil)
+			recallCopies(s, l, letters, was.token)
 			if l.State = known; known == monitor.LockLostMajority || known == monitor.LockMayBeHeld {
 				*l = l.Timed(since, time.Time{}).Until(end)
 			} else {
 				*l = l.Timed(since, end)
 			}
 			if l.State == monitor.LockSplit && l.Held < s.Cluster.Quorum {
-				if l.Earlier != nil {
+				ms, err := strconv.ParseInt(relied, 10, 64)
+				switch {
+				case l.Earlier != nil:
 					*l = l.Until(l.Earlier.Until)
+				case err == nil:
+					*l = l.Until(time.UnixMilli(ms))
+				default:
+					l.Nobody = l.Held+l.Lost+strings.Count(letters, "?") < s.Cluster.Quorum
 				}
-				l.Nobody = l.Earlier == nil && l.Held+l.Lost+strings.Count(was.copies, "?") < s.Cluster.Quorum
 			}
 		}
 	}

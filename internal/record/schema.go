@@ -53,7 +53,7 @@ CREATE TABLE ends (              -- of grants that were extended: until when eac
 CREATE TABLE lock_states (       -- what a lock was for a time, where its grant does not say it
   id INTEGER PRIMARY KEY, lock INTEGER NOT NULL REFERENCES locks,
   state TEXT NOT NULL,
-  copies TEXT NOT NULL,          -- a letter for each node: A the holder's copy, B, C … of other tokens, small without a TTL; - none, ? not known
+  copies TEXT NOT NULL,          -- a letter for each node: A the holder's copy, B, C … of other tokens, small without a TTL; - none, ? not known; + and a time: until then one of several clients may rely on it
   tokens BLOB NOT NULL,          -- 8 bytes for each letter, as in grants
   began_ms INTEGER NOT NULL, ended_ms INTEGER
 );

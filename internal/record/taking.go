@@ -2,6 +2,7 @@ package record
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,6 +113,10 @@ func copiesOf(l *monitor.Lock) (copies, tokens string) {
 	return b.String(), tokens
 }
 
+// reliedUntil is what stands in the copies of a split lock before the time in milliseconds
+// until when one of its clients may rely on it: by votes of which no letter tells.
+const reliedUntil = "+"
+
 // lookOf returns the state of a lock that is worth recording; nil: nothing besides its
 // grant, which gets the copies of its first read.
 func (b *batch) lookOf(key string, l *monitor.Lock) *look {
@@ -133,6 +138,9 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 		now.state = monitor.LockOrphaned // the rest of its state does not matter
 	}
 	if !unseen(l) && now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
+		if now.state == monitor.LockSplit && l.ReliedOn() && !l.HeldUntil().IsZero() {
+			now.copies += reliedUntil + strconv.FormatInt(millis(l.HeldUntil().Round(extendedBy)), 10)
+		}
 		return now
 	}
 	one := b.openGrant(key)
