@@ -354,3 +354,18 @@ func TestWhatGuardsKnowReachesAFirstLook(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// A grant without a TTL has no end, and its event says so.
+func TestEventsOfAGrantWithoutTTL(t *testing.T) {
+	r := newRig(3, 30*time.Second).first()
+	r.set("k", "a", 0, 0, 1, 2)
+	r.scanAll()
+	for _, e := range r.events {
+		if text := e.Text.Raw(); e.Kind == "acquired" && !strings.HasSuffix(text, ", without a TTL") {
+			t.Errorf("%q", text)
+		}
+	}
+	if !slices.Contains(r.kinds(), "acquired") {
+		t.Error(r.kinds())
+	}
+}

@@ -36,12 +36,12 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: a.holder, end: max(a.end, a.lock.Relied), seen: a.end}
 		delete(t.endings, r.key())
 		if t.settled && !r.early {
-			kind, text := "acquired", "acquired by %s for %s"
+			kind, text, in := "acquired", "acquired by %s%s", " for "
 			if t.lapsed.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix)) {
-				kind, text = "extended", "extended by %s while it was not seen: ends in %s"
+				kind, text, in = "extended", "extended by %s while it was not seen%s", ": ends in "
 				g.extensions, g.reported, g.extended = 1, 1, a.now
 			}
-			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, holderName(r, a), left(a.end, a.now))))
+			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, holderName(r, a), left(in, a.end, a.now))))
 		}
 		r.early = false
 	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
@@ -92,7 +92,7 @@ func (t *Table) tellExtensions(r *record, a *assessment) {
 	if n := g.extensions - g.reported; n > 1 {
 		often = fmt.Sprintf(" ×%d", n)
 	}
-	t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended%s by %s, ends in %s", often, holderName(r, a), left(a.end, a.now))))
+	t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended%s by %s%s", often, holderName(r, a), left(", ends in ", a.end, a.now))))
 	g.reportedAt, g.reported = a.now, g.extensions
 }
 
@@ -300,11 +300,12 @@ func (t *Table) grantEvent(r *record, end packed.Moment, e monitor.Event) monito
 	return e
 }
 
-func left(end, now packed.Moment) string {
+// left says after the word in how long a grant lasts, or that it has no end.
+func left(in string, end, now packed.Moment) string {
 	if end == 0 {
-		return "ever"
+		return ", without a TTL"
 	}
-	return time.Duration(end - now).Round(100 * time.Millisecond).String()
+	return in + time.Duration(end-now).Round(100*time.Millisecond).String()
 }
 
 // by says who removed the lock from the holder of a token in this way, and why, if known:
