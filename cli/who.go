@@ -223,7 +223,11 @@ func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lo
 	case relied == nil && at != nil && view.Answering(at) < quorum: // it may have a majority by now
 		return fmt.Errorf("\"%s\": %w: only %d of %d nodes answered when they were asked again", safetext.Escape(w.Key), redlock.ErrNoQuorum, view.Answering(at), w.N)
 	case w.Held == 0 && relied == nil:
-		return operator.NotLocked(w.Key, w.N-len(w.Unusable), w.N)
+		err := operator.NotLocked(w.Key, w.N-len(w.Unusable), w.N)
+		if w.Ended {
+			err = fmt.Errorf("it was locked when it was asked about, and ended while it was watched: %w", err)
+		}
+		return err
 	}
 	return nil
 }

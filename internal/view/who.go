@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func WhoHeadline(w *who.Answer) string {
 	}
 	var names []string
 	for _, c := range w.Likely {
-		names = append(names, fmt.Sprintf("p %.2f %s", c.P, c.Group))
+		names = append(names, fmt.Sprintf("p %.2f %s", math.Floor(c.P*100)/100, c.Group))
 	}
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
 }

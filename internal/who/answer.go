@@ -39,6 +39,7 @@ type Answer struct {
 	At        time.Time // when it was given
 	Key       string
 	Held      int           // copies of the holder's token
+	Ended     bool          // it was locked while it was watched, and is not any more
 	N         int           // nodes
 	Token     safetext.Text // empty: nobody holds a majority
 	Owner     safetext.Text // from the token
@@ -82,6 +83,8 @@ type openCase struct {
 	tally Tally
 	known *Answer   // who held it at an earlier request
 	began time.Time // start of the watch for known
+	seen  bool      // a copy was seen
+	few   time.Time // since when fewer copies than a quorum are seen; zero: there is one
 }
 
 func newCase(nodes []*redlock.Node, key string) *openCase {
@@ -130,6 +133,7 @@ func (c *openCase) take(r report) {
 	}
 	c.tally.Take(&r.Snapshot)
 	n.heard, n.there, n.token = true, r.There, r.Token
+	c.seen = c.seen || r.There
 	now := make(map[int64]Conn, len(r.Conns))
 	for _, conn := range r.Conns {
 		now[conn.ID] = conn
@@ -169,8 +173,16 @@ func (c *openCase) done(now time.Time) bool {
 	if heard && copies == 0 && c.known != nil {
 		return true // the question was about the known holder, which has lost the lock
 	}
+	if copies >= redlock.Quorum(len(c.nodes)) {
+		c.few = time.Time{}
+	} else if c.few.IsZero() {
+		c.few = now
+	}
 	if copies < redlock.Quorum(len(c.nodes)) && !c.holds(token) {
-		return false // another client may acquire it next; for a known holder, a minority is enough
+		// Another client may acquire it next, so one look is not enough. A lock that was
+		// seen and stays away has ended, and who made a minority may be told.
+		stays := heard && now.Sub(c.few) >= fewFor
+		return stays && (copies > 0 && c.told(token) != nil || copies == 0 && c.seen)
 	}
 	extended := c.tally.Extensions(token)
 	if c.holds(token) {
@@ -182,6 +194,9 @@ func (c *openCase) done(now time.Time) bool {
 	}
 	return c.tally.Proved(token) && len(extended) > 1 || c.tally.Hopeless(token, now)
 }
+
+// fewFor is how long a lock stays without a quorum before that is an answer.
+const fewFor = time.Second
 
 // ownLibrary is the form of this program's tokens.
 const ownLibrary = "redlockctl"
@@ -211,6 +226,7 @@ func (c *openCase) answer(now time.Time) *Answer {
 	}
 	token, copies := c.holder()
 	if a.Held = copies; copies == 0 {
+		a.Ended = c.seen
 		return a
 	}
 	a.Token = safetext.New(token)

@@ -211,3 +211,43 @@ func TestAKnownHolderHasLostTheLock(t *testing.T) {
 		}
 	}
 }
+
+// A lock that ends while it is watched, and stays away, is an answer: nobody extended it.
+// So is a minority whose token tells its owner. A short absence and a nameless minority are not.
+func TestALockThatEndsWhileItIsWatched(t *testing.T) {
+	told := "0123456789abcdefghijklmnAP8:ann@ops1:4204"
+	for name, w := range map[string]struct {
+		token  string
+		copies int
+		wait   time.Duration
+		done   bool
+	}{
+		"gone":                      {"t", 0, fewFor, true},
+		"gone just now":             {"t", 0, fewFor / 2, false},
+		"a minority, told":          {told, 1, fewFor, true},
+		"a minority of nobody":      {"t", 1, fewFor, false},
+		"a minority, told just now": {told, 1, fewFor / 2, false},
+	} {
+		c := newCase(nil, "job:1")
+		c.nodes, c.names = make([]nodeState, 3), []string{"n1", "n2", "n3"}
+		now := time.Now()
+		for _, copies := range []int{2, w.copies} {
+			for node := range c.nodes {
+				s := Snapshot{Node: node, At: now}
+				if node < copies {
+					s.There, s.Token = true, w.token
+				}
+				c.take(report{Snapshot: s})
+			}
+			if copies == w.copies && c.done(now) {
+				t.Errorf("%s: done at once", name)
+			}
+		}
+		if done := c.done(now.Add(w.wait)); done != w.done {
+			t.Errorf("%s: done is %v", name, done)
+		}
+		if a := c.answer(now.Add(w.wait)); a.Ended != (w.copies == 0) {
+			t.Errorf("%s: ended is %v", name, a.Ended)
+		}
+	}
+}
