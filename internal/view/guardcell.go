@@ -21,9 +21,9 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		} else if !n.Err.Empty() {
 			why = c.Whole(n.Err.Raw())
 		}
-		return Cell{Text: why + c.since(n.Since), Tone: c.NodeState(n.State).Tone}
+		return Cell{Text: why + NodeSince(c, n), Tone: c.NodeState(n.State).Tone}
 	case monitor.NodeLoading:
-		return Cell{Text: "reading its data" + c.since(n.Since), Tone: Warn}
+		return Cell{Text: "reading its data" + NodeSince(c, n), Tone: Warn}
 	}
 	s, ok := g.Status[n.Name]
 	switch {
