@@ -63,6 +63,17 @@ func (g *GrantDoc) Who() string {
 	return cmp.Or(rawOf(g.Owner), g.TokenSHA[:min(6, len(g.TokenSHA))])
 }
 
+// who names the holder of a grant as the list of locks does: a token that still holds the
+// lock by the token, and only another one by its hash.
+func (c *Context) who(g *GrantDoc) string {
+	if g.Owner == nil && c.Snap != nil && g.TokenSHA != "" {
+		if l := c.Snap.LockNamed(g.Lock.Raw()); l != nil && strings.HasPrefix(tokenSHA(l.Holder), g.TokenSHA) {
+			return c.Token(l.Holder)
+		}
+	}
+	return c.Whole(g.Who())
+}
+
 // GrantColumns are the columns of the holders of a lock.
 func GrantColumns(utc bool) []Column[*GrantDoc] {
 	at := func(t func(*GrantDoc) time.Time) (func(*Context, *GrantDoc) Cell, func(a, b *GrantDoc) int) {
@@ -229,9 +240,9 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 		}
 		nobody(from)
 		n := to - from
-		text := c.Edge + c.Whole(g.Who()) + " " + Age(g.held(b.To))
+		text := c.Edge + c.who(g) + " " + Age(g.held(b.To))
 		if Width(text) > n {
-			text = c.Edge + c.Whole(g.Who())
+			text = c.Edge + c.who(g)
 		}
 		if Width(text) > n {
 			text = c.Edge
@@ -268,7 +279,7 @@ func (b *Band) Lines(c *Context, n int) (facts []Fact) {
 	for i := len(b.Grants) - 1; i >= 0; i-- {
 		g := &b.Grants[i]
 		missing(g.Began)
-		text := Clock(g.Began) + "  " + c.Cut(c.Whole(g.Who()), 40) + ", " + Age(g.held(b.To)) + ", " + cmp.Or(c.Whole(g.How), "still")
+		text := Clock(g.Began) + "  " + c.Cut(c.who(g), 40) + ", " + Age(g.held(b.To)) + ", " + cmp.Or(c.Whole(g.How), "still")
 		tone := None
 		if g.Overlaps {
 			text, tone = text+", OVERLAP with the one before", Bad

@@ -5,8 +5,29 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/server/safetext"
 )
+
+// Of a token that still holds the lock, the holders have the same short form as the list
+// of locks: its hash looks like another token.
+func TestAHolderHasOneName(t *testing.T) {
+	s := monitortest.Safe(epoch)
+	var l *monitor.Lock
+	for l = range s.Locks.All() {
+		break
+	}
+	ctx := &Context{Glyphs: &Unicode, Snap: s, Now: epoch}
+	g := GrantDoc{Lock: l.Key, TokenSHA: tokenSHA(l.Holder)[:16], Began: epoch.Add(-time.Minute)}
+	if got, want := ctx.who(&g), ctx.Token(l.Holder); got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	g.TokenSHA = "0123456789abcdef"
+	if got := ctx.who(&g); got != "012345" {
+		t.Error(got)
+	}
+}
 
 // A band shows each holder for as long as it held, with its name if there is room, when
 // the lock was free, and where two holders overlap.

@@ -548,11 +548,7 @@ func MakerFacts(c *Context, l *monitor.Lock, grants []GrantDoc) []Fact {
 	if !LeftBehind(c, l) {
 		return nil
 	}
-	sha, recalled := strings.CutPrefix(l.Holder.Raw(), "sha256:")
-	if !recalled {
-		sum := sha256.Sum256([]byte(l.Holder.Raw()))
-		sha = hex.EncodeToString(sum[:])
-	}
+	sha := tokenSHA(l.Holder)
 	for i := len(grants) - 1; i >= 0; i-- {
 		g := &grants[i]
 		if g.TokenSHA == "" || !strings.HasPrefix(sha, g.TokenSHA) {
@@ -568,6 +564,16 @@ func MakerFacts(c *Context, l *monitor.Lock, grants []GrantDoc) []Fact {
 		return append([]Fact{{Label: "Maker", Text: text}}, Fact{Text: g.heard(c.Now)})
 	}
 	return nil
+}
+
+// tokenSHA returns the hash of a token; of one from a record, what is known of it.
+func tokenSHA(token safetext.Text) string {
+	sha, recalled := strings.CutPrefix(token.Raw(), "sha256:")
+	if !recalled {
+		sum := sha256.Sum256([]byte(token.Raw()))
+		sha = hex.EncodeToString(sum[:])
+	}
+	return sha
 }
 
 // heard says when the holder was last seen.
