@@ -185,6 +185,31 @@ var looks = []struct {
 // coloured are the ways whose golden files have colours: the others use the same.
 var coloured = map[string]bool{"overview": true, "findings": true, "guard": true, "lock": true}
 
+var framesDir = flag.String("frames", "", "write every look in every theme into this directory, as a terminal gets it; for scripts/contact-sheet")
+
+// TestFrames writes what scripts/contact-sheet draws.
+func TestFrames(t *testing.T) {
+	if *framesDir == "" {
+		t.Skip("only for scripts/contact-sheet")
+	}
+	themes := map[string]func(*Options){"ansi": func(o *Options) { o.Profile = colorprofile.ANSI256 }, "ascii": withASCII, "none": withNoColor, "sixteen": func(o *Options) { o.Profile = colorprofile.ANSI }}
+	for _, name := range styles.Themes()[1:] {
+		if name != styles.ThemeNone {
+			themes[string(name)] = func(o *Options) { o.Theme, o.Profile = name, colorprofile.ANSI256 }
+		}
+	}
+	for _, way := range ways {
+		for _, look := range looks[:6] {
+			for theme, with := range themes {
+				name := fmt.Sprintf("%s.%s.%s", way.name, look.name, theme)
+				if err := os.WriteFile(filepath.Join(*framesDir, name), []byte(way.at(t, look.w, look.h, with).m.View().Content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
 // The screens are as they were when they were last reviewed.
 func TestGolden(t *testing.T) {
 	for _, way := range ways {

@@ -33,7 +33,7 @@ var (
 	Unicode = Glyphs{
 		Sep: "·", Ellipsis: "…", None: "–", Minus: "−", PM: "±", Endless: "∞", Full: "█", empty: "░", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Here: "│", Points: "◂", Edge: "▏", Rewind: "⏪", Play: "▶", Verified: "✓", Up: "↑", Down: "↓",
 		On: "●", Half: "◐", Off: "✗", Wait: "◌", Stop: "■", Odd: "▲", Unknown: "?",
-		soon: "◕", BareMajority: "○", partial: "◌", orphan: "◆", over: "⧗", split: "◇", endless: "∞", lostMajority: "◔", noCopy: "·", lostCopy: "×",
+		soon: "◕", BareMajority: "○", partial: "◌", orphan: "◆", over: "◷", split: "◇", endless: "∞", lostMajority: "◔", noCopy: "·", lostCopy: "×",
 	}
 	ASCII = Glyphs{
 		ASCII: true,

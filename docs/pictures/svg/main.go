@@ -22,6 +22,7 @@ import (
 
 func main() {
 	every := flag.Float64("every", 1, "seconds for which each screen of a film is shown")
+	flag.BoolVar(&light, "light", false, "a terminal with a light background")
 	flag.Parse()
 	if err := run(flag.Arg(0), *every, flag.Args()[min(1, flag.NArg()):]); err != nil {
 		fmt.Fprintln(os.Stderr, "svg:", err)
@@ -63,21 +64,35 @@ const (
 	baseline = 13.5
 )
 
-const (
-	paper = "#10151c"
-	frame = "#1b222c"
-	ink   = "#c6d0db"
-)
+// paint has the colours of a terminal that the screen does not choose.
+type paint struct {
+	paper, frame, ink, bold, reversed string
+	ansi                              [16]string
+}
 
-// ansiColors are the sixteen colours, for a dark paper.
-var ansiColors = [16]string{
+var onDark = paint{paper: "#10151c", frame: "#1b222c", ink: "#c6d0db", bold: "#f0f4f8", reversed: "#a9b8c8", ansi: [16]string{
 	"#39424e", "#f47067", "#7ccf7c", "#e6b450", "#6cb6ff", "#dcbdfb", "#56d4dd", "#c6d0db",
 	"#6b7683", "#ff938a", "#9be59b", "#ffd479", "#96d0ff", "#eedcff", "#8ae8ef", "#f0f4f8",
+}}
+
+var onLight = paint{paper: "#fdfdfb", frame: "#e4e6e8", ink: "#24292f", bold: "#000000", reversed: "#24292f", ansi: [16]string{
+	"#000000", "#c91b00", "#00a33f", "#a08500", "#0225c7", "#b0009b", "#00918f", "#bfbfbf",
+	"#686868", "#e0210f", "#00b847", "#b89b00", "#3b56ff", "#d316ba", "#00a5a3", "#d8d8d8",
+}}
+
+var light bool
+
+// colors returns those of the terminal that is drawn.
+func colors() *paint {
+	if light {
+		return &onLight
+	}
+	return &onDark
 }
 
 // pen is how a cell is written.
 type pen struct {
-	fg, bg               string // "": ink and paper
+	fg, bg               string // "": the terminal's own
 	bold, faint, reverse bool
 }
 
@@ -117,10 +132,10 @@ func draw(w io.Writer, title string, every float64, film ...screen) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" `+
 		`font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace" font-size="%.0f" fill="%s">`+"\n",
-		width, height, width, height, fontSize, ink)
+		width, height, width, height, fontSize, colors().ink)
 	fmt.Fprintf(out, "<title>%s</title>\n", html.EscapeString(title))
-	fmt.Fprintf(out, `<rect x="0.5" y="0.5" width="%.0f" height="%.0f" rx="9" fill="%s" stroke="#313b48"/>`+"\n", width-1, height-1, paper)
-	fmt.Fprintf(out, `<path d="M1 %.0fV10a9 9 0 0 1 9-9H%.0fa9 9 0 0 1 9 9V%.0fz" fill="%s"/>`+"\n", barH-6, width-10, barH-6, frame)
+	fmt.Fprintf(out, `<rect x="0.5" y="0.5" width="%.0f" height="%.0f" rx="9" fill="%s" stroke="#313b48"/>`+"\n", width-1, height-1, colors().paper)
+	fmt.Fprintf(out, `<path d="M1 %.0fV10a9 9 0 0 1 9-9H%.0fa9 9 0 0 1 9 9V%.0fz" fill="%s"/>`+"\n", barH-6, width-10, barH-6, colors().frame)
 	for i, dot := range []string{"#ed6a5e", "#f5bf4f", "#61c554"} {
 		fmt.Fprintf(out, `<circle cx="%d" cy="14.5" r="5.5" fill="%s"/>`+"\n", 20+i*19, dot)
 	}
@@ -233,17 +248,17 @@ func (p *pen) set(codes []string) {
 		case n == 27:
 			p.reverse = false
 		case n >= 30 && n <= 37:
-			p.fg = ansiColors[n-30]
+			p.fg = colors().ansi[n-30]
 		case n == 39:
 			p.fg = ""
 		case n >= 40 && n <= 47:
-			p.bg = ansiColors[n-40]
+			p.bg = colors().ansi[n-40]
 		case n == 49:
 			p.bg = ""
 		case n >= 90 && n <= 97:
-			p.fg = ansiColors[n-82]
+			p.fg = colors().ansi[n-82]
 		case n >= 100 && n <= 107:
-			p.bg = ansiColors[n-92]
+			p.bg = colors().ansi[n-92]
 		}
 	}
 }
@@ -263,7 +278,7 @@ func long(codes []string, i int) (string, int) {
 	}
 	switch v := n(i + 2); {
 	case v < 16:
-		return ansiColors[v], i + 2
+		return colors().ansi[v], i + 2
 	case v < 232: // a cube of six steps
 		step := func(k int) int {
 			if k == 0 {
@@ -284,15 +299,15 @@ func (p pen) color() string {
 		if p.bg != "" {
 			return p.bg
 		}
-		return paper
+		return colors().paper
 	}
 	if p.fg != "" {
 		return p.fg
 	}
 	if p.bold {
-		return "#f0f4f8"
+		return colors().bold
 	}
-	return ink
+	return colors().ink
 }
 
 // background returns the colour of the cell; "" is the default.
@@ -303,7 +318,7 @@ func (p pen) background() string {
 	if p.fg != "" {
 		return p.fg
 	}
-	return "#a9b8c8"
+	return colors().reversed
 }
 
 // drawRow draws runs of cells of one look: their background, then their text.

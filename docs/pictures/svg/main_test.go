@@ -20,11 +20,11 @@ func TestDraw(t *testing.T) {
 	}
 	for what, want := range map[string]string{
 		"a bold word":                  ` font-weight="700">n1</text>`,
-		"a coloured sign":              ` fill="` + ansiColors[2] + `">●</text>`,
+		"a coloured sign":              ` fill="` + onDark.ansi[2] + `">●</text>`,
 		"escaped text":                 `>&lt;&amp;&gt;</text>`,
 		"an escaped title":             `<title>a &lt;title&gt;</title>`,
-		"a bar as one shape":           ` width="33.72" fill="` + ink + `" opacity="0.6"/>`,
-		"reversed text":                ` fill="` + paper + `"> n2</text>`,
+		"a bar as one shape":           ` width="33.72" fill="` + onDark.ink + `" opacity="0.6"/>`,
+		"reversed text":                ` fill="` + onDark.paper + `"> n2</text>`,
 		"the background of a reversed": `width="33.72" height="18.0" fill="#a9b8c8"/>`,
 	} {
 		if !strings.Contains(svg, want) {
@@ -56,7 +56,7 @@ func drawn(t *testing.T, texts ...string) string {
 // Colours of 256, and of all.
 func TestColours(t *testing.T) {
 	svg := drawn(t, "\x1b[1;38;5;208mx\x1b[0m \x1b[38;5;9my\x1b[0m \x1b[48;5;236mz\x1b[0m \x1b[38;2;1;2;255mw\x1b[0m")
-	for _, want := range []string{` fill="#ff8700" font-weight="700">x<`, ` fill="` + ansiColors[9] + `">y<`, ` fill="#303030"/>`, ` fill="#0102ff">w<`} {
+	for _, want := range []string{` fill="#ff8700" font-weight="700">x<`, ` fill="` + onDark.ansi[9] + `">y<`, ` fill="#303030"/>`, ` fill="#0102ff">w<`} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("no %s in\n%s", want, svg)
 		}
