@@ -45,7 +45,7 @@ func (g *guardPage) Lines(h int) []string {
 			func(h int) []string {
 				return g.frame(nodes, g.states(head+1, h-g.chrome()), h)
 			},
-			func(h int) []string { return g.eventsPane(g.latest(h-g.chrome()), h) })...)
+			func(h int) []string { return g.eventsPane("Events", g.latest(h-g.chrome()), h) })...)
 	}
 	lines = append(lines, g.states(len(lines)+1, max(2, h-len(lines)-2))...)
 	if room := h - len(lines) - 1; room > 0 {

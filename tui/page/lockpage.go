@@ -22,7 +22,7 @@ func (p *lockPage) Lines(h int) []string {
 				return p.frame(Pane{Title: title, Right: p.ends(l), Focused: true}, p.inSight(p.St, lines, n), h)
 			},
 			func(h int) []string {
-				return p.eventsPane(p.lockEvents(p.In(), n), h)
+				return p.eventsPane("Events", p.lockEvents(p.In(), n), h)
 			})
 	}
 	if l != nil {

@@ -22,18 +22,32 @@ type nodeFacts struct {
 // besideEvents draws what is known about a node, and its last events beside it, in h lines.
 func (m *nodeFacts) besideEvents(n *monitor.Node, h int, frame func(title string, lines []string, h int) []string) []string {
 	return m.beside(m.W*3/5, h,
-		func(h int) []string {
-			title, lines := m.pane(n, 0)
-			return frame(title, lines, h)
-		},
+		func(h int) []string { return m.above(n, h, frame) },
 		func(h int) []string {
 			events, room := m.nodeEvents(n, h, m.In()), max(0, h-m.chrome())
-			return m.eventsPane(events[:min(len(events), room)], h)
+			return m.eventsPane("Events", events[:min(len(events), room)], h)
 		})
 }
 
-// pane draws what is known about a node under a title, with at most that many events.
-func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []string) {
+// leastCopies is the least height of the pane of locks with a copy on a node.
+const leastCopies = 6
+
+// above draws what is known about a node in h lines, and, if there is room, the locks with
+// a copy there below it.
+func (m *nodeFacts) above(n *monitor.Node, h int, frame func(title string, lines []string, h int) []string) []string {
+	if n != nil {
+		title, lines := m.pane(n, 0, false)
+		if top := len(lines) + m.chrome(); h-top >= leastCopies {
+			return append(frame(title, lines, top), m.copies(n, h-top)...)
+		}
+	}
+	title, lines := m.pane(n, 0, true)
+	return frame(title, lines, h)
+}
+
+// pane draws what is known about a node under a title, with at most that many events, and
+// with the names of locks that have a copy there.
+func (m *nodeFacts) pane(n *monitor.Node, events int, locks bool) (title string, lines []string) {
 	if n == nil {
 		return "Node", []string{m.St.Dim.Of(" there is no such node")}
 	}
@@ -41,7 +55,7 @@ func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []str
 	state := ctx.NodeState(n.State)
 	title = st.Escape(n.Name, 20) + " " + st.Thin.Rule + " " + state.Sign + " " + state.Text + view.NodeSince(ctx, n) + " " + st.Thin.Rule + " " + st.Sentence(n.Addr, 40)
 	facts := view.NodeFacts(ctx, n)
-	if i := slices.IndexFunc(facts, func(f view.Fact) bool { return f.Label == "Locks" }); i >= 0 {
+	if i := slices.IndexFunc(facts, func(f view.Fact) bool { return f.Label == "Locks" }); i >= 0 && locks {
 		facts[i].Text += m.copiesOn(n)
 	}
 	add := func(label, text string, tone view.Tone) {
@@ -80,23 +94,12 @@ const (
 	copiesNamed  = 12
 )
 
-// copiesOn names locks with a copy on a node: the most urgent of the first thousand.
+// copiesOn names locks with a copy on a node.
 func (m *nodeFacts) copiesOn(n *monitor.Node) string {
-	at := slices.IndexFunc(m.Shown.Nodes, func(o monitor.Node) bool { return o.Name == n.Name })
-	var here []*monitor.Lock
-	sought := 0
-	for l := range m.Shown.Locks.All() {
-		if sought++; sought > copiesSought {
-			break
-		}
-		if l.Copies.At(at).State == monitor.CopyPresent {
-			here = append(here, l)
-		}
-	}
+	here := m.locksOn(n)
 	if len(here) == 0 {
 		return ""
 	}
-	slices.SortStableFunc(here, func(a, b *monitor.Lock) int { return view.Needs(b.State) - view.Needs(a.State) })
 	var names []string
 	for _, l := range here[:min(len(here), copiesNamed)] {
 		names = append(names, m.St.Text(l.Key, 40))
@@ -106,6 +109,42 @@ func (m *nodeFacts) copiesOn(n *monitor.Node) string {
 		text += " and " + view.Count(more) + " more"
 	}
 	return text
+}
+
+// locksOn returns the locks with a copy on a node, the most urgent first, among the first
+// thousand by name.
+func (m *nodeFacts) locksOn(n *monitor.Node) (here []*monitor.Lock) {
+	at := slices.IndexFunc(m.Shown.Nodes, func(o monitor.Node) bool { return o.Name == n.Name })
+	sought := 0
+	for l := range m.Shown.Locks.All() {
+		if sought++; sought > copiesSought {
+			break
+		}
+		if l.Copies.At(at).State == monitor.CopyPresent {
+			here = append(here, l)
+		}
+	}
+	slices.SortStableFunc(here, func(a, b *monitor.Lock) int { return view.Needs(b.State) - view.Needs(a.State) })
+	return here
+}
+
+// copies draws the most urgent locks with a copy on a node as a pane of h lines: what its
+// loss would hit.
+func (m *nodeFacts) copies(n *monitor.Node, h int) []string {
+	here, title := m.locksOn(n), Pane{Title: "Locks with a copy on " + m.St.Escape(n.Name, 20)}
+	if len(here) == 0 {
+		return m.frame(title, []string{m.St.Dim.Of(" none is known")}, h)
+	}
+	title.More = m.St.Dim.Of(view.Count(n.Locks) + ", most urgent first")
+	here = here[:max(0, min(len(here), h-m.chrome()-1))]
+	ctx := m.context()
+	columns := view.OnScreen(view.LockColumns(m.Shown.Nodes), []string{"name", "state", "copies", "ends", "margin", "owner"}, false)
+	g := newGrid(m.St, measure(ctx, columns, here), m.In())
+	lines := []string{g.header(false)}
+	for _, l := range here {
+		lines = append(lines, g.row(ctx, l, rowLook{}))
+	}
+	return m.frame(title, lines, h)
 }
 
 // nodeEvents returns the last events of a node, at most that many, with the locks that lost

@@ -21,6 +21,6 @@ func (p *nodePage) Lines(h int) []string {
 	if n := p.node(); n != nil && p.wide() {
 		return p.besideEvents(n, h, frame)
 	}
-	title, lines := p.pane(p.node(), 12)
+	title, lines := p.pane(p.node(), 12, true)
 	return frame(title, lines, h)
 }

@@ -32,7 +32,7 @@ func (p *nodesPage) Lines(h int) []string {
 	lines := p.nodePanel.pane(0, rows, p.cursor())
 	room := h - len(lines)
 	if room >= 4 {
-		title, d := p.facts.pane(n, 12)
+		title, d := p.facts.pane(n, 12, true)
 		if len(d)+p.chrome() > room {
 			d = styles.DropBlank(d)
 		}
@@ -42,14 +42,15 @@ func (p *nodesPage) Lines(h int) []string {
 }
 
 // wideLines draws the nodes and the events of the one under the cursor, and beside them all
-// that is known of it.
+// that is known of it, and the locks that have a copy there.
 func (p *nodesPage) wideLines(n *monitor.Node, h int) []string {
 	return p.beside(p.listWidth(), h, func(h int) []string {
 		lines := p.nodePanel.pane(0, min(len(p.rows), max(3, h*2/3)), p.cursor())
 		rest := h - len(lines)
-		return append(lines, p.eventsPane(p.facts.nodeEvents(n, rest-p.chrome(), p.In()), rest)...)
+		return append(lines, p.eventsPane("Events of "+p.St.Escape(n.Name, 20), p.facts.nodeEvents(n, rest-p.chrome(), p.In()), rest)...)
 	}, func(h int) []string {
-		title, d := p.facts.pane(n, 0)
-		return p.frame(Pane{Title: title}, p.below.draw(p.St, p.Selected(), d, h-p.chrome()), h)
+		return p.facts.above(n, h, func(title string, lines []string, h int) []string {
+			return p.frame(Pane{Title: title}, p.below.draw(p.St, p.Selected(), lines, h-p.chrome()), h)
+		})
 	})
 }

@@ -214,7 +214,7 @@ func (o *overview) dock(h int) []string {
 func (o *overview) detail(n int) (title Pane, lines []string) {
 	switch s := o.Selected(); {
 	case s.Node != nil:
-		title.Title, lines = o.node.pane(s.Node, n)
+		title.Title, lines = o.node.pane(s.Node, n, true)
 	case s.Event != nil:
 		title.Title, lines = o.latest.eventView.full(s.Event, o.events.All, o.In())
 	case s.Lock != nil:

@@ -57,7 +57,7 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 		Events:   &eventsPage{Screen: s, events: &p.Events, eventView: ev},
 		Findings: &findingsPage{Screen: s, table: &p.findings},
 		Guard:    &guardPage{nodePanel: table(), events: &p.Events, eventView: ev, past: p.Past, began: &p.began},
-		Lab:      &labPage{table(), lab},
+		Lab:      &labPage{table(), &latestEvents{Screen: s, eventView: ev}, lab},
 		Help:     &textPage{Screen: s, text: help},
 	}
 	p.Trail = Trail{Page: p.Overview, home: p.Overview}

@@ -148,9 +148,9 @@ func (s *Screen) inColumns(text func(w int) []string) []string {
 }
 
 // eventsPane draws events beside their subject.
-func (s *Screen) eventsPane(events []string, h int) []string {
+func (s *Screen) eventsPane(title string, events []string, h int) []string {
 	if len(events) == 0 {
 		events = []string{s.St.Dim.Of(" nothing of note since this screen began")}
 	}
-	return s.frame(Pane{Title: "Events"}, events, h)
+	return s.frame(Pane{Title: title}, events, h)
 }
