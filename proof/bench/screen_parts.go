@@ -176,29 +176,82 @@ func (b *screenRun) keys(t *terminal, beside string) error {
 	return nil
 }
 
-// seen measures the time from a write on the masters to the name on the screen:
-// a lock that never ends stands above all others. It counts from before the first
-// write, and a quorum of them has to be seen. A name has no letter twice in a
-// row, and none where the one before had it, so that it is drawn as a whole.
+// list is how the locks are listed, and a lock that has a row in sight then.
+type list struct {
+	what       string
+	begin, end string // keys
+	prefix     string // of the names of locks that have a row in sight
+	ttl        string // of the locks; "": none, which is a danger, and named by the verdict too
+	limit      time.Duration
+}
+
+// allLists are the orders, filters and columns in which a change has to be seen.
+var allLists = []list{
+	{"urgent first", "g", "", "lock:", "", 150 * time.Millisecond},
+	{"sorted by name", ":sort name\rg", "", "aaaa:", "20000", 60 * time.Millisecond},
+	{"reversed", ":sort name:desc\rg", "", "zzzz:", "20000", 60 * time.Millisecond},
+	{"filtered", "/qqqq\r", "\x1b", "qqqq:", "20000", 60 * time.Millisecond},
+	{"other columns", ":sort name\r:columns state owner\rg", ":columns default\r", "aaaa:", "20000", 60 * time.Millisecond},
+	{"urgent first again", ":sort default\rg", "", "lock:", "", 150 * time.Millisecond},
+	{"a danger, list scrolled to its end", "G", "g", "lock:", "", 300 * time.Millisecond},
+}
+
+// seen measures the time from a write on the masters to the name on the screen, in each way
+// to list the locks. Each begins at the top: what ran before left the cursor anywhere, and the
+// list follows its cursor.
 func (b *screenRun) seen(t *terminal) error {
+	for _, l := range allLists {
+		if err := t.typed(l.begin); err != nil {
+			return err
+		}
+		if err := b.seenIn(t, l); err != nil {
+			return fmt.Errorf("%s: %w", l.what, err)
+		}
+		if err := t.typed(l.end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typed types keys line by line, and lets the screen settle.
+func (t *terminal) typed(keys string) error {
+	for _, k := range strings.SplitAfter(keys, "\r") {
+		if _, err := t.master.WriteString(k); err != nil {
+			return err
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	return nil
+}
+
+// seenIn counts from before the first write, and a quorum of them has to be seen. A name has
+// capitals, none twice in a row nor where the one before had it, and nothing else on the
+// screen has one at their place: it is drawn as a whole.
+func (b *screenRun) seenIn(t *terminal, l list) error {
 	var all []time.Duration
 	for i := range b.rounds(40, 120) {
 		var name strings.Builder
 		for j := range 12 {
-			name.WriteByte(byte('a' + (5*i+3*j)%26))
+			name.WriteByte(byte('A' + (5*i+3*j)%26))
 		}
+		key := l.prefix + name.String()
 		on := func(args ...any) error { return command(context.Background(), b.servers[:3], args...) }
-		d, ok := t.after(func() error { return on("SET", "lock:"+name.String(), "probe") }, 5*time.Second, name.String())
-		if err := on("DEL", "lock:"+name.String()); err != nil {
+		set := []any{"SET", key, "probe"}
+		if l.ttl != "" {
+			set = append(set, "PX", l.ttl)
+		}
+		d, ok := t.after(func() error { return on(set...) }, 5*time.Second, name.String())
+		if err := on("DEL", key); err != nil {
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("%s was never shown:\n%s", name.String(), t.tail())
+			return fmt.Errorf("%s was never shown:\n%s", key, t.tail())
 		}
 		all = append(all, d)
 		time.Sleep(300*time.Millisecond + time.Duration(rand.IntN(200))*time.Millisecond)
 	}
-	b.times("change on a master → on the screen, the same", all, 99, 150*time.Millisecond)
+	b.times("change on a master → on the screen, "+l.what, all, 99, l.limit)
 	return nil
 }
 
