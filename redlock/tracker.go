@@ -95,11 +95,9 @@ const (
 )
 
 const (
-	trackerIdle = 2 * time.Second // that a connection is kept when nobody waits
-	// trackerQuiet is after how long without a word a connection is tried: a NAT may have
-	// dropped it. With the time for the answer, that is less than twice pingEvery.
-	trackerQuiet    = 3 * pingEvery / 4
-	trackerRequests = 4096 // under way; more are not asked
+	trackerIdle     = 2 * time.Second // that a connection is kept when nobody waits
+	trackerQuiet    = 2 * time.Second // without a word, after which it is tried: a NAT may have dropped it
+	trackerRequests = 4096            // under way; more are not asked
 )
 
 func newTracker(h *trackerShared, node int, t trackingConn) *tracker {

@@ -107,12 +107,3 @@ func serve(conn net.Conn, replies map[string]string) {
 		out <- replies[strings.ToUpper(command.Items[0].Text)]
 	}
 }
-
-// A connection that was dropped without a word is noticed within twice the time after
-// which idle ones are tried, the answer's time included.
-func TestIdleConnectionsAreTriedInTime(t *testing.T) {
-	stream := pingEvery + pingEvery/2 + DefaultNodeTimeout // the longest between two ticks that find it quiet
-	if tracker := trackerQuiet + DefaultConnectTimeout; stream >= 2*pingEvery || tracker >= 2*pingEvery {
-		t.Errorf("noticed after %s and %s; tried every %s", stream, tracker, pingEvery)
-	}
-}
