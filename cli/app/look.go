@@ -46,17 +46,18 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	wg.Go(crash.Safe(func() { mon.Run(run) }))
 	defer wg.Wait()
 	defer stop()
-	// Findings, the verdict, and who else can get a lock depend on how the nodes would start.
-	bounded, cancel := bound(ctx, of.Most)
-	select {
-	case <-mon.Booted(bootSights(bounded, s)):
-	case <-bounded.Done():
+	if !of.Locks && of.Keys == nil { // findings and the verdict are asked for
+		bounded, cancel := bound(ctx, of.Most)
+		select {
+		case <-mon.Booted(bootSights(bounded, s)):
+		case <-bounded.Done():
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		wg.Go(crash.Safe(func() { followBoots(run, s, mon) }))
 	}
-	cancel()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	wg.Go(crash.Safe(func() { followBoots(run, s, mon) }))
 	return f(mon)
 }
 
