@@ -143,8 +143,8 @@ type Action struct {
 	// SetLag: min-replicas-max-lag switches the fence off, and is set first.
 	SetLag bool
 	// ReadOnly, with Raise: a replica accepts writes despite min-replicas-to-write, so the node is
-	// made read-only first. So is a master that is cordoned, or whose fence does not hold: it may have
-	// become a replica out of sight, or become one.
+	// made read-only first. So is a master that is cordoned, which may become a replica between two
+	// looks, and one whose fence does not hold, which may have become one since the last.
 	ReadOnly bool
 	// With Kill: Conn is the CLIENT ID of a connection, 0 for none; All means those of earlier runs
 	// of this guard, Others those of all guards except this connection.

@@ -101,10 +101,10 @@ func send(ctx context.Context, n *redlock.Node, commands [][]any) (last any, err
 	return last, nil
 }
 
-// password is what a rule of an ACL user says of a password, or of its hash.
+// password matches the rule of an ACL user that sets or removes a password, or its hash.
 var password = regexp.MustCompile("[#><!][^\\s'`,]+")
 
-// withoutPasswords hides them: some servers repeat the words of a command that they refuse.
+// withoutPasswords hides passwords in an error: some servers repeat the words of a command that they refuse.
 func withoutPasswords(err error) error {
 	if text := err.Error(); password.MatchString(text) {
 		return errors.New(password.ReplaceAllString(text, "(hidden)"))

@@ -90,8 +90,8 @@ func (o *Operator) node(ctx context.Context, what string, do hand, name, reason 
 	return a.end("", err)
 }
 
-// ChangeUsers has do change ACL users of a node; act says how, users which, and nothing else of
-// them: a log has no passwords. do returns what came of it.
+// ChangeUsers calls do to change ACL users of a node, on the record. act is "users " and the change,
+// users are their names; passwords must not be among them. do returns the outcome for the log.
 func (o *Operator) ChangeUsers(act, name, users, reason string, do func(*redlock.Node) (string, error)) error {
 	if err := o.mayAct(reason); err != nil {
 		return err
