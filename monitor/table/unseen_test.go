@@ -310,3 +310,26 @@ func TestALockThatIsOlderThanItsFirstRead(t *testing.T) {
 		t.Errorf("until %s, not %s: %+v", l.HeldUntil(), end, l)
 	}
 }
+
+// Of two clients whose votes are lost and who may still rely on the lock, the one that
+// relies on it longer is not forgotten for a third.
+func TestTheLaterEndOfTwoStays(t *testing.T) {
+	r := newRig(2, 30*time.Second).first()
+	r.pass(time.Hour)
+	lose := func(token string, ttl time.Duration) {
+		r.set("k", token, ttl, 0)
+		r.scan(0)
+		r.restart(1, false, false)
+		r.restart(0, false, false)
+	}
+	lose("a", 10*time.Second)
+	lose("b", 30*time.Second)
+	r.set("k", "c", 5*time.Second, 0)
+	r.scanAll()
+	r.del("k", 0)
+	r.pass(12 * time.Second)
+	r.scanAll()
+	if l := r.lock("k"); !l.ReliedOn() || l.HeldUntil().Before(r.now.Add(10*time.Second)) {
+		t.Errorf("%s until %s, now is %s: %+v", l.State, l.HeldUntil(), r.now, l)
+	}
+}
