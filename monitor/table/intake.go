@@ -236,6 +236,9 @@ func (r *record) noteGone(i int, cause monitor.LossCause, now packed.Moment) {
 	if c.Kind != packed.LockCopy || g.token < 0 || int8(c.Token) != g.token || c.Expires != 0 && c.Expires <= now {
 		return
 	}
+	if cause == monitor.LostByDeletion && i < 64 && r.presumed&(1<<i) != 0 {
+		return // it expired without an extension there
+	}
 	if bit := uint64(1) << min(i, 63); cause == monitor.LostByDeletion && !g.expiredThere(c, now) {
 		g.deleted |= bit
 	}

@@ -333,3 +333,31 @@ func TestTheLaterEndOfTwoStays(t *testing.T) {
 		t.Errorf("%s until %s, now is %s: %+v", l.State, l.HeldUntil(), r.now, l)
 	}
 }
+
+// A copy that expired while its node was not seen, and whose extension was only assumed, was
+// not deleted, also where another client's copy stands in its place when the node is read.
+func TestACopyThatExpiredUnseenWasNotDeleted(t *testing.T) {
+	r := newRig(5, 30*time.Second).first()
+	r.set("k", "a", 2*time.Second, 0, 1, 2, 4)
+	r.scanAll()
+	r.Unreachable(0, r.now)
+	r.set("k", "a", 30*time.Second, 1, 2, 4)
+	for i := 1; i < 5; i++ {
+		r.scan(i)
+	}
+	r.pass(4 * time.Second)
+	r.set("k", "b", 30*time.Second, 0)
+	r.Reachable(0, false)
+	r.scanAll()
+	r.del("k", 0)
+	r.scanAll()
+	r.pass(4 * time.Second)
+	for _, i := range []int{4, 1, 2} {
+		r.restart(i, true, false)
+		r.scanAll()
+	}
+	r.pass(4 * time.Second)
+	if slices.Contains(r.kinds(), "released") || !r.lock("k").ReliedOn() {
+		t.Errorf("%v, %+v", r.kinds(), r.lock("k"))
+	}
+}
