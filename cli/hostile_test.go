@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,7 +90,7 @@ func TestOneHostileServerHarmsNoCommand(t *testing.T) {
 // runHostile runs redlockctl with the configuration in dir, ends it by SIGINT after a
 // time, unless that is 0, and returns its exit code, the most memory that it had, and
 // what it wrote.
-func runHostile(ctx context.Context, dir string, args []string, ends time.Duration, console bool) (code int, memory int64, output string, err error) {
+func runHostile(ctx context.Context, dir string, args []string, ends time.Duration, console bool) (code int, used int64, output string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "redlockctl", args...)
@@ -115,6 +114,7 @@ func runHostile(ctx context.Context, dir string, args []string, ends time.Durati
 			return 0, 0, "", err
 		}
 	}
+	memory := mostResident(cmd.Process.Pid)
 	if ends > 0 {
 		time.AfterFunc(ends, func() { _ = cmd.Process.Signal(os.Interrupt) })
 	}
@@ -126,8 +126,23 @@ func runHostile(ctx context.Context, dir string, args []string, ends time.Durati
 	if strings.Count(out.String(), "WARNING: DATA RACE") > strings.Count(out.String(), "cancelreader.(*epollCancelReader).Close") {
 		return 0, 0, out.String(), errors.New("a data race of our own")
 	}
-	if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		memory = used.Maxrss << 10
-	}
-	return cmd.ProcessState.ExitCode(), memory, out.String(), nil
+	return cmd.ProcessState.ExitCode(), <-memory, out.String(), nil
+}
+
+// mostResident returns the most resident memory that a process had, in bytes, once it
+// has ended: what wait4 reports counts what this process had when it started the other.
+func mostResident(pid int) <-chan int64 {
+	most := make(chan int64, 1)
+	go func() {
+		for kib := int64(0); ; time.Sleep(10 * time.Millisecond) {
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			_, text, ok := strings.Cut(string(status), "VmHWM:")
+			if err != nil || !ok { // gone, or waiting to be
+				most <- kib << 10
+				return
+			}
+			_, _ = fmt.Sscan(text, &kib)
+		}
+	}()
+	return most
 }
