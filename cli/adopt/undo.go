@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"redlockctl/cli/app"
@@ -15,6 +17,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard/boot"
+	"redlockctl/server/minreplicas"
 	"redlockctl/server/safetext"
 )
 
@@ -92,14 +95,25 @@ func (f Folder) startNeeds(ctx context.Context, c *configs, i int, n *monitor.No
 	if step == stepGuard && len(n.Guards) > 1 {
 		return ""
 	}
-	const do = ": sh servers.sh undo"
+	do := "sh servers.sh undo"
+	if f.byHand(c.nodes[i]) {
+		do = fmt.Sprintf("servers.sh left it out; take %q out of how it is started, by hand, restart it, and try again", strings.Join(minreplicas.FenceArgs, " "))
+	}
 	switch v := f.bootByFiles(ctx, c.nodes[i], c.guard.Nodes[i].Fence); {
 	case v.Boot == boot.Fenced || v.Boot == boot.Fragile:
-		return "would start fenced, and then nobody lets it rejoin" + do
-	case v.Boot == boot.Unknown && !f.saw(c.nodes[i]):
-		return "may start fenced: its files were not read from this folder; do this where servers.sh was run, or copy its seen.conf here" + do
+		return "would start fenced, and then nobody lets it rejoin: " + do
+	case v.Boot != boot.Unknown || f.saw(c.nodes[i]):
+		return ""
+	case f.byHand(c.nodes[i]):
+		return "may start fenced, and it cannot be seen from here: " + do + " with --force"
 	}
-	return ""
+	return "may start fenced: its files were not read from this folder; do this where servers.sh was run, or copy its seen.conf here: " + do
+}
+
+// byHand reports whether init left out a node, so that its start is changed by hand.
+func (f Folder) byHand(n *redlock.Node) bool {
+	_, err := os.Stat(filepath.Join(f.Path, n.Name(), "install.sh"))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // saw reports whether install.sh has read the files of a node for this folder.

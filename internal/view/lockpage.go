@@ -261,12 +261,15 @@ func holderText(c *Context, l *monitor.Lock, w *who.Answer) string {
 	return strings.Join(parts, " "+c.Sep+" ")
 }
 
-// heldFact says for how long a lock has been held or at least seen, and until when if it
-// has lost its majority.
+// heldFact says for how long a lock has been held or at least seen, when it was last
+// extended, and until when it is held if it has lost its majority.
 func heldFact(c *Context, l *monitor.Lock) Fact {
 	seen := ""
 	if cell := lockSeen(c, l); cell.Tone != Dim {
 		seen = cell.Text + ", since " + Clock(l.Since())
+		if at := l.ExtendedAt(); !at.IsZero() {
+			seen += ", last extended " + Age(max(0, c.Now.Sub(at))) + " ago"
+		}
 	}
 	switch majority := hasMajority(l, c.Snap.Cluster.Quorum); {
 	case l.ReliedOn() && l.Held >= 0 && !majority:

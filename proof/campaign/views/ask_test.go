@@ -74,7 +74,9 @@ func (s *stage) follow(ctx context.Context, mon *observe.Monitor, line *timeline
 		snap := mon.Snapshot()
 		version = snap.Version
 		for i := range locks {
-			line.add(keyOf(i), snap.At, ofLock(snap.Locks.Get(keyOf(i)), snap))
+			b := ofLock(snap.Locks.Get(keyOf(i)), snap)
+			s.tokens.seen(b.token)
+			line.add(keyOf(i), snap.At, b)
 		}
 		line.add(counts, snap.At, countsOf(snap))
 	}

@@ -64,9 +64,22 @@ type tokens struct {
 func (t *tokens) drew(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.named[token] != "" {
+		return
+	}
 	t.whole = append(t.whole, token)
 	sum := sha256.Sum256([]byte(token))
-	t.named[hex.EncodeToString(sum[:8])] = token
+	t.named[token], t.named[hex.EncodeToString(sum[:8])] = token, token
+}
+
+// wholeToken is how long a token is at least that is not the beginning of one.
+const wholeToken = 20
+
+// seen learns the token of an attempt that failed, which its client does not tell.
+func (t *tokens) seen(token string) {
+	if len(token) >= wholeToken && !strings.HasPrefix(token, "sha256:") {
+		t.drew(token)
+	}
 }
 
 // of is the whole token that a view means.
