@@ -44,7 +44,7 @@ func TestPanicOfTheClientLibraryIsAnError(t *testing.T) {
 		case "in a transaction":
 			said += "+OK\r\n+QUEUED\r\n*1\r\n"
 		}
-		c := scripted(t, said+wrong+"+PONG\r\n").OneConnection(time.Second)
+		c := ConnectOnce(scripted(t, said+wrong+"+PONG\r\n"), time.Second)
 		err, own := ask(c)
 		if !errors.Is(err, resp.ErrPanic) || !errors.Is(err, resp.ErrBad) || !errors.Is(own, resp.ErrPanic) {
 			t.Errorf("%s: %v; the command: %v", name, err, own)
@@ -64,7 +64,7 @@ func TestPanicOfTheClientLibraryIsAnError(t *testing.T) {
 
 // Also in the greeting, which the client library asks for by itself.
 func TestPanicInTheGreetingIsAnError(t *testing.T) {
-	c := scripted(t, sessions.Greeting).Named("a name").OneConnection(time.Second)
+	c := ConnectOnce(scripted(t, sessions.Greeting).Named("a name"), time.Second)
 	defer c.Close()
 	c.AddHook(panics{})
 	if err := c.Ping(t.Context()).Err(); !errors.Is(err, resp.ErrPanic) || !strings.Contains(err.Error(), "n1: hello") {

@@ -80,7 +80,7 @@ func unsent(err error) bool {
 	return errors.Is(err, errSpent) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// errSpent is the error of a [Node.OneConnection] client after its connection has
+// errSpent is the error of a [ConnectOnce] client after its connection has
 // ended.
 var errSpent = errors.New("the connection of this client has ended")
 

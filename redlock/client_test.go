@@ -325,7 +325,7 @@ func TestTokenNamesOneAttempt(t *testing.T) {
 	if _, err := c.Acquire(t.Context(), "a", 10*time.Second); !errors.Is(err, redlock.ErrContended) {
 		t.Fatal(err)
 	}
-	watch := servers[0].Node().Client(1, 10*time.Second)
+	watch := redlock.Connect(servers[0].Node(), 1, 10*time.Second)
 	defer watch.Close()
 	log, err := watch.SlowLogGet(t.Context(), 1000).Result()
 	if err != nil {

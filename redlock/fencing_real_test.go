@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/redlock"
 )
 
 // TestFencingTokenOutlivesAClockThatWasAhead: the clock of a master is three days
@@ -54,7 +55,7 @@ func TestFencingTokenOutlivesAClockThatWasAhead(t *testing.T) {
 	shift(1, 4*24*time.Hour+time.Hour)
 	shift(2, 4*24*time.Hour+time.Hour)
 	for _, n := range labtest.Nodes(servers)[1:] {
-		r := n.Client(1, 2*time.Second)
+		r := redlock.Connect(n, 1, 2*time.Second)
 		defer r.Close()
 		if keys, err := r.Exists(t.Context(), "redlockctl:fencing:job").Result(); err != nil || keys != 0 {
 			t.Errorf("%s: %d counters are left, %v", n.Name(), keys, err)

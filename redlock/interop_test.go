@@ -51,7 +51,7 @@ return count`)
 func newForeign(t *testing.T, servers []*lab.Server, draw func() string, unlock string) *foreign {
 	f := &foreign{draw: draw, unlock: unlock}
 	for _, n := range labtest.Nodes(servers) {
-		c := n.Client(4, 2*time.Second)
+		c := redlock.Connect(n, 4, 2*time.Second)
 		t.Cleanup(func() { _ = c.Close() })
 		f.nodes = append(f.nodes, c)
 	}

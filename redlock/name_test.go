@@ -16,7 +16,7 @@ import (
 // who has no CLIENT, without a command beyond the greeting.
 func TestConnectionsAreNamed(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
-	admin := s.Node().Client(1, time.Second)
+	admin := redlock.Connect(s.Node(), 1, time.Second)
 	defer admin.Close()
 	if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "-client").Err(); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestConnectionsAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := node.Client(1, time.Second)
+	other := redlock.Connect(node, 1, time.Second)
 	defer other.Close()
 	if err := other.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)

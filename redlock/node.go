@@ -20,14 +20,14 @@ import (
 // slow scan never delays a lock.
 type Node struct {
 	name   string
-	opt    redis.Options
+	opt    any          // a *redis.Options that is never changed, see options
 	budget *resp.Budget // nil: the default
 	conn   string       // the name of its connections; "": none
 	user   string       // see FencedBy; "": none
 }
 
 // NewNode describes a master. It uses the address, network, dialer, credentials,
-// database, TLS and protocol of opt; [Node.Client] sets retries and timeouts as the
+// database, TLS and protocol of opt; [Connect] sets retries and timeouts as the
 // algorithm needs them. It fails if the name or the address is empty.
 func NewNode(name string, opt *redis.Options) (*Node, error) {
 	if name == "" {
@@ -36,13 +36,18 @@ func NewNode(name string, opt *redis.Options) (*Node, error) {
 	if opt == nil || opt.Addr == "" {
 		return nil, fmt.Errorf("node %s: address is empty", quote(name))
 	}
-	return &Node{name: name, opt: *opt}, nil
+	own := *opt
+	return &Node{name: name, opt: &own}, nil
 }
+
+// options returns how to reach a node. Neither the fields nor the methods of [Node] name
+// types of go-redis: each package that sees a Node would compile all of its commands again.
+func options(n *Node) *redis.Options { return n.opt.(*redis.Options) }
 
 // NodeOf describes the master that an existing client of go-redis is connected to. It
 // takes over how to reach it and to log in: address, dialer, TLS, credentials and
 // database. It does not use the client's connections: a lock needs requests in order,
-// no retries and short timeouts, which [Node.Client] sets. Close the client whenever you
+// no retries and short timeouts, which [Connect] sets. Close the client whenever you
 // like. It fails for a client of Sentinel: what a failover promotes is not the master
 // that granted the locks.
 func NodeOf(name string, client *redis.Client) (*Node, error) {
@@ -63,13 +68,14 @@ const failoverAddr = "FailoverClient"
 func (n *Node) Name() string { return n.name }
 
 // Addr is host:port, or the path of a unix socket.
-func (n *Node) Addr() string { return n.opt.Addr }
+func (n *Node) Addr() string { return options(n).Addr }
 
 // Anonymous returns the same node without credentials.
 func (n *Node) Anonymous() *Node {
-	m := *n
-	m.opt.Username, m.opt.Password = "", ""
-	m.opt.CredentialsProvider, m.opt.CredentialsProviderContext, m.opt.StreamingCredentialsProvider = nil, nil, nil
+	m, opt := *n, *options(n)
+	opt.Username, opt.Password = "", ""
+	opt.CredentialsProvider, opt.CredentialsProviderContext, opt.StreamingCredentialsProvider = nil, nil, nil
+	m.opt = &opt
 	return &m
 }
 
@@ -86,7 +92,7 @@ func (n *Node) FencedBy(user string) *Node {
 func (n *Node) FenceUser() string { return n.user }
 
 // DB is the number of the database that holds the locks.
-func (n *Node) DB() int { return n.opt.DB }
+func (n *Node) DB() int { return options(n).DB }
 
 // ErrNoCertificate is returned when a server ends the connection because it requires a
 // client certificate and got none.
@@ -95,14 +101,14 @@ var ErrNoCertificate = errors.New("the server asks for a client certificate, and
 // defaultReply is the default budget of a client, in bytes.
 const defaultReply = 1 << 20
 
-// Client opens a client with at most conns connections that does nothing on its own: it
+// Connect opens a client of a node with at most conns connections that does nothing on its own: it
 // never retries (a second SET is a second vote, and NOREPLICAS is an answer) and never
 // dials twice. timeout bounds dialling and every read and write, and so does the
 // context's deadline. After a timeout the connection is closed, so that a late reply is
 // never read as the answer to another command. Replies are checked before the client
 // library parses them, see [resp.Budget].
-func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
-	opt := n.opt
+func Connect(n *Node, conns int, timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
+	opt := *options(n)
 	opt.MaxRetries = -1
 	opt.DialerRetries = 1
 	opt.DialTimeout = timeout
@@ -172,11 +178,11 @@ func (failedConn) SetDeadline(time.Time) error      { return nil }
 func (failedConn) SetReadDeadline(time.Time) error  { return nil }
 func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// OneConnection opens a client that dials exactly once. When its connection breaks,
+// ConnectOnce opens a client of a node that dials exactly once. When its connection breaks,
 // every later command fails; nothing sent through it can reach a later incarnation of
 // the server. The guard uses it to fence and to rejoin on the connection that read the
 // run_id. For the lock core it proves that two requests used the same connection.
-func (n *Node) OneConnection(timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
+func ConnectOnce(n *Node, timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
 	dialed := make(chan struct{}, 1)
 	once := func(opt *redis.Options) {
 		dial := opt.Dialer
@@ -192,7 +198,7 @@ func (n *Node) OneConnection(timeout time.Duration, with ...func(*redis.Options)
 			return dial(ctx, network, addr)
 		}
 	}
-	return n.Client(1, timeout, append(with[:len(with):len(with)], once)...)
+	return Connect(n, 1, timeout, append(with[:len(with):len(with)], once)...)
 }
 
 // Within returns the same node with another budget for its clients.

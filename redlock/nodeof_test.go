@@ -47,7 +47,7 @@ func TestNodeOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := node.Client(2, 1234*time.Millisecond)
+	own := redlock.Connect(node, 2, 1234*time.Millisecond)
 	defer own.Close()
 	switch opt := own.Options(); {
 	case opt.MaxRetries != 0, opt.ReadTimeout != 1234*time.Millisecond, opt.WriteTimeout != opt.ReadTimeout, opt.DialTimeout != opt.ReadTimeout, opt.PoolSize != 2:

@@ -24,7 +24,7 @@ type rawConn struct {
 // and to each step of the greeting. The caller closes the client.
 func newRawConn(n *Node, timeout time.Duration, with ...func(*redis.Options)) *rawConn {
 	b := &rawConn{}
-	b.client = n.Within(resp.NewBudget(resp.MostBytes, 0)).OneConnection(timeout, append(with[:len(with):len(with)], func(opt *redis.Options) {
+	b.client = ConnectOnce(n.Within(resp.NewBudget(resp.MostBytes, 0)), timeout, append(with[:len(with):len(with)], func(opt *redis.Options) {
 		dial := opt.Dialer
 		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dial == nil {
@@ -46,10 +46,10 @@ func protocol(version int) func(*redis.Options) {
 	return func(opt *redis.Options) { opt.Protocol = version }
 }
 
-// Open opens a connection that the client library dials, encrypts and authenticates, and that the
+// OpenConn opens a connection to a node that the client library dials, encrypts and authenticates, and that the
 // caller then reads and writes. timeout applies to dialling, and to each step of the greeting.
 // Replies are not checked: read them with a bound.
-func (n *Node) Open(ctx context.Context, timeout time.Duration, with ...func(*redis.Options)) (net.Conn, error) {
+func OpenConn(ctx context.Context, n *Node, timeout time.Duration, with ...func(*redis.Options)) (net.Conn, error) {
 	c := newRawConn(n, timeout, with...)
 	if err := c.greet(ctx); err != nil {
 		_ = c.client.Close()

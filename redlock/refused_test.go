@@ -51,7 +51,7 @@ func TestServerWithoutPlacesIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := node.Client(1, time.Second)
+		c := redlock.Connect(node, 1, time.Second)
 		err = c.Ping(t.Context()).Err()
 		c.Close()
 		if !errors.Is(err, resp.ErrFull) {
@@ -81,7 +81,7 @@ func TestMissingClientCertificateIsNamed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := node.Client(2, 2*time.Second) // with one the library goes on dialling after a failure
+			c := redlock.Connect(node, 2, 2*time.Second) // with one the library goes on dialling after a failure
 			err = c.Ping(t.Context()).Err()
 			c.Close()
 			if !errors.Is(err, redlock.ErrNoCertificate) {
@@ -146,7 +146,7 @@ func TestNothingIsPrinted(t *testing.T) {
 	for range 20 { // and there is somebody who waits
 		_, _ = c.AcquireWith(t.Context(), "a", redlock.AcquireOptions{TTL: time.Minute, Retries: 1})
 	}
-	other := servers[0].Node().Client(1, time.Second)
+	other := redlock.Connect(servers[0].Node(), 1, time.Second)
 	defer other.Close()
 	for range 3 { // more than there are connections
 		if err := other.Ping(t.Context()).Err(); !errors.Is(err, syscall.ECONNREFUSED) {

@@ -147,7 +147,7 @@ func TestForceReleaseHash(t *testing.T) {
 		}
 	}
 	put("HSET", "plain", holder, "1")
-	heard := servers[0].Node().Client(1, time.Second)
+	heard := redlock.Connect(servers[0].Node(), 1, time.Second)
 	defer heard.Close()
 	waiter := heard.Subscribe(t.Context(), "redisson_lock__channel:{plain}")
 	defer waiter.Close()

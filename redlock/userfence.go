@@ -14,7 +14,7 @@ var errUserFenced = errors.New("fenced: the lock clients' user may not write the
 // asksFence is the user that a fence of the node stops, if we log in as another user; "": the
 // server itself refuses us.
 func (n *Node) asksFence() string {
-	if n.user == n.opt.Username {
+	if n.user == options(n).Username {
 		return ""
 	}
 	return n.user

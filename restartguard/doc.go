@@ -47,7 +47,7 @@
 //
 // # Commands
 //
-// A command travels on the connection that read the run_id ([redlock.Node.OneConnection]). A
+// A command travels on the connection that read the run_id ([redlock.ConnectOnce]). A
 // command without an answer may still arrive ([InFlightCommand]): the next connection to that
 // incarnation closes the one on which it was sent, before anything else is sent. If two guards
 // close each other's connections after a loss, at least one of them has its answer, so this ends.

@@ -126,7 +126,7 @@ func checkLogins(ctx context.Context, nodes []*redlock.Node, secrets Secrets, us
 		all.Go(crash.Safe(func() {
 			out[i].node = n.Name()
 			for _, u := range users {
-				c := n.Client(1, askTime, func(o *redis.Options) { o.Username, o.Password = u, secrets[u] })
+				c := redlock.Connect(n, 1, askTime, func(o *redis.Options) { o.Username, o.Password = u, secrets[u] })
 				err := c.Ping(ctx).Err()
 				_ = c.Close()
 				if err != nil {

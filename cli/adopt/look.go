@@ -103,7 +103,7 @@ func ask(ctx context.Context, cfg config.Node, node *redlock.Node) (s Server) {
 	s = Server{Name: cfg.Name, Addr: cfg.Addr, TLS: cfg.TLS, DB: cfg.DB, MinReplicas: -1}
 	ctx, cancel := context.WithTimeout(ctx, 3*askTime)
 	defer cancel()
-	c := node.Client(1, askTime, func(o *redis.Options) { s.User = o.Username })
+	c := redlock.Connect(node, 1, askTime, func(o *redis.Options) { s.User = o.Username })
 	defer c.Close()
 	info, err := c.Info(ctx, "server").Result()
 	if err != nil {
@@ -129,7 +129,7 @@ func ask(ctx context.Context, cfg config.Node, node *redlock.Node) (s Server) {
 	if fields, err := userFields(c.Do(ctx, "ACL", "GETUSER", "default").Result()); err == nil {
 		s.ACL = acl.ServerOf(fields)
 	}
-	open := node.Anonymous().Client(1, askTime)
+	open := redlock.Connect(node.Anonymous(), 1, askTime)
 	defer open.Close()
 	s.Password = redis.HasErrorPrefix(open.Ping(ctx).Err(), "NOAUTH")
 

@@ -91,7 +91,7 @@ func send(ctx context.Context, n *redlock.Node, commands [][]any) (last any, err
 	defer resp.Contain(&err, n.Name())
 	ctx, cancel := context.WithTimeout(ctx, 3*askTime)
 	defer cancel()
-	c := n.Client(1, askTime)
+	c := redlock.Connect(n, 1, askTime)
 	defer c.Close()
 	for _, command := range commands {
 		if last, err = c.Do(ctx, command...).Result(); err != nil {

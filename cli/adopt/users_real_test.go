@@ -36,7 +36,7 @@ func planFor(t *testing.T, change func(*Server)) Folder {
 func logsIn(t *testing.T, n *redlock.Node) {
 	t.Helper()
 	for _, u := range users {
-		c := n.Client(1, askTime, func(o *redis.Options) { o.Username, o.Password = u.name, someSecrets[u.name] })
+		c := redlock.Connect(n, 1, askTime, func(o *redis.Options) { o.Username, o.Password = u.name, someSecrets[u.name] })
 		if err := c.Ping(t.Context()).Err(); err != nil {
 			t.Errorf("%s: %v", u.name, err)
 		}

@@ -247,9 +247,6 @@ func (c *crasher) tell(kind, name, format string, args ...any) {
 	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: kind, Node: name, Text: safetext.New(name + " " + fmt.Sprintf(format, args...))})
 }
 
-// flushTimeout bounds a FLUSHALL of a node that may hang.
-const flushTimeout = 2 * time.Second
-
 func (l demoLab) Do(action, name string) error {
 	i, err := l.find(name)
 	if err != nil {
@@ -265,9 +262,7 @@ func (l demoLab) Do(action, name string) error {
 		said, err = "goes on", l.cluster.Resume(i)
 	case "flush":
 		said = "was flushed by the demo: its locks are gone"
-		client := l.cluster.Nodes()[i].Client(1, flushTimeout)
-		defer client.Close()
-		err = client.FlushAll(context.Background()).Err()
+		err = lab.Flush(l.cluster.Nodes()[i])
 	}
 	if err == nil {
 		l.tell("lab", name, "%s", said)

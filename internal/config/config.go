@@ -94,9 +94,11 @@ type Node struct {
 
 	// options returns how to reach it, with its secrets. It is a function so that nothing
 	// that prints values finds them: fmt does not call the methods of unexported fields,
-	// but prints their contents.
-	options func() *redis.Options
+	// but prints their contents. It names no type of go-redis, as redlock.Node does not.
+	options func() any // *redis.Options
 }
+
+func optionsOf(n *Node) *redis.Options { return n.options().(*redis.Options) }
 
 // Guard is [guard].
 type Guard struct {
@@ -550,7 +552,7 @@ func (c *Config) Guardable() error {
 func (c *Config) Masters() ([]*redlock.Node, error) {
 	masters := make([]*redlock.Node, len(c.Nodes))
 	for i, n := range c.Nodes {
-		opt := n.options()
+		opt := optionsOf(&n)
 		m, err := redlock.NewNode(n.Name, opt)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: node %q: %w", c.Path, n.Line, n.Name, err)

@@ -236,7 +236,7 @@ func TestMastersHaveWhatTheFileSays(t *testing.T) {
 	if m := masters[0]; m.Name() != "v4" || m.Addr() != "10.0.0.1:6379" || m.DB() != 2 {
 		t.Errorf("first master is %s %s %d", m.Name(), m.Addr(), m.DB())
 	}
-	v4, v6, unix := c.Nodes[0].options(), c.Nodes[1].options(), c.Nodes[2].options()
+	v4, v6, unix := optionsOf(&c.Nodes[0]), optionsOf(&c.Nodes[1]), optionsOf(&c.Nodes[2])
 	if v4.Username != "ops" || v4.Password != secret || v4.Protocol != 3 || v4.TLSConfig != nil || v4.Network != "tcp" {
 		t.Error("v4: user, password, protocol, TLS or network is wrong")
 	}
@@ -273,7 +273,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Nodes[0].options().Password != secret {
+	if optionsOf(&c.Nodes[0]).Password != secret {
 		t.Fatal("there is no secret to hide")
 	}
 	hidden := struct{ nodes []Node }{c.Nodes} // fmt does not call methods in here
@@ -450,7 +450,7 @@ func TestShippedConfigurationShowsTheDefaults(t *testing.T) {
 	for _, c := range []*Config{plain, spelt} {
 		c.Path, c.Settings = "", nil
 		for i := range c.Nodes {
-			o := c.Nodes[i].options()
+			o := optionsOf(&c.Nodes[i])
 			if o.Protocol != 3 || o.DB != 0 {
 				t.Errorf("node %d: protocol %d, db %d", i+1, o.Protocol, o.DB)
 			}

@@ -38,7 +38,7 @@ addr = "rediss://app@c.example.com:6380"
 		{"b.example.com:6379", "ops", "other", 2},
 		{"c.example.com:6380", "app", secret, 1},
 	} {
-		o := c.Nodes[i].options()
+		o := optionsOf(&c.Nodes[i])
 		if o.Addr != want.addr || o.Username != want.user || o.Password != want.password || o.DB != want.db || o.TLSConfig == nil || !c.Nodes[i].TLS {
 			t.Errorf("%s: %s as %q, db %d, TLS %v, right password %v", c.Nodes[i].Name, o.Addr, o.Username, o.DB, o.TLSConfig != nil, o.Password == want.password)
 		}
@@ -66,7 +66,7 @@ func TestFlags(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for _, n := range c.Nodes {
-		if o := n.options(); o.Username != "ops" || o.Password != secret {
+		if o := optionsOf(&n); o.Username != "ops" || o.Password != secret {
 			t.Errorf("%s: user %q", n.Name, o.Username)
 		}
 	}

@@ -83,7 +83,7 @@ func (f *configFile) defaults(root *table, label string) *table {
 }
 
 func (f *configFile) nodeWarnings(n Node, label string) []string {
-	if n.options == nil || n.TLS || n.options().Password == "" || !remote(n.Addr) {
+	if n.options == nil || n.TLS || optionsOf(&n).Password == "" || !remote(n.Addr) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s:%d: %s %q: the password goes over the network to %s in the clear; add [%s.tls]", f.path, n.Line, label, n.Name, n.Addr, strings.Trim(label, "[]"))}
@@ -172,7 +172,7 @@ func (f *configFile) node(t *table, getenv func(string) string) (n Node, server 
 		Network: at.network, Addr: n.Addr, DB: n.DB, Protocol: protocol,
 		Username: username, Password: password, TLSConfig: secure,
 	}
-	n.options = func() *redis.Options {
+	n.options = func() any {
 		o := dial
 		if secure != nil {
 			o.TLSConfig = secure.Clone()

@@ -34,7 +34,7 @@ func TestSeveralClustersInOneFile(t *testing.T) {
 	if small.TUI.FPS != 20 || prod.TUI.FPS != 20 || small.Audit != prod.Audit {
 		t.Error("[tui] and [audit] are not common")
 	}
-	if len(prod.Nodes) != 3 || len(small.Nodes) != 1 || prod.Nodes[0].options().Password != secret || !prod.Nodes[0].TLS {
+	if len(prod.Nodes) != 3 || len(small.Nodes) != 1 || optionsOf(&prod.Nodes[0]).Password != secret || !prod.Nodes[0].TLS {
 		t.Errorf("nodes %v and %v", small.Nodes, prod.Nodes)
 	}
 	if masters, err := prod.Masters(); err != nil || len(masters) != 3 {

@@ -148,7 +148,7 @@ func (d *daemon) ask(ctx context.Context) (c *redis.Client, pid int, who string,
 		_ = conn.Close()
 		return nil, 0, "", err
 	}
-	c = node.OneConnection(daemonAnswers)
+	c = redlock.ConnectOnce(node, daemonAnswers)
 	text, err := c.Info(ctx, "server").Result()
 	if err != nil {
 		_ = c.Close()

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"redlockctl/redlock"
 	"testing"
 	"time"
 )
@@ -16,7 +17,7 @@ func TestEmbeddedStandsStill(t *testing.T) {
 	if err := Unfence(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
-	c := cluster.Nodes()[0].Client(1, 20*time.Second)
+	c := redlock.Connect(cluster.Nodes()[0], 1, 20*time.Second)
 	defer c.Close()
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestShiftMovesAClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Close() })
-	c := cluster.Nodes()[0].Client(1, 5*time.Second)
+	c := redlock.Connect(cluster.Nodes()[0], 1, 5*time.Second)
 	defer c.Close()
 	before, err := c.Time(t.Context()).Result()
 	if err != nil {

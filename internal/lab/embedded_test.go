@@ -46,7 +46,7 @@ func open(t *testing.T, c lab.Cluster) {
 
 func client(t *testing.T, n *redlock.Node, with ...func(*redis.Options)) *redis.Client {
 	t.Helper()
-	c := n.Client(1, 5*time.Second, with...)
+	c := redlock.Connect(n, 1, 5*time.Second, with...)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -79,7 +79,7 @@ func unfenceFirst(ctx context.Context, c Cluster, i int, node *redlock.Node) err
 	// The one connection of this client is made by the PING. If the master is
 	// still in its first incarnation after that, the connection belongs to this incarnation, and
 	// so does everything sent through it.
-	client := node.OneConnection(unfenceTimeout)
+	client := redlock.ConnectOnce(node, unfenceTimeout)
 	defer client.Close()
 	if err := client.Ping(ctx).Err(); err != nil {
 		return err
@@ -104,3 +104,13 @@ func lookServer(bin string) (string, error) {
 
 // loopback is host:port of a server of the lab.
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// flushTimeout bounds a FLUSHALL of a node that may hang.
+const flushTimeout = 2 * time.Second
+
+// Flush removes all keys of a node.
+func Flush(n *redlock.Node) error {
+	c := redlock.Connect(n, 1, flushTimeout)
+	defer c.Close()
+	return c.FlushAll(context.Background()).Err()
+}

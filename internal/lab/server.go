@@ -259,7 +259,7 @@ func (s *Server) signal(sig syscall.Signal) error {
 
 // Do sends one command on a new connection, for tests and the lab.
 func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
-	c := s.Node().Client(1, 5*time.Second)
+	c := redlock.Connect(s.Node(), 1, 5*time.Second)
 	defer c.Close()
 	return c.Do(ctx, args...).Result()
 }

@@ -76,7 +76,7 @@ func ask(t *testing.T, s lab.Started, args ...any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := node.Client(1, 5*time.Second)
+	c := redlock.Connect(node, 1, 5*time.Second)
 	defer c.Close()
 	return say(t, c, args...)
 }

@@ -9,6 +9,7 @@ import (
 	"redlockctl/base/crash"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/restartguard/oneshot"
 	"redlockctl/server/announce"
 )
 
@@ -24,9 +25,7 @@ func guardsOf(ctx context.Context, nodes []*redlock.Node) []announce.Guard {
 	var all sync.WaitGroup
 	for _, n := range nodes {
 		all.Go(crash.Safe(func() {
-			c := n.Client(1, boundTime)
-			defer c.Close()
-			if channels, err := c.PubSubChannels(ctx, announce.Pattern).Result(); err == nil {
+			if channels, err := oneshot.Announced(ctx, n, boundTime); err == nil {
 				answers <- channels
 			}
 		}))

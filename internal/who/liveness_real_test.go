@@ -81,7 +81,7 @@ func TestSilentAndGone(t *testing.T) {
 	}
 	// The same for an orphaned copy that it left behind, without waiting for a majority.
 	for _, s := range servers[1:] {
-		c := s.Node().Client(1, time.Second)
+		c := redlock.Connect(s.Node(), 1, time.Second)
 		c.Del(ctx, "job")
 		_ = c.Close()
 	}
@@ -90,7 +90,7 @@ func TestSilentAndGone(t *testing.T) {
 		t.Errorf("after %s: %+v", time.Since(begun), opt.Known)
 	}
 	for _, s := range servers {
-		c := s.Node().Client(1, time.Second)
+		c := redlock.Connect(s.Node(), 1, time.Second)
 		c.Set(ctx, "job", "another", time.Minute)
 		_ = c.Close()
 	}
@@ -103,7 +103,7 @@ func TestSilentAndGone(t *testing.T) {
 // awaitNone waits until a server has no connection of this kind.
 func awaitNone(t *testing.T, server *lab.Server, kind string, is func(who.Conn) bool) {
 	t.Helper()
-	c := server.Node().Client(1, 5*time.Second)
+	c := redlock.Connect(server.Node(), 1, 5*time.Second)
 	defer c.Close()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		list, err := c.ClientList(t.Context()).Result()
@@ -134,7 +134,7 @@ func TestTooManyConnections(t *testing.T) {
 		}
 		conns = append(conns, c)
 	}
-	admin := server.Node().Client(1, 5*time.Second)
+	admin := redlock.Connect(server.Node(), 1, 5*time.Second)
 	defer admin.Close()
 	admin.Set(t.Context(), "job", "token", time.Minute)
 	for end := time.Now().Add(20 * time.Second); len(who.ParseList(admin.ClientList(t.Context()).Val())) <= who.MostConns; time.Sleep(20 * time.Millisecond) {
@@ -189,7 +189,7 @@ func busy(ctx context.Context, t *testing.T, addr string, ops int, wg *sync.Wait
 // behind.
 func TestTrafficOfABusyNode(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
-	admin := server.Node().Client(2, 5*time.Second)
+	admin := redlock.Connect(server.Node(), 2, 5*time.Second)
 	defer admin.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -240,7 +240,7 @@ func (l late) Deadline() (time.Time, bool) { return l.end, true }
 // the context does. That is no error.
 func TestTrafficEndsInTime(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
-	admin := server.Node().Client(1, 5*time.Second)
+	admin := redlock.Connect(server.Node(), 1, 5*time.Second)
 	defer admin.Close()
 	admin.Set(t.Context(), "quiet", "nobody's", time.Minute)
 	ctx := late{t.Context(), time.Now().Add(time.Second)}
@@ -253,7 +253,7 @@ func TestTrafficEndsInTime(t *testing.T) {
 // it is ended on the server, long before the lock's TTL.
 func TestTrafficReadTooSlowly(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
-	admin := server.Node().Client(2, 5*time.Second)
+	admin := redlock.Connect(server.Node(), 2, 5*time.Second)
 	defer admin.Close()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	var wg sync.WaitGroup

@@ -46,7 +46,7 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 	defer resp.Contain(&err, node.Name())
 	// A separate budget for lists of connections; lines of the traffic are cut here.
 	node = node.Within(resp.NewBudget(listReply, 0))
-	side := node.Client(1, timeout, func(o *redis.Options) { o.Protocol = 2 })
+	side := redlock.Connect(node, 1, timeout, func(o *redis.Options) { o.Protocol = 2 })
 	defer side.Close()
 	a := &Answer{At: time.Now(), Key: key, N: 1, Method: Unknown, MonitorOn: node.Name()}
 	info, err := side.Info(ctx, "stats").Result()
@@ -94,7 +94,7 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 // grows too large.
 func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, timeout, most time.Duration, words ...string) (string, error) {
 	var raw net.Conn
-	client := node.OneConnection(timeout, func(o *redis.Options) {
+	client := redlock.ConnectOnce(node, timeout, func(o *redis.Options) {
 		o.Protocol = 2
 		dial := o.Dialer
 		if dial == nil {

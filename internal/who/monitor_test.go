@@ -12,13 +12,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/redlock"
 )
 
 // TestMonitorSparesTheNode: a busy node is refused, and a reading that makes the server
 // buffer too much is ended on the server.
 func TestMonitorSparesTheNode(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
-	c := server.Node().Client(2, 5*time.Second)
+	c := redlock.Connect(server.Node(), 2, 5*time.Second)
 	defer c.Close()
 	busy := false
 	for end := time.Now().Add(20 * time.Second); !busy && time.Now().Before(end); {

@@ -126,7 +126,7 @@ func (w *nodeWatch) send(ctx context.Context, r report) bool {
 // run watches until end. It finishes the first read even after end, as long as ctx lasts.
 func (w *nodeWatch) run(ctx context.Context, node *redlock.Node, end time.Time) (err error) {
 	defer resp.Contain(&err, node.Name())
-	client := node.Within(resp.NewBudget(listReply, 0)).Named(ConnName("who", Self(os.Getenv))).OneConnection(w.opt.Timeout)
+	client := redlock.ConnectOnce(node.Within(resp.NewBudget(listReply, 0)).Named(ConnName("who", Self(os.Getenv))), w.opt.Timeout)
 	defer client.Close()
 	info, err := client.Info(ctx, "clients").Result()
 	if err != nil {

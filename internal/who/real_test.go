@@ -108,7 +108,7 @@ func TestToldByItsToken(t *testing.T) {
 func TestTrafficOfANode(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
 	const key, token = "job \"1\"\n", "to\\ken\x01"
-	admin := server.Node().Client(2, 2*time.Second)
+	admin := redlock.Connect(server.Node(), 2, 2*time.Second)
 	defer admin.Close()
 	admin.Set(t.Context(), key, token, time.Minute)
 	ctx, stop := context.WithCancel(t.Context())

@@ -184,7 +184,7 @@ func TestAFloodOfOtherChangesEndsTheFeed(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c := servers[0].Node().Client(1, 5*time.Second)
+		c := redlock.Connect(servers[0].Node(), 1, 5*time.Second)
 		defer c.Close()
 		for ctx.Err() == nil {
 			_ = c.Eval(ctx, "for i=1,10000 do redis.call('set','noise'..i,i) end", nil).Err()

@@ -13,6 +13,7 @@ import (
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
+	"redlockctl/redlock"
 )
 
 // Each dangerous state is an event and the verdict while hundreds of other locks change.
@@ -26,7 +27,7 @@ func TestADangerIsAnnouncedOnABusyCluster(t *testing.T) {
 	defer cancel()
 	for _, srv := range servers {
 		busy.Go(func() {
-			c := srv.Node().Client(1, 10*time.Second)
+			c := redlock.Connect(srv.Node(), 1, 10*time.Second)
 			defer c.Close()
 			for n := 0; ctx.Err() == nil; n++ {
 				for k := range 10 {

@@ -19,7 +19,7 @@ import (
 // announced subscribes to the channel of a guard until the subscription is closed.
 func announced(t *testing.T, node *redlock.Node, g announce.Guard) *redis.PubSub {
 	t.Helper()
-	c := node.Client(1, 5*time.Second)
+	c := redlock.Connect(node, 1, 5*time.Second)
 	t.Cleanup(func() { _ = c.Close() })
 	sub := c.Subscribe(t.Context(), g.Channel())
 	t.Cleanup(func() { _ = sub.Close() })
@@ -55,7 +55,7 @@ func TestGuardsAreSeenByTheirAnnouncements(t *testing.T) {
 // Guards that cannot be read are unknown, and the snapshot says so.
 func TestGuardsThatCannotBeReadAreUnknown(t *testing.T) {
 	servers := labtest.Servers(t, 1)
-	admin := servers[0].Node().Client(1, 5*time.Second)
+	admin := redlock.Connect(servers[0].Node(), 1, 5*time.Second)
 	defer admin.Close()
 	announced(t, servers[0].Node(), announce.Guard{ID: "A", Delay: time.Second})
 	if err := admin.Do(context.Background(), "ACL", "SETUSER", "looker", "on", ">pw", "~*", "+@all", "-pubsub").Err(); err != nil {

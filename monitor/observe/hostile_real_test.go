@@ -11,6 +11,7 @@ import (
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
+	"redlockctl/redlock"
 )
 
 // Content that is not a lock, and ten thousand copies that change at once: none of it is
@@ -23,7 +24,7 @@ func TestHostileContent(t *testing.T) {
 	settled(t, m)
 	peak := labtest.HeapPeak(t)
 	name := strings.Repeat("n", 1<<20)
-	c := servers[0].Node().Client(1, time.Minute)
+	c := redlock.Connect(servers[0].Node(), 1, time.Minute)
 	defer c.Close()
 	if err := c.SetRange(t.Context(), "job:huge", 512<<20-1, "x").Err(); err != nil {
 		t.Fatal(err)

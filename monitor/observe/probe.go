@@ -337,7 +337,7 @@ func knock(ctx context.Context, node *redlock.Node, patience *wire.Patience) <-c
 	open := make(chan *bool, 1)
 	crash.Go(func() {
 		// With RESP2 nothing is sent before the PING.
-		client := node.Anonymous().Within(resp.NewBudget(probeReply, probeExchange)).OneConnection(patience.Setup(), func(opt *redis.Options) {
+		client := redlock.ConnectOnce(node.Anonymous().Within(resp.NewBudget(probeReply, probeExchange)), patience.Setup(), func(opt *redis.Options) {
 			opt.Protocol, opt.DB, opt.PoolSize = 2, 0, 2
 		})
 		defer client.Close()

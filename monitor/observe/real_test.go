@@ -522,7 +522,7 @@ func TestEmbeddedMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range c.Nodes() {
-		client := n.Client(1, time.Second)
+		client := redlock.Connect(n, 1, time.Second)
 		if err := client.Set(t.Context(), "job:1", "token", time.Minute).Err(); err != nil {
 			t.Fatal(err)
 		}

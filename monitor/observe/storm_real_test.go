@@ -31,7 +31,7 @@ type storm struct {
 func newStorm(t *testing.T, servers []*lab.Server, m *observe.Monitor, seed uint64) *storm {
 	s := &storm{rnd: rand.New(rand.NewPCG(seed, 2)), servers: servers, m: m}
 	for _, srv := range servers {
-		c := srv.Node().Client(1, 10*time.Second)
+		c := redlock.Connect(srv.Node(), 1, 10*time.Second)
 		t.Cleanup(func() { _ = c.Close() })
 		s.clients = append(s.clients, c)
 	}
@@ -348,7 +348,7 @@ func direct(t *testing.T, servers []*lab.Server) map[string]string {
 	ctx := t.Context()
 	want := map[string]string{}
 	for i, s := range servers {
-		c := s.Node().Client(1, 10*time.Second)
+		c := redlock.Connect(s.Node(), 1, 10*time.Second)
 		keys, err := c.Keys(ctx, "*").Result()
 		if err != nil {
 			t.Fatal(err)

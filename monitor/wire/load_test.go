@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/redlock"
 	"redlockctl/server/resp"
 	"redlockctl/server/serverinfo"
 )
@@ -65,7 +66,7 @@ func TestOnlyWhatOthersDoIsALoad(t *testing.T) {
 func TestOurReadsAreCountedAsTheServerDoes(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	ctx := context.Background()
-	client := s.Node().Client(1, time.Second)
+	client := redlock.Connect(s.Node(), 1, time.Second)
 	defer client.Close()
 	for i := range 300 {
 		if err := client.Set(ctx, fmt.Sprintf("k:%d", i), "token", 0).Err(); err != nil {

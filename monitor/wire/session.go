@@ -20,11 +20,23 @@ import (
 // breaks: a scan from before a restart can never continue after it with a cursor of the
 // old incarnation.
 type Session struct {
-	client   *redis.Client
-	Conn     *redis.Conn
+	client   io.Closer
+	Conn     Conn
 	raw      net.Conn // the underlying connection
 	Patience *Patience
 	stop     func() bool // detaches it from the context
+}
+
+// Conn is the part of a [redis.Conn] that is used. It is not named, because each package that
+// sees a Session would compile all commands of go-redis again.
+type Conn interface {
+	Ping(ctx context.Context) *redis.StatusCmd
+	Info(ctx context.Context, sections ...string) *redis.StringCmd
+	Time(ctx context.Context) *redis.TimeCmd
+	Do(ctx context.Context, args ...any) *redis.Cmd
+	Pipelined(ctx context.Context, fill func(redis.Pipeliner) error) ([]redis.Cmder, error)
+	TxPipelined(ctx context.Context, fill func(redis.Pipeliner) error) ([]redis.Cmder, error)
+	io.Closer
 }
 
 // errSessionOver is returned when a session is asked to dial again.
@@ -43,7 +55,7 @@ func (e DialError) Unwrap() error { return e.Err }
 func Dial(ctx context.Context, node *redlock.Node, patience *Patience, with ...func(*redis.Options)) (*Session, error) {
 	var first, raw net.Conn
 	var dialErr error
-	client := node.Client(1, patience.Setup(), append(with[:len(with):len(with)], func(opt *redis.Options) {
+	client := redlock.Connect(node, 1, patience.Setup(), append(with[:len(with):len(with)], func(opt *redis.Options) {
 		connect := opt.Dialer
 		if connect == nil {
 			connect = redis.NewDialer(opt)

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/monitor/observe"
+	"redlockctl/redlock"
 )
 
 // change is a write that a snapshot has to show.
@@ -96,7 +97,7 @@ func (b *monitorRun) changes() error {
 		wg.Go(func() { f.follow(ctx, m) })
 		clients := make([]*redis.Client, len(b.servers))
 		for i, s := range b.servers {
-			clients[i] = s.Node().Client(4, 5*time.Second)
+			clients[i] = redlock.Connect(s.Node(), 4, 5*time.Second)
 			defer clients[i].Close()
 		}
 		begun := time.Now()

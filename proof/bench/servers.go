@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lab"
+	"redlockctl/redlock"
 	"redlockctl/server/serverinfo"
 )
 
@@ -20,7 +21,7 @@ func each(servers lab.Servers, do func(i int, c *redis.Client) error) error {
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() {
-			c := s.Node().Client(1, time.Minute)
+			c := redlock.Connect(s.Node(), 1, time.Minute)
 			defer c.Close()
 			errs[i] = do(i, c)
 		})

@@ -82,7 +82,7 @@ func (d *delayed) end() {
 
 // pid returns the server's process id, as it reports it; 0 if it does not answer.
 func (d *delayed) pid(ctx context.Context) int {
-	c := d.node.OneConnection(watchTimeout)
+	c := redlock.ConnectOnce(d.node, watchTimeout)
 	defer c.Close()
 	pid, _ := serverinfo.Number(c.Info(ctx, "server").Val(), "process_id")
 	return int(pid)

@@ -77,7 +77,7 @@ func (f fenced) crash(context.Context) (time.Time, error) {
 
 func (f fenced) watch() (func(context.Context) (bool, int, bool), func()) {
 	// The one connection of this client belongs to one incarnation.
-	c := f.Node().OneConnection(watchTimeout)
+	c := redlock.ConnectOnce(f.Node(), watchTimeout)
 	return func(ctx context.Context) (serves bool, sets int, ok bool) {
 		// One transaction: the count belongs to the state of the fence.
 		var fence *redis.Cmd

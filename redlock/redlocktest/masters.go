@@ -90,7 +90,7 @@ func (m *Masters) Restart(i int) error { return m.cluster.Restart(i) }
 // Rejoin removes the fence of a master, as the guard does when every lock that the master
 // may have forgotten has expired.
 func (m *Masters) Rejoin(i int) error {
-	c := m.Nodes()[i].OneConnection(rejoinTime)
+	c := redlock.ConnectOnce(m.Nodes()[i], rejoinTime)
 	defer func() { _ = c.Close() }()
 	if err := c.ConfigSet(context.Background(), "min-replicas-to-write", "0").Err(); err != nil {
 		return fmt.Errorf("rejoin: %w", err)

@@ -140,6 +140,17 @@ func keepers(ctx context.Context, node *redlock.Node, method restartguard.Method
 	return p, announce.DecodeAll(guards.Val()), err
 }
 
+// Announced returns the guards that announce themselves on a node, as channels.
+func Announced(ctx context.Context, node *redlock.Node, timeout time.Duration) ([]string, error) {
+	l := wire.Dial(node, restartguard.Method{}, timeout)
+	defer l.Close()
+	var channels *redis.StringSliceCmd
+	if err := l.Send(ctx, func(p redis.Pipeliner) { channels = p.PubSubChannels(ctx, announce.Pattern) }); err != nil {
+		return nil, err
+	}
+	return channels.Result()
+}
+
 // RejoinNow removes the fence of a node for an operator, whoever set it and before any deadline. It
 // returns after the fence was read back and a canary write was accepted; if the server denies the
 // canary write, the fence that was read back must do. A guard accepts that, unless it never saw the

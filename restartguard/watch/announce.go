@@ -44,7 +44,7 @@ type announcer struct {
 func (a announcer) run(ctx context.Context) {
 	invalid := announceLater // the pause after an invalid answer
 	for ctx.Err() == nil {
-		conn, err := a.node.Open(ctx, a.timeout, wire.Abrupt)
+		conn, err := wire.Open(ctx, a.node, a.timeout)
 		opened := err == nil
 		if opened {
 			var seen bool

@@ -20,7 +20,7 @@ import (
 // guardsOn are the guards that announce themselves on a server.
 func guardsOn(t *testing.T, s *lab.Server) []announce.Guard {
 	t.Helper()
-	c := s.Node().Client(1, time.Second)
+	c := redlock.Connect(s.Node(), 1, time.Second)
 	defer c.Close()
 	names, err := c.PubSubChannels(context.Background(), announce.Pattern).Result()
 	if err != nil {
@@ -89,7 +89,7 @@ func TestTheGuardWithTheGreatestDelayDecides(t *testing.T) {
 // An absurd D is bounded, and told.
 func TestAnAbsurdDelayIsBounded(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
-	c := s.Node().Client(1, time.Second)
+	c := redlock.Connect(s.Node(), 1, time.Second)
 	defer c.Close()
 	sub := c.Subscribe(t.Context(), "redlockctl:guard:1:id=evil&d=9223372036854775807&host=%1b%5b2J")
 	defer sub.Close()
@@ -124,7 +124,7 @@ func TestMessagesDoNotDisturbAnAnnouncement(t *testing.T) {
 	guard(t, watch.Config{}, s.Node())
 	announces(t, s, "a guard", func(all []announce.Guard) bool { return len(all) == 1 })
 	channel := guardsOn(t, s)[0].Channel()
-	c := s.Node().Client(1, time.Second)
+	c := redlock.Connect(s.Node(), 1, time.Second)
 	defer c.Close()
 	for range 1000 {
 		if n, err := c.Publish(t.Context(), channel, strings.Repeat("x", 1000)).Result(); err != nil || n != 1 {
@@ -138,7 +138,7 @@ func TestAGuardSaysThatItIsShutOut(t *testing.T) {
 	s := labtest.Servers(t, 1, "--maxclients", "2")[0]
 	var busy []*redis.Client
 	for range 2 {
-		c := s.Node().Client(1, time.Second)
+		c := redlock.Connect(s.Node(), 1, time.Second)
 		defer c.Close()
 		if err := c.Ping(t.Context()).Err(); err != nil && len(busy) == 0 {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func TestAGuardSaysThatItIsShutOut(t *testing.T) {
 // More announcements than a guard reads cost a connection, and not the guarding.
 func TestAFloodOfAnnouncementsDoesNotBlindAGuard(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
-	c := s.Node().Client(1, 5*time.Second)
+	c := redlock.Connect(s.Node(), 1, 5*time.Second)
 	defer c.Close()
 	var channels []string
 	for range 3000 {

@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/memory"
 	"redlockctl/restartguard/watch"
@@ -84,7 +85,7 @@ func TestClockOfARealServer(t *testing.T) {
 // its slow log has, and the closing.
 func readingsToClose(t *testing.T, s *lab.Server) int {
 	t.Helper()
-	c := s.Node().Within(resp.NewBudget(64<<20, 0)).Client(1, 5*time.Second) // the log of all commands is long
+	c := redlock.Connect(s.Node().Within(resp.NewBudget(64<<20, 0)), 1, 5*time.Second) // the log of all commands is long
 	defer c.Close()
 	answer, err := c.Do(t.Context(), "SLOWLOG", "GET", "-1").Result()
 	if err != nil {

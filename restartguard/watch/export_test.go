@@ -29,7 +29,7 @@ func Broken(err error) bool { return errors.Is(err, wire.ErrBroken) }
 
 // Dial is the client that the guard uses for one incarnation.
 func Dial(node *redlock.Node, timeout time.Duration) *redis.Client {
-	return wire.Dial(node, restartguard.Method{}, timeout).Client
+	return wire.Dial(node, restartguard.Method{}, timeout).Client.(*redis.Client)
 }
 
 // TrustAll makes the guard take the word of all nodes that are open, as if it had

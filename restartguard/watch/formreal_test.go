@@ -11,6 +11,7 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/boot"
 	"redlockctl/restartguard/oneshot"
@@ -123,7 +124,7 @@ func startedFenced(t *testing.T, s *lab.Server, method restartguard.Method) bool
 // it is fenced, S while it serves.
 func rewritesWhile(t *testing.T, s *lab.Server, method restartguard.Method, history string) {
 	t.Helper()
-	c := s.Node().Client(1, time.Minute)
+	c := redlock.Connect(s.Node(), 1, time.Minute)
 	defer c.Close()
 	for _, h := range history {
 		var err error

@@ -170,7 +170,7 @@ func restart(t *testing.T, s *lab.Server) time.Time {
 // was sent. The test's own monotonic clock is the witness.
 func firstWrite(t *testing.T, s *lab.Server) time.Time {
 	t.Helper()
-	c := s.Node().Client(1, time.Second)
+	c := redlock.Connect(s.Node(), 1, time.Second)
 	defer c.Close()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if err := c.Set(context.Background(), "witness", "v", time.Second).Err(); err == nil {

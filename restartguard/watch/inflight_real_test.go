@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/watch"
 )
@@ -158,7 +159,7 @@ func TestAnEarlierGuardsConnectionsAreEnded(t *testing.T) {
 	mine, other := "redlockctl:guard:"+m.ID(), "redlockctl:guard:other"
 	var conns []*redis.Client
 	for _, name := range []string{mine, other, mine, "redlockctl:guard", mine + "x"} {
-		c := s.Node().OneConnection(time.Second)
+		c := redlock.ConnectOnce(s.Node(), time.Second)
 		defer c.Close()
 		if err := c.Do(t.Context(), "CLIENT", "SETNAME", name).Err(); err != nil {
 			t.Fatal(err)

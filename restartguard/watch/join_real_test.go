@@ -17,7 +17,7 @@ import (
 // renamed is the server under another name.
 func renamed(t *testing.T, s *lab.Server, name string) *redlock.Node {
 	t.Helper()
-	opt := *s.Node().Client(1, time.Second).Options()
+	opt := *redlock.Connect(s.Node(), 1, time.Second).Options()
 	n, err := redlock.NewNode(name, &opt)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestANodeIsKnownByItsRunID(t *testing.T) {
 		t.Errorf("rejoins at %s, not at %s", at, until)
 	}
 	moved := forward(t, "127.0.0.1:0", ss[0].Addr())
-	opt := *ss[0].Node().Client(1, time.Second).Options()
+	opt := *redlock.Connect(ss[0].Node(), 1, time.Second).Options()
 	opt.Addr, opt.Network, opt.Dialer = moved.Addr().String(), "", nil
 	n, err := redlock.NewNode("m2", &opt)
 	if err != nil {

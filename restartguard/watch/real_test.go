@@ -37,7 +37,7 @@ func aclGuard(t *testing.T, s *lab.Server, cfg watch.Config) *guarded {
 
 // lockClient is a client that is logged in as the user of the lock clients.
 func lockClient(t *testing.T, s *lab.Server) *redis.Client {
-	c := named(t, redis.Options{Addr: s.Addr(), Username: "locks", Password: "pw"}).Client(1, time.Second)
+	c := redlock.Connect(named(t, redis.Options{Addr: s.Addr(), Username: "locks", Password: "pw"}), 1, time.Second)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -208,7 +208,7 @@ func TestLosses(t *testing.T) {
 // atOnce sends commands in one transaction, so that no look comes in between.
 func atOnce(t *testing.T, s *lab.Server, commands ...[]any) {
 	t.Helper()
-	c := s.Node().Client(1, time.Second)
+	c := redlock.Connect(s.Node(), 1, time.Second)
 	defer c.Close()
 	_, err := c.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
 		for _, args := range commands {

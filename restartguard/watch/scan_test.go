@@ -65,7 +65,7 @@ func TestEarlyRejoinOnRealServers(t *testing.T) {
 	const locks = 300
 	end := time.Now().Add(time.Minute).UnixMilli() // of all copies, however long it takes to write them
 	for _, s := range servers {
-		c := s.Node().Client(1, 5*time.Second)
+		c := redlock.Connect(s.Node(), 1, 5*time.Second)
 		pipe := c.Pipeline()
 		for i := range locks {
 			pipe.Do(context.Background(), "SET", fmt.Sprintf("lock:%d:b", i), token(i), "NX", "PXAT", end)

@@ -79,7 +79,7 @@ func TestRandomSessions(t *testing.T) {
 
 // playAnnouncement announces a guard on a server that says a text.
 func playAnnouncement(t *testing.T, text string) {
-	if conn, err := scripted(t, text).Open(t.Context(), time.Second); err == nil {
+	if conn, err := redlock.OpenConn(t.Context(), scripted(t, text), time.Second); err == nil {
 		a := announcer{timeout: time.Second, channels: func() []string { return []string{"a"} }, nameMoved: func(netip.AddrPort) bool { return false }, report: func(error) {}}
 		_, _ = a.announced(t.Context(), conn)
 	}

@@ -5,6 +5,7 @@ package wire
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -19,9 +20,17 @@ import (
 	"redlockctl/server/resp"
 )
 
+// Client is the part of a [redis.Client] that is used. It is not named, because each package that
+// sees a Conn would compile all commands of go-redis again.
+type Client interface {
+	Pipeline() redis.Pipeliner
+	TxPipeline() redis.Pipeliner
+	io.Closer
+}
+
 // Conn is one connection to one incarnation of a server. Its client never reconnects.
 type Conn struct {
-	Client *redis.Client
+	Client Client
 	Codec  fence.Codec
 	// Name is the name of the connection on the server, and id its CLIENT ID, 0 if that is not
 	// known. Introduced: both were already asked for or set.
@@ -64,11 +73,11 @@ func Dial(node *redlock.Node, method restartguard.Method, timeout time.Duration)
 	peer := new(atomic.Pointer[netip.AddrPort])
 	l := Over(nil, method)
 	l.budget, l.peer = budget, peer
-	l.Client = node.Within(budget).OneConnection(timeout, func(opt *redis.Options) {
+	l.Client = redlock.ConnectOnce(node.Within(budget), timeout, func(opt *redis.Options) {
 		// A pool goes on dialling in the background once as many dials failed as it has
 		// places, for a second after it was closed. Only one connection is used.
 		opt.PoolSize = 2
-	}, Abrupt, func(opt *redis.Options) {
+	}, abrupt, func(opt *redis.Options) {
 		dial := opt.Dialer
 		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dial(ctx, network, addr)
@@ -83,7 +92,7 @@ func Dial(node *redlock.Node, method restartguard.Method, timeout time.Duration)
 }
 
 // Over returns the connection of a client.
-func Over(client *redis.Client, method restartguard.Method) Conn {
+func Over(client Client, method restartguard.Method) Conn {
 	return Conn{Client: client, Codec: fence.Of(method), Name: guardName, budget: resp.NewBudget(guardReply, guardExchange)}
 }
 
@@ -119,9 +128,14 @@ func (l Conn) Send(ctx context.Context, add func(redis.Pipeliner)) error {
 	return nil
 }
 
-// Abrupt makes the kernel reset a connection when it is closed or this process dies. Otherwise the
+// Open opens a connection that the caller reads and writes, and that ends abruptly.
+func Open(ctx context.Context, node *redlock.Node, timeout time.Duration) (net.Conn, error) {
+	return redlock.OpenConn(ctx, node, timeout, abrupt)
+}
+
+// abrupt makes the kernel reset a connection when it is closed or this process dies. Otherwise the
 // kernel would go on sending what it has not delivered yet, for minutes.
-func Abrupt(opt *redis.Options) {
+func abrupt(opt *redis.Options) {
 	dial := opt.Dialer
 	if dial == nil {
 		dial = redis.NewDialer(opt)
