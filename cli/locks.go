@@ -239,7 +239,11 @@ func unseen(s *monitor.Snapshot, name string) error {
 		return fmt.Errorf("\"%s\": %w: none of the %d of %d nodes that answer has a copy",
 			safetext.Escape(name), redlock.ErrNoQuorum, answer, s.Cluster.N)
 	}
-	return operator.NotLocked(name, answer, s.Cluster.N)
+	err := operator.NotLocked(name, answer, s.Cluster.N)
+	if part := strings.Trim(name, "*?"); part != name {
+		return fmt.Errorf("%w; for all locks whose name has a part: redlockctl locks --filter %s", err, safetext.Escape(part))
+	}
+	return err
 }
 
 // showLock prints one lock. A missing lock is an error, except in a series of snapshots.

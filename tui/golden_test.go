@@ -15,6 +15,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"redlockctl/base/race"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
@@ -212,6 +213,7 @@ func TestFrames(t *testing.T) {
 
 // The screens are as they were when they were last reviewed.
 func TestGolden(t *testing.T) {
+	race.Skip(t)
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			var got txtar.Archive
@@ -264,6 +266,7 @@ func TestGolden(t *testing.T) {
 // nothing of the previous frame remains. All looks and themes together cover all widths,
 // and heights in steps of seven.
 func TestSweep(t *testing.T) {
+	race.Skip(t)
 	themes := []struct {
 		name  string
 		ascii bool

@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/base/race"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
@@ -23,6 +24,7 @@ import (
 
 // Every view fits every screen, whatever the servers send.
 func TestFits(t *testing.T) {
+	race.Skip(t)
 	pictures := map[string]*monitor.Snapshot{
 		"hostile": monitortest.Hostile(monitortest.Epoch),
 		"empty":   {At: monitortest.Epoch, Version: 1, Cluster: monitor.Cluster{Name: "new", N: 3, Quorum: 2}},

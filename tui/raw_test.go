@@ -19,6 +19,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
+	"redlockctl/base/race"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/restartguard"
@@ -227,6 +228,7 @@ var hostileTexts = []string{
 // reaches the terminal that a terminal would obey: the whole output is text and the
 // renderer's sequences.
 func TestNoRawByteLeaves(t *testing.T) {
+	race.Skip(t)
 	all := strings.Join(hostileTexts, " ")
 	for i, s := range []string{strings.Join(hostileTexts[:3], ""), strings.Join(hostileTexts[3:6], ""), strings.Join(hostileTexts[6:], ""), all, strings.Repeat(all, 1<<20/len(all))} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {

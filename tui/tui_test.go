@@ -13,6 +13,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/base/race"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/server/safetext"
@@ -46,6 +47,7 @@ func (w *terminal) written() int {
 // The real program runs for an hour on a cluster that never rests, with keys pressed: it
 // does not grow, and it exits when asked to.
 func TestAnHour(t *testing.T) {
+	race.Skip(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -39,7 +39,7 @@ func newScene(t *testing.T, servers lab.Servers) *scene {
 // begin starts the process, and waits until it has read all locks.
 func (s *scene) begin(nodes []*redlock.Node) {
 	s.Helper()
-	m, err := observe.New(nodes, observe.Options{MaxTTL: 10 * time.Second, ClusterName: "orders"})
+	m, err := observe.New(nodes, observe.Options{MaxTTL: time.Minute, ClusterName: "orders"})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -405,7 +405,7 @@ func TestAGrantOutOfSight(t *testing.T) {
 				p.Swallow(true)
 			}
 			s.until("out of sight", func() bool { return s.m.Snapshot().Cluster.Serving == 5-c.hidden })
-			s.extend(10*time.Second, c.extended...)
+			s.extend(50*time.Second, c.extended...)
 			time.Sleep(4 * time.Second)
 			for _, p := range proxies {
 				p.Heal()

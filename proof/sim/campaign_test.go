@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"redlockctl/base/race"
 	"redlockctl/proof/sim/mutant"
 	"redlockctl/proof/sim/schedule"
-	"redlockctl/proof/sim/simtest"
 	"redlockctl/proof/sim/trace"
 	"redlockctl/proof/sim/world"
 )
@@ -25,7 +25,7 @@ func play(t *testing.T, cfg Config) Report {
 // few is how many schedules to play of so many: the race detector makes each ten times
 // slower, and sees as much in few of them as in many.
 func few(n int64) int64 {
-	if simtest.Race {
+	if race.Enabled {
 		return n / 20
 	}
 	return n
@@ -37,7 +37,7 @@ func TestTheGuardLetsNothingHappen(t *testing.T) {
 	if v := r.Violation; v != nil {
 		t.Fatalf("seed %d: %s: %s\n%s\n%v", v.Seed, v.Property, v.What, v.About, v.Trace)
 	}
-	if simtest.Race {
+	if race.Enabled {
 		return // of so few schedules chance decides how much has happened
 	}
 	// That nothing was found means something only if much has happened.
@@ -135,7 +135,7 @@ func TestShrinkingKeepsTheViolationAndDropsTheRest(t *testing.T) {
 		}
 		found++
 		enough := 5
-		if simtest.Race {
+		if race.Enabled {
 			enough = 1
 		}
 		length := func(p *schedule.Plan) int {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/base/race"
 	"redlockctl/proof/sim/mutant"
 	"redlockctl/proof/sim/schedule"
-	"redlockctl/proof/sim/simtest"
 	"redlockctl/proof/sim/world"
 )
 
@@ -21,7 +21,7 @@ const mutantSchedules = 30_000
 // TestMutants breaks one rule after the other and expects each to be found. With
 // -v it prints how many schedules that took, and the score.
 func TestMutants(t *testing.T) {
-	simtest.NotUnderRace(t)
+	race.Skip(t)
 	began := time.Now()
 	mutants := mutant.All()
 	if len(mutants) < 30 {
@@ -57,7 +57,7 @@ func TestMutants(t *testing.T) {
 // TestMutantsAreKilled plays what is forced upon the schedules of a
 // mutant with the right rules: that alone must break nothing.
 func TestMutantsAreKilled(t *testing.T) {
-	simtest.NotUnderRace(t)
+	race.Skip(t)
 	const n = 1500
 	for _, m := range mutant.All() {
 		if m.Force == nil || m.Rules().NoExcuse {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"redlockctl/proof/sim/simtest"
+	"redlockctl/base/race"
 	"redlockctl/proof/sim/trace"
 )
 
@@ -36,14 +36,14 @@ func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
 	// Not both a flush and a guard that starts again without its memory: a guard that
 	// first sees the node after the flush cannot know of the flush.
 	holds(t, Config{Crashes: 1, EarlyRejoin: true})
-	if !simtest.Race {
+	if !race.Enabled {
 		holds(t, Config{Crashes: 1})
 	}
 }
 
 // All of it, beside the mutants that it must find.
 func TestSmallModelsWithoutMutants(t *testing.T) {
-	simtest.NotUnderRace(t)
+	race.Skip(t)
 	for _, m := range Models() {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +54,7 @@ func TestSmallModelsWithoutMutants(t *testing.T) {
 
 // The model finds what it must.
 func TestMutantsOfTheSmallModel(t *testing.T) {
-	simtest.NotUnderRace(t)
+	race.Skip(t)
 	for _, w := range Mutants() {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,14 @@
+// Package race tells tests whether the race detector watches them, which makes them many
+// times as slow.
+package race
+
+import "testing"
+
+// Skip leaves out a test in which the race detector cannot find anything: it starts no
+// goroutines, or only those that other tests start too. scripts/test finds the tests that
+// call it, and runs them without the race detector.
+func Skip(t testing.TB) {
+	if Enabled {
+		t.Skip("runs without the race detector")
+	}
+}
