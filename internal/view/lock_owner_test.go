@@ -106,3 +106,20 @@ func TestTheMajorityEndsAtOneNode(t *testing.T) {
 		}
 	}
 }
+
+// The page of a lock says when its holder was last heard of.
+func TestTheLastExtensionIsOnTheLocksPage(t *testing.T) {
+	now := monitortest.Epoch
+	l := monitortest.LockOf(now, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9").Timed(now.Add(-time.Minute), now.Add(9*time.Second))
+	ctx := &Context{Glyphs: Plain(true), Snap: monitortest.Safe(now), Now: now}
+	for extensions, want := range map[int]string{0: ", since ", 9: ", last extended 3s ago"} {
+		if extensions > 0 {
+			l.Extended = l.Copies.Packed().Origin.Moment(now.Add(-3 * time.Second))
+		} else {
+			l.Extended = 0
+		}
+		if got := heldFact(ctx, &l).Text; !strings.Contains(got, want) || extensions == 0 && strings.Contains(got, "extended") {
+			t.Errorf("%d extensions: %q", extensions, got)
+		}
+	}
+}
