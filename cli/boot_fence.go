@@ -12,8 +12,8 @@ import (
 	"redlockctl/cli/app"
 	"redlockctl/cli/exit"
 	"redlockctl/cli/flags"
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/boot"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -96,10 +96,10 @@ anchors, for one), or if it cannot be verified from here.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&word, "method", "", flags.Either(restartguard.FencingWords())+", instead of the configured one")
+	f.StringVar(&word, "method", "", flags.Either(fences.FencingWords())+", instead of the configured one")
 	f.BoolVar(&verify, "verify", false, "say whether a restart would start fenced")
 	f.StringVar(&file, "file", "", "with --verify: judge by this file, the server's configuration or its unit, or a copy of one")
-	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(restartguard.FencingWords(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(fences.FencingWords(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/boot"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 )
 
@@ -51,7 +51,7 @@ func TestDocsRecommendTheSameBootFence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := boot.CheckFile(t.Context(), node, restartguard.Method{}, path)
+	c, err := boot.CheckFile(t.Context(), node, fences.Method{}, path)
 	if err != nil || c.Boot != boot.Fenced || c.Form != boot.FormCommandLine {
 		t.Errorf("the drop-in: %+v, %v", c, err)
 	}

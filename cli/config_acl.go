@@ -13,7 +13,7 @@ import (
 	"redlockctl/cli/flags"
 	"redlockctl/internal/acl"
 	"redlockctl/internal/config"
-	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -202,7 +202,7 @@ func (a *commandLine) configACL(o aclOptions, again string) error {
 		fmt.Fprintln(a.Out, safetext.Printable(line.Raw()))
 	}
 	later := aclSave
-	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence.Kind == restartguard.MethodACL }) {
+	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence.Kind == fences.ACL }) {
 		later = again + aclNoSave
 	}
 	fmt.Fprintf(a.Err, "\n"+aclGuide, again, later)

@@ -54,13 +54,13 @@
 //
 // # Methods
 //
-// [Step] knows a fence only by the numbers of min-replicas-to-write. [MethodACL] translates: a
+// [Step] knows a fence only by the numbers of min-replicas-to-write. [fences.ACL] translates: a
 // user that may not write reads as a fence, and one that is marked as cordoned as a cordon.
-// [MethodNone] decides like the others and sends nothing.
+// [fences.None] decides like the others and sends nothing.
 //
 // After a fence is set, it is read back and a canary write is tried. Only NOREPLICAS proves the
 // fence. Another refusal (OOM, READONLY, NOPERM, …) means that nothing was written now, not that
 // nothing will be: the node counts as fenced since it reads so, is not proven, and the canary is
-// tried again. A canary that is accepted leaves a key that expires after 1 ms. With [MethodACL]
+// tried again. A canary that is accepted leaves a key that expires after 1 ms. With [fences.ACL]
 // the canary is ACL DRYRUN, which writes nothing.
 package restartguard

@@ -2,6 +2,7 @@ package restartguard
 
 import (
 	"fmt"
+	"redlockctl/server/fences"
 	"slices"
 	"strings"
 	"time"
@@ -164,7 +165,7 @@ type NodeStatus struct {
 	Reason   string        // why it is in this phase, in a few words
 	Err      string        // the last failure to reach it, to fence it or to let it rejoin
 	Out      time.Time     // when it lost its vote; zero while it has one
-	Method   Method        // how it is fenced
+	Method   fences.Method // how it is fenced
 	// Lacking: it refuses writes for lack of replicas, although no fence is up.
 	Lacking bool
 	// Delay is the D that counts for it: the guard's own, or the greatest that another guard

@@ -2,6 +2,7 @@ package restartguard
 
 import (
 	"encoding/json"
+	"redlockctl/server/fences"
 	"reflect"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func waiting(t *testing.T) State {
 
 func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	old := waiting(t)
-	r := old.Record("addr", Method{}.ID(), epoch.Add(time.Second), bootNow)
+	r := old.Record("addr", fences.Method{}.ID(), epoch.Add(time.Second), bootNow)
 	t.Run("in the same boot the deadline stays where it was", func(t *testing.T) {
 		// 3 s later by the boot clock, on another process' monotonic clock.
 		now := epoch.Add(777 * time.Hour)
@@ -49,19 +50,19 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 		}
 	})
 	t.Run("a node that was open and restarted meanwhile is closed, also in another boot", func(t *testing.T) {
-		open := newScript(t).sees("a", servingParams).state.Record("addr", Method{}.ID(), epoch, bootNow)
+		open := newScript(t).sees("a", servingParams).state.Record("addr", fences.Method{}.ID(), epoch, bootNow)
 		for _, same := range []bool{true, false} {
 			s := &script{t: t, policy: Policy{Delay: testDelay}, state: open.State(epoch, bootNow, testDelay, same), now: epoch}
 			s.sees("b", servingParams).phase(PhaseExposed).does(raiseIt("b")).until(testDelay)
 		}
 	})
 	t.Run("a node that was being closed is closed", func(t *testing.T) {
-		exposed := newScript(t).sees("a", servingParams).sees("b", servingParams).state.Record("addr", Method{}.ID(), epoch, bootNow)
+		exposed := newScript(t).sees("a", servingParams).sees("b", servingParams).state.Record("addr", fences.Method{}.ID(), epoch, bootNow)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: exposed.State(epoch, bootNow, testDelay, true), now: epoch}
 		s.sees("b", servingParams).phase(PhaseExposed).does(raiseIt("b"))
 	})
 	t.Run("a hold outlives guard and server", func(t *testing.T) {
-		r := newScript(t).sees("a", cordoned).state.Record("addr", Method{}.ID(), epoch, bootNow)
+		r := newScript(t).sees("a", cordoned).state.Record("addr", fences.Method{}.ID(), epoch, bootNow)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.State(epoch, 1, testDelay, false), now: epoch}
 		s.sees("b", fenced).does(cordonIt("b"))
 	})
@@ -75,7 +76,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 		"one that drifted apart while nobody looked for an hour": {time.Hour, time.Hour * 2 / 10_000, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newScript(t).wall(tick, 0, time.Millisecond).state.Record("addr", Method{}.ID(), epoch, bootNow)
+			r := newScript(t).wall(tick, 0, time.Millisecond).state.Record("addr", fences.Method{}.ID(), epoch, bootNow)
 			s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.State(epoch, r.ClockAt+c.away, testDelay, true)}
 			s.wall(tick+c.away, c.step, time.Millisecond) // the first observation shows it
 			if s.has("clock", "forward") != c.loss {
@@ -112,7 +113,7 @@ func TestMemoryNeverHurries(t *testing.T) {
 			now, boot = now.Add(d), boot+d
 			switch rapid.IntRange(0, 4).Draw(t, "what") {
 			case 0: // the guard is killed and starts again, after a while
-				r := s.Record("addr", Method{}.ID(), now, boot)
+				r := s.Record("addr", fences.Method{}.ID(), now, boot)
 				away := time.Duration(rapid.IntRange(0, 600).Draw(t, "away"))
 				boot += away
 				now = epoch.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "clock")))
@@ -144,7 +145,7 @@ func TestRecordKeepsWhatIsDurable(t *testing.T) {
 	old := waiting(t)
 	old.Basis.Wipes, old.Basis.Evicted, old.Basis.Revert, old.Report.Incarnations, old.Report.Exposed = 3, 4, 1, 5, time.Second
 	old.Basis.Pending, old.Basis.Former = InFlightCommand{Sent: true, Removal: true, Conn: 7}, "f"
-	back := old.Record("addr", Method{}.ID(), epoch, bootNow).State(epoch, bootNow, testDelay, true)
+	back := old.Record("addr", fences.Method{}.ID(), epoch, bootNow).State(epoch, bootNow, testDelay, true)
 	if got, want := back.Durable(), old.Durable(); !got.Basis.Deadline.Equal(want.Basis.Deadline) {
 		t.Fatalf("deadline %s, want %s", got.Basis.Deadline, want.Basis.Deadline)
 	} else if got.Basis.Deadline = want.Basis.Deadline; !reflect.DeepEqual(got, want) {

@@ -17,9 +17,9 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/boot"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -259,7 +259,7 @@ func cureOf(finding string) string {
 
 // bootByFiles is how a node starts: by what install.sh has read in its files, and by the
 // files themselves if they can be read from here.
-func (f Folder) bootByFiles(ctx context.Context, n *redlock.Node, method restartguard.Method) boot.Verdict {
+func (f Folder) bootByFiles(ctx context.Context, n *redlock.Node, method fences.Method) boot.Verdict {
 	v, ok := app.ReadSeen(f.Path, n.Name(), method)
 	if !ok {
 		v.Because = []string{"its files were not read yet"}
@@ -271,7 +271,7 @@ func (f Folder) bootByFiles(ctx context.Context, n *redlock.Node, method restart
 }
 
 // boot is [Folder.bootByFiles]; without the users in its files too it is not known.
-func (f Folder) boot(ctx context.Context, n *redlock.Node, method restartguard.Method) boot.Verdict {
+func (f Folder) boot(ctx context.Context, n *redlock.Node, method fences.Method) boot.Verdict {
 	v := f.bootByFiles(ctx, n, method)
 	seen, err := os.ReadFile(filepath.Join(f.Path, n.Name(), app.SeenFile))
 	for _, u := range users {

@@ -17,11 +17,10 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
-	"redlockctl/monitor/finding"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/fences"
 )
 
 // ConfigError is a configuration that cannot be used, or the name of something that
@@ -48,11 +47,6 @@ type Spec struct {
 	Notify   notify.Options // whom the guard's daemon notifies
 }
 
-// fences are the methods as the findings distinguish them.
-var fences = [...]finding.Fence{
-	restartguard.MethodMinReplicas: finding.FenceByParams, restartguard.MethodACL: finding.FenceByUser, restartguard.MethodNone: finding.FenceByNobody,
-}
-
 // SpecOf is the spec of a configuration. Nothing is contacted.
 func SpecOf(cfg *config.Config) (Spec, error) {
 	nodes, err := cfg.Masters()
@@ -77,9 +71,9 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 	}
 	s.Guard.Cluster, s.Guard.N, s.Guard.Methods = cfg.Cluster.Name, len(nodes), Methods(cfg)
 	s.Monitor.ClusterName, s.Monitor.LockPatterns, s.Monitor.MaxTTL = cfg.Cluster.Name, cfg.Cluster.LockPatterns, cfg.Cluster.MaxTTL
-	s.Monitor.Redlock, s.Monitor.Fences = cfg.Redlock, map[string]finding.Fence{}
+	s.Monitor.Redlock, s.Monitor.Fences = cfg.Redlock, map[string]fences.Kind{}
 	for name, m := range s.Guard.Methods {
-		s.Monitor.Fences[name] = fences[m.Kind]
+		s.Monitor.Fences[name] = m.Kind
 	}
 	s.Monitor.Witnesses = witnessesOf(cfg, os.Getenv)
 	if s.Audit != "" {
@@ -89,15 +83,15 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 			return monitor.Taking{Act: r.Act, Actor: r.Actor, Reason: r.Reason}, ok
 		}
 	}
-	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence.Kind != restartguard.MethodNone }) && !s.ReadOnly && cfg.Guardable() == nil {
+	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence.Kind != fences.None }) && !s.ReadOnly && cfg.Guardable() == nil {
 		s.Guarded = nodes // one without a fence is only watched
 	}
 	return s, nil
 }
 
 // Methods are how the nodes of a configuration are fenced, by name.
-func Methods(cfg *config.Config) map[string]restartguard.Method {
-	methods := make(map[string]restartguard.Method, len(cfg.Nodes))
+func Methods(cfg *config.Config) map[string]fences.Method {
+	methods := make(map[string]fences.Method, len(cfg.Nodes))
 	for _, n := range cfg.Nodes {
 		methods[n.Name] = n.Fence
 	}
@@ -125,13 +119,13 @@ func CheckNodes(cfg *config.Config, names ...string) error {
 }
 
 // NodeOf is a configured node, and how it is fenced.
-func NodeOf(cfg *config.Config, name string) (*redlock.Node, restartguard.Method, error) {
+func NodeOf(cfg *config.Config, name string) (*redlock.Node, fences.Method, error) {
 	if err := CheckNodes(cfg, name); err != nil {
-		return nil, restartguard.Method{}, err
+		return nil, fences.Method{}, err
 	}
 	nodes, err := cfg.Masters()
 	if err != nil {
-		return nil, restartguard.Method{}, ConfigError{err}
+		return nil, fences.Method{}, ConfigError{err}
 	}
 	i := slices.Index(NodeNames(cfg), name)
 	return nodes[i], cfg.Nodes[i].Fence, nil

@@ -19,13 +19,14 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/boot"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
 // BootLook is how one node starts, as far as it can be seen.
 type BootLook struct {
 	Node   *redlock.Node
-	Method restartguard.Method
+	Method fences.Method
 	Check  boot.Check
 	Err    error
 }
@@ -65,8 +66,8 @@ func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
 	looks := make([]BootLook, len(s.Nodes))
 	for i, n := range s.Nodes {
 		looks[i] = BootLook{Node: n, Method: s.Guard.Methods[n.Name()]}
-		if looks[i].Method.Kind == restartguard.MethodNone {
-			looks[i].Method = restartguard.Method{} // only its data matter
+		if looks[i].Method.Kind == fences.None {
+			looks[i].Method = fences.Method{} // only its data matter
 		}
 	}
 	memory, err := remembered(s.Memory)
@@ -77,7 +78,7 @@ func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
 		m, ok := memory[name]
 		ok = ok && m.Addr == l.Node.Addr()
 		sight := finding.BootSight{Guarded: ok, StartedUnfenced: ok && m.Known && !m.Verified, DataKnown: l.Check.Data.Known, DataWeak: l.Check.Data.Weak}
-		if method := s.Guard.Methods[name]; method.Kind != restartguard.MethodNone {
+		if method := s.Guard.Methods[name]; method.Kind != fences.None {
 			looks[i].form(&sight, s.Folder, method)
 		}
 		sights[name] = sight
@@ -86,7 +87,7 @@ func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
 }
 
 // form sets how the node starts: firm only if the files or the command line show it.
-func (l *BootLook) form(s *finding.BootSight, folder string, method restartguard.Method) {
+func (l *BootLook) form(s *finding.BootSight, folder string, method fences.Method) {
 	v := l.Check.Verdict
 	if seen, ok := ReadSeen(folder, l.Node.Name(), method); ok && (l.Err != nil || v.Boot == boot.Unknown || v.Form == boot.FormUnknown) {
 		v, l.Err = seen, nil
@@ -124,7 +125,7 @@ func followBoots(ctx context.Context, s Spec, mon *observe.Monitor) {
 const SeenFile = "seen.conf"
 
 // ReadSeen is how a node starts by its [SeenFile]; false: there is none.
-func ReadSeen(folder, node string, method restartguard.Method) (boot.Verdict, bool) {
+func ReadSeen(folder, node string, method fences.Method) (boot.Verdict, bool) {
 	if folder == "" || filepath.Base(node) != node {
 		return boot.Verdict{}, false
 	}
@@ -151,7 +152,7 @@ func Examine(ctx context.Context, cfg *config.Config, span time.Duration, of Aim
 }
 
 // AssessSeen is how a node starts by the text of a [SeenFile].
-func AssessSeen(seen string, method restartguard.Method) boot.Verdict {
+func AssessSeen(seen string, method fences.Method) boot.Verdict {
 	var names []string
 	texts := map[string]string{}
 	for line := range strings.Lines(seen) {

@@ -10,6 +10,7 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/fences"
 )
 
 // guardEvents takes the events of a guard of this process: to the log of the daemon or the events
@@ -80,7 +81,7 @@ func vouch(ctx context.Context, mon *observe.Monitor, g *watch.Guard) {
 func guardView(g *watch.Guard) monitor.GuardView {
 	sight := monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}, Delay: g.Delay()}
 	for _, s := range g.Status() {
-		if s.Method.Kind == restartguard.MethodNone {
+		if s.Method.Kind == fences.None {
 			continue // such a guard fences nothing
 		}
 		sight.Nodes[s.Node] = monitor.GuardedNode{

@@ -12,8 +12,8 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/oneshot"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -36,7 +36,7 @@ func NewWaiter(ctx context.Context, cfg *config.Config, names []string) (w *Wait
 	var waiting []string
 	for _, n := range s.Nodes {
 		// A node that is down may start fenced; no guard lets a cordoned node rejoin.
-		fenced := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != restartguard.MethodNone
+		fenced := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != fences.None
 		if fenced && slices.Contains(names, n.Name) {
 			waiting = append(waiting, n.Name)
 		}

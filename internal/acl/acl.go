@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"redlockctl/internal/config"
-	"redlockctl/restartguard"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/lockform"
 	"redlockctl/server/safetext"
 )
@@ -120,9 +120,9 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 		}}
 		for _, n := range cfg.Nodes {
 			switch n.Fence.Kind {
-			case restartguard.MethodACL:
+			case fences.ACL:
 				g.commands = append(g.commands, "acl|getuser", "acl|setuser", "acl|cat", "acl|dryrun")
-			case restartguard.MethodNone:
+			case fences.None:
 			default:
 				g.commands = append(g.commands, "config|get", "config|set", "eval")
 			}
@@ -135,7 +135,7 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 // fenceReader may ask whether the lock clients' user is fenced, if nodes are fenced by ACL.
 func fenceReader(cfg *config.Config) grants {
 	for _, n := range cfg.Nodes {
-		if n.Fence.Kind == restartguard.MethodACL {
+		if n.Fence.Kind == fences.ACL {
 			return grants{commands: []string{"acl|dryrun", "acl|whoami", "acl|users"}}
 		}
 	}

@@ -41,6 +41,7 @@ import (
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/watch"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -88,7 +89,7 @@ type Node struct {
 	Addr  string // host:port, or the absolute path of a unix socket
 	DB    int
 	TLS   bool
-	Fence restartguard.Method
+	Fence fences.Method
 	// Line is the line of the node in the file.
 	Line int
 
@@ -557,7 +558,7 @@ func (c *Config) Masters() ([]*redlock.Node, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: node %q: %w", c.Path, n.Line, n.Name, err)
 		}
-		if n.Fence.Kind == restartguard.MethodACL {
+		if n.Fence.Kind == fences.ACL {
 			m = m.FencedBy(n.Fence.User)
 		}
 		if c.ConnName != "" {

@@ -29,6 +29,7 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/fences"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -186,8 +187,8 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 		want := &Config{
 			Cluster: Cluster{Name: "prod: eu/west", LockPatterns: []string{"lock:*", "redlock:*"}, MaxTTL: 2 * time.Minute, ReadOnly: true},
 			Nodes: []Node{
-				{Name: "v4", Addr: "10.0.0.1:6379", DB: 2, Fence: restartguard.Method{Kind: restartguard.MethodNone}, Line: 7},
-				{Name: "v6", Addr: "[2001:db8::1]:6379", TLS: true, Fence: restartguard.Method{Kind: restartguard.MethodACL, User: "locks", Allow: []string{"+set", "+pexpire", "+del"}}, Line: 15},
+				{Name: "v4", Addr: "10.0.0.1:6379", DB: 2, Fence: fences.Method{Kind: fences.None}, Line: 7},
+				{Name: "v6", Addr: "[2001:db8::1]:6379", TLS: true, Fence: fences.Method{Kind: fences.ACL, User: "locks", Allow: []string{"+set", "+pexpire", "+del"}}, Line: 15},
 				{Name: "unix", Addr: "/run/redis.sock", Line: 31},
 			},
 			Redlock: redlock.Options{NodeTimeout: 80 * time.Millisecond, ConnectTimeout: time.Second, DriftFactor: 0.05, DriftMargin: 5 * time.Millisecond, Retries: -1, RetryDelay: time.Second},
@@ -254,11 +255,11 @@ func TestMastersHaveWhatTheFileSays(t *testing.T) {
 func TestTheMethodOfANode(t *testing.T) {
 	for _, tt := range []struct {
 		keys string
-		want restartguard.Method
+		want fences.Method
 	}{
-		{"", restartguard.Method{}},
-		{`fence = "none"`, restartguard.Method{Kind: restartguard.MethodNone}},
-		{"fence = \"acl\"\nfence_user = \"locks\"", restartguard.Method{Kind: restartguard.MethodACL, User: "locks", Allow: restartguard.DefaultAllow()}},
+		{"", fences.Method{}},
+		{`fence = "none"`, fences.Method{Kind: fences.None}},
+		{"fence = \"acl\"\nfence_user = \"locks\"", fences.Method{Kind: fences.ACL, User: "locks", Allow: fences.DefaultAllow()}},
 	} {
 		c, err := loadText(t, least+tt.keys, env())
 		if err != nil || !reflect.DeepEqual(c.Nodes[0].Fence, tt.want) {

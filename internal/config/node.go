@@ -9,13 +9,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"redlockctl/server/fences"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"redlockctl/restartguard"
 )
 
 // String returns the name and the address.
@@ -142,7 +141,7 @@ func (f *configFile) node(t *table, getenv func(string) string) (n Node, server 
 		t.overrides("username", addr)
 		username = at.user
 	}
-	if n.Fence.Kind == restartguard.MethodACL && fenceUser.set && n.Fence.User == cmp.Or(username, "default") {
+	if n.Fence.Kind == fences.ACL && fenceUser.set && n.Fence.User == cmp.Or(username, "default") {
 		fenceUser.problem("is also the user as whom this program logs in: it would take its own rights away; give it a user of its own by username")
 	}
 	password := f.password(t, getenv)
@@ -190,13 +189,13 @@ func (t *table) overrides(key string, addr setting) {
 	}
 }
 
-func (f *configFile) fence(t *table, m *restartguard.Method) (user setting) {
-	m.Kind, _ = restartguard.MethodOf(t.choice("fence", restartguard.MethodMinReplicas.String(), restartguard.MethodWords()...))
+func (f *configFile) fence(t *table, m *fences.Method) (user setting) {
+	m.Kind, _ = fences.KindOf(t.choice("fence", fences.MinReplicas.String(), fences.Words()...))
 	m.User, user = t.text("fence_user", "")
 	allow := t.get("fence_allow")
 	m.Allow = t.texts("fence_allow")
 	switch {
-	case m.Kind != restartguard.MethodACL:
+	case m.Kind != fences.ACL:
 		for _, s := range []setting{user, allow} {
 			if s.set {
 				s.problem("goes with fence = \"acl\" alone, and fence is %q", m.Kind)
@@ -209,12 +208,12 @@ func (f *configFile) fence(t *table, m *restartguard.Method) (user setting) {
 		user.problem("has a space, which no ACL user has")
 	}
 	for _, r := range m.Allow {
-		if !restartguard.CommandRule(r) {
+		if !fences.CommandRule(r) {
 			allow.problem("%q neither gives nor takes a command; write rules such as \"+@write\" or \"-flushall\"", r)
 		}
 	}
 	if m.Allow == nil {
-		m.Allow = restartguard.DefaultAllow()
+		m.Allow = fences.DefaultAllow()
 	}
 	return user
 }

@@ -22,9 +22,9 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/oneshot"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -98,7 +98,7 @@ type Options struct {
 	// Note.
 	Force bool
 	// Methods are the fence methods of the nodes, by name; default min-replicas.
-	Methods map[string]restartguard.Method
+	Methods map[string]fences.Method
 	// Actor is who acts, for the audit log; default user@host of the process, with the
 	// real user under sudo.
 	Actor string
@@ -109,10 +109,10 @@ type Options struct {
 }
 
 // methodOf returns the method by which an operator fences a node.
-func (opt *Options) methodOf(n *redlock.Node) restartguard.Method {
+func (opt *Options) methodOf(n *redlock.Node) fences.Method {
 	m := opt.Methods[n.Name()]
-	if m.Kind == restartguard.MethodNone {
-		return restartguard.Method{} // an operator may fence such a node; a guard never does
+	if m.Kind == fences.None {
+		return fences.Method{} // an operator may fence such a node; a guard never does
 	}
 	return m
 }
@@ -120,7 +120,7 @@ func (opt *Options) methodOf(n *redlock.Node) restartguard.Method {
 // New makes an operator on the client's nodes. It sends nothing. Close closes the client
 // and the log.
 func New(client *redlock.Client, opt Options) *Operator {
-	by := func(do func(context.Context, *redlock.Node, restartguard.Method) error) hand {
+	by := func(do func(context.Context, *redlock.Node, fences.Method) error) hand {
 		return func(ctx context.Context, n *redlock.Node) error { return do(ctx, n, opt.methodOf(n)) }
 	}
 	o := build(client, keepLock, by(oneshot.Cordon), by(oneshot.RejoinNow), opt)

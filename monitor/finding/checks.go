@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"redlockctl/monitor"
 	"redlockctl/monitor/words"
+	"redlockctl/server/fences"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,7 +128,7 @@ func wrongRole(_ known, n *monitor.Node, f *found) bool {
 // openServer: a server on another host that accepts commands without a login. A firewall or
 // network policy that keeps strangers out cannot be seen from here.
 func openServer(k known, n *monitor.Node, f *found) bool {
-	if k.opt.Fences[n.Name] == FenceByUser && n.Facts.Open {
+	if k.opt.Fences[n.Name] == fences.ACL && n.Facts.Open {
 		f.Severity, f.Title = monitor.SeverityDanger, "no password is needed to get around its fence"
 		f.Consequence = "Its fence stops only the lock clients' user. Whoever does not log in, or sends RESET, is the default user and may write: after a crash this node can vote a second time."
 		return f.seen("PING without a login is answered at %s, and the fence is that of a user", n.Addr)

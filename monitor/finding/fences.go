@@ -10,6 +10,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/words"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 )
 
 // servesEarly: somebody has removed the fence of a node before it may vote.
@@ -42,12 +43,12 @@ func fenceLeaks(k known, n *monitor.Node, f *found) bool {
 
 // fenceBypass: users that the fence by ACL does not stop.
 func fenceBypass(k known, n *monitor.Node, f *found) bool {
-	return k.opt.Fences[n.Name] == FenceByUser && n.Facts.Writers != "" &&
+	return k.opt.Fences[n.Name] == fences.ACL && n.Facts.Writers != "" &&
 		f.seen("may write locks beside the lock clients' user: %s", n.Facts.Writers)
 }
 
 func bootFence(k known, n *monitor.Node, f *found) bool {
-	if k.opt.Fences[n.Name] == FenceByUser {
+	if k.opt.Fences[n.Name] == fences.ACL {
 		f.Remedy = userRemedy
 	}
 	if g, ok := k.guardOf(n.Name); ok {
@@ -183,13 +184,13 @@ func bootFinding(k known, n *monitor.Node, f *found) bool {
 func fenceRewritten(k known, n *monitor.Node, f *found) bool {
 	method, since := k.opt.Fences[n.Name], k.since[n.Name]
 	what := []string{calls("CONFIG REWRITE", since.configRewrites, n.Facts.ConfigRewrites, k.At)}
-	if method == FenceByUser {
+	if method == fences.ACL {
 		f.Consequence = "ACL SAVE and CONFIG REWRITE on a serving node write the lock clients' user with its write commands: the next start is unfenced."
 		f.Remedy = "Check it on the server's own host: redlockctl node boot-fence NAME --verify. An ACL file that the server cannot write survives it."
 		what = append(what, calls("ACL SAVE", since.aclSaves, n.Facts.ACLSaves, k.At))
 	}
 	what = slices.DeleteFunc(what, func(w string) bool { return w == "" })
-	return len(what) > 0 && method != FenceByNobody && rewriteMatters(k, n) && f.seen("%s", strings.Join(what, "; "))
+	return len(what) > 0 && method != fences.None && rewriteMatters(k, n) && f.seen("%s", strings.Join(what, "; "))
 }
 
 // rewriteMatters reports whether a rewrite may undo the node's boot fence. If the form of the
@@ -205,7 +206,7 @@ func fenceDenied(k known, n *monitor.Node, f *found) bool {
 		f.Severity = monitor.SeverityDanger
 		return stillOpen(f, g)
 	}
-	if method := k.opt.Fences[n.Name]; n.Facts.ConfigError == "" || method == FenceByUser || method == FenceByNobody {
+	if method := k.opt.Fences[n.Name]; n.Facts.ConfigError == "" || method == fences.ACL || method == fences.None {
 		return false
 	}
 	guarded := isGuarded(k, n)

@@ -12,6 +12,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -49,21 +50,12 @@ const (
 	lookSoon  = 10 * time.Millisecond
 )
 
-// Fence is how a node is fenced.
-type Fence uint8
-
-const (
-	FenceByParams Fence = iota // by min-replicas-to-write
-	FenceByUser                // by the rights of the lock clients' user
-	FenceByNobody              // not at all
-)
-
 // Options are the settings that the checks need.
 type Options struct {
-	Fences      map[string]Fence // by node name
-	Meant       []string         // IDs of findings that are not reported
-	MaxMemory   int64            // bytes that locks may use in this process
-	DriftFactor float64          // of the lock algorithm
+	Fences      map[string]fences.Kind // by node name
+	Meant       []string               // IDs of findings that are not reported
+	MaxMemory   int64                  // bytes that locks may use in this process
+	DriftFactor float64                // of the lock algorithm
 	NodeTimeout time.Duration
 	// NodeTimeoutSet: it was set, and does not follow the round trip.
 	NodeTimeoutSet bool

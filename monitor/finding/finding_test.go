@@ -11,6 +11,7 @@ import (
 	"redlockctl/monitor/clock"
 	"redlockctl/redlock"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -236,7 +237,7 @@ func TestFindings(t *testing.T) {
 			s.Nodes[1].Guards = []announce.Guard{{ID: "A", Boot: announce.BootUnknown}, {ID: "B", Host: safetext.New("ops1"), Boot: announce.BootUnfenced, Exposed: 12 * time.Millisecond}}
 		}, []string{"warning boot-fence n2"}, "the guard on ops1 saw, for at most 12ms"},
 		"its users were saved, and it is fenced by one": {func(s *scene, _ time.Duration) {
-			s.opt.Fences = map[string]Fence{"n1": FenceByUser}
+			s.opt.Fences = map[string]fences.Kind{"n1": fences.ACL}
 			s.Nodes[0].Facts.ACLSaves = 2
 		}, []string{"warning boot-fence-rewritten n1"}, "ACL SAVE 2 × since its start"},
 		"its users were saved, and no fence is among them": {node(0, func(n *monitor.Node) { n.Facts.ACLSaves = 2 }), nil, ""},
@@ -260,7 +261,7 @@ func TestFindings(t *testing.T) {
 			n.Guards = []announce.Guard{{ID: "A", Boot: announce.BootFenced}}
 		}), nil, ""},
 		"CONFIG is denied where the fence is a user": {func(s *scene, _ time.Duration) {
-			s.opt.Fences = map[string]Fence{"n1": FenceByUser}
+			s.opt.Fences = map[string]fences.Kind{"n1": fences.ACL}
 			s.Nodes[0].Facts.ConfigError = "NOPERM"
 		}, nil, ""},
 		"no start has been seen": {func(s *scene, _ time.Duration) { s.guard.Nodes["n4"] = monitor.GuardedNode{} },

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"redlockctl/monitor"
-	"redlockctl/monitor/finding"
 	"redlockctl/redlock"
+	"redlockctl/server/fences"
 )
 
 // Defaults of [Options].
@@ -43,7 +43,7 @@ type Options struct {
 	// one-shot view.
 	Patient bool
 	// Fences is how nodes are fenced, by name.
-	Fences map[string]finding.Fence
+	Fences map[string]fences.Kind
 	// Meant are IDs of findings that are intended here, as in a lab whose masters share a
 	// host. They are not reported. If limited-sight is among them, no note of a node says
 	// what only scanning shows.

@@ -16,6 +16,7 @@ import (
 	"redlockctl/monitor/words"
 	"redlockctl/redlock"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -62,7 +63,7 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	for i, n := range nodes {
 		names[i] = n.Name()
 		w.nodes = append(w.nodes, newWatch(n.Name(), n.Addr(), now))
-		w.nodes[i].db, w.nodes[i].unfenced = n.DB(), opt.Fences[n.Name()] == finding.FenceByNobody
+		w.nodes[i].db, w.nodes[i].unfenced = n.DB(), opt.Fences[n.Name()] == fences.None
 	}
 	// An attempt ends within the node timeout; its release takes as long again.
 	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"redlockctl/base/sleep"
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/fences"
 )
 
 // guard starts guard number i, if there is to be one.
@@ -60,10 +60,10 @@ func (r *campaign) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop co
 }
 
 func (r *campaign) guardInside(i int) (*watch.Guard, []*link, error) {
-	cfg := watch.Config{Delay: r.waitsOf(i), Poll: guardPoll, Patterns: []string{r.Pattern}, Methods: map[string]restartguard.Method{}}
+	cfg := watch.Config{Delay: r.waitsOf(i), Poll: guardPoll, Patterns: []string{r.Pattern}, Methods: map[string]fences.Method{}}
 	if r.ACL {
 		for _, n := range r.nodes {
-			cfg.Methods[n.Name()] = restartguard.Method{Kind: restartguard.MethodACL, User: lockUser}
+			cfg.Methods[n.Name()] = fences.Method{Kind: fences.ACL, User: lockUser}
 		}
 	}
 	if r.Early {

@@ -13,6 +13,7 @@ import (
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/fence"
 	"redlockctl/restartguard/wire"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 	"redlockctl/server/safetext"
 	"redlockctl/server/serverinfo"
@@ -30,7 +31,7 @@ type Check struct {
 	// StartedUnfenced: a guard saw its present process start unfenced.
 	StartedUnfenced bool
 	// Rewrites is how often the present process was told to rewrite the files of its fence: by
-	// CONFIG REWRITE, and with [restartguard.MethodACL] also by ACL SAVE; −1 if it does not tell.
+	// CONFIG REWRITE, and with [fences.ACL] also by ACL SAVE; −1 if it does not tell.
 	Rewrites int64
 	// Data is what the server does with its data after its next start.
 	Data NextData
@@ -42,9 +43,9 @@ type Check struct {
 // because a guard saw that (remembered), or because the server is fenced and nothing was set since
 // its start. A file without a fence does not prove that the server starts unfenced, if its command
 // line cannot be seen.
-func CheckNode(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered *restartguard.Fact) (Check, error) {
+func CheckNode(ctx context.Context, node *redlock.Node, method fences.Method, remembered *restartguard.Fact) (Check, error) {
 	var c Check
-	if method.Kind == restartguard.MethodNone {
+	if method.Kind == fences.None {
 		c.Verdict = Assess(Text{}, method)
 		return c, nil
 	}
@@ -60,7 +61,7 @@ func CheckNode(ctx context.Context, node *redlock.Node, method restartguard.Meth
 	err = l.Send(ctx, func(p redis.Pipeliner) {
 		info = p.Info(ctx, "server")
 		stats = p.Info(ctx, "commandstats")
-		if method.Kind == restartguard.MethodACL {
+		if method.Kind == fences.ACL {
 			write = fence.AskWrites(ctx, p)
 		}
 	})
@@ -132,8 +133,8 @@ func (c *Check) contradicts(o restartguard.Observation, remembered *restartguard
 }
 
 // scriptsPass withdraws the verdict for a fence that scripts write through.
-func (c *Check) scriptsPass(method restartguard.Method, version string) {
-	if method.Kind != restartguard.MethodMinReplicas || minreplicas.StopsScripts(version) {
+func (c *Check) scriptsPass(method fences.Method, version string) {
+	if method.Kind != fences.MinReplicas || minreplicas.StopsScripts(version) {
 		return
 	}
 	c.Boot = Unfenced
@@ -175,10 +176,10 @@ func (c *Check) byPresentProcess(o restartguard.Observation, remembered, filesRe
 }
 
 // CheckFile finds out how a server starts by a file: its configuration, or its systemd unit. The
-// server is asked only for the names of its write commands, with [restartguard.MethodACL]. If the
+// server is asked only for the names of its write commands, with [fences.ACL]. If the
 // node runs on this host, its includes are read at their paths. Otherwise the file is a copy, and
 // so are the includes beside it.
-func CheckFile(ctx context.Context, node *redlock.Node, method restartguard.Method, file string) (Check, error) {
+func CheckFile(ctx context.Context, node *redlock.Node, method fences.Method, file string) (Check, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return Check{}, err
@@ -202,7 +203,7 @@ func CheckFile(ctx context.Context, node *redlock.Node, method restartguard.Meth
 		}
 		t.Args, t.ArgsKnown, t.Main = args, true, ""
 	}
-	if method.Kind == restartguard.MethodACL {
+	if method.Kind == fences.ACL {
 		l := wire.Dial(node, method, wire.HandTimeout)
 		defer l.Close()
 		var write *redis.Cmd

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 )
 
@@ -27,14 +27,14 @@ func filesOf(texts map[string]string) func(string) ([]File, error) {
 }
 
 func TestAssessBoot(t *testing.T) {
-	acl := restartguard.Method{Kind: restartguard.MethodACL, User: "locks"}
+	acl := fences.Method{Kind: fences.ACL, User: "locks"}
 	const locks = "user locks on >hunter2 ~* +@all -@write\n"
 	fixed := func(string) Writable { return WritableNo }
 	for name, c := range map[string]struct {
 		main   string
 		more   map[string]string
 		args   string // "?": not known
-		method restartguard.Method
+		method fences.Method
 		writes func(string) Writable
 		boot   State
 		form   Form
@@ -74,7 +74,7 @@ func TestAssessBoot(t *testing.T) {
 		"a user of the command line, without a file":     {main: "-", args: "--user locks on >hunter2 ~* +@all -@write", method: acl, boot: Fenced, form: FormCommandLine},
 		"users in both, with which no server starts":     {main: "aclfile /u\n" + locks, more: map[string]string{"/u": locks}, args: "?", method: acl, boot: Unknown},
 		"a user with a selector":                         {main: "user locks on (+set ~*)\n", args: "?", method: acl, boot: Unfenced},
-		"an include of a server that needs no fence":     {args: "/m", method: restartguard.Method{Kind: restartguard.MethodNone}, boot: Unfenced, form: FormNone},
+		"an include of a server that needs no fence":     {args: "/m", method: fences.Method{Kind: fences.None}, boot: Unfenced, form: FormNone},
 		"an ACL file is not looked into by min-replicas": {main: fenceText + "aclfile /none\ninclude /f\n", args: "?", boot: Fenced, form: FormAnchors},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,13 +211,13 @@ func TestCopiesOfAConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if v := Assess(Text{Main: main, Read: readCopies(main)}, restartguard.Method{}); v.Boot != Fenced || v.Form != FormAnchors {
+	if v := Assess(Text{Main: main, Read: readCopies(main)}, fences.Method{}); v.Boot != Fenced || v.Form != FormAnchors {
 		t.Errorf("%+v", v)
 	}
 	if err := os.WriteFile(main, []byte("include /etc/redis/*.conf\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if v := Assess(Text{Main: main, Read: readCopies(main)}, restartguard.Method{}); v.Boot != Unknown {
+	if v := Assess(Text{Main: main, Read: readCopies(main)}, fences.Method{}); v.Boot != Unknown {
 		t.Errorf("%+v", v)
 	}
 	if err := os.Remove(filepath.Join(dir, "fence.conf")); err != nil {
@@ -226,7 +226,7 @@ func TestCopiesOfAConfiguration(t *testing.T) {
 	if err := os.WriteFile(main, []byte(fenceText+"include /etc/redis/fence.conf\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if v := Assess(Text{Main: main, Read: readCopies(main)}, restartguard.Method{}); v.Boot != Unknown || !strings.Contains(v.Because[0], "put a copy of it beside") {
+	if v := Assess(Text{Main: main, Read: readCopies(main)}, fences.Method{}); v.Boot != Unknown || !strings.Contains(v.Because[0], "put a copy of it beside") {
 		t.Errorf("%+v", v)
 	}
 	if _, err := readFile(dir); err == nil {
@@ -243,9 +243,9 @@ func FuzzAssessBoot(f *testing.F) {
 	f.Add("aclfile /f\n", "user locks on >hunter2 -@all (+set)\n", "/m\x00--save\x00--port 1", true)
 	f.Add("[Service]\nExecStart=\nExecStart=-redis-server /m \\\n--port 1\n", "0::/a.service", "redis-server *:1\x00\x00", true)
 	f.Fuzz(func(t *testing.T, main, more, cmdline string, users bool) {
-		method := restartguard.Method{}
+		method := fences.Method{}
 		if users {
-			method = restartguard.Method{Kind: restartguard.MethodACL, User: "locks"}
+			method = fences.Method{Kind: fences.ACL, User: "locks"}
 		}
 		args, known := argsOf(cmdline)
 		unitOf(more)

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 	"redlockctl/server/safetext"
 )
@@ -26,11 +26,11 @@ type How struct {
 }
 
 // HowToStart returns how to start a server fenced by its method, with the paths that a check found.
-func HowToStart(m restartguard.Method, c Check) How {
+func HowToStart(m fences.Method, c Check) How {
 	switch m.Kind {
-	case restartguard.MethodACL:
+	case fences.ACL:
 		return howByUser(c, m.User)
-	case restartguard.MethodNone:
+	case fences.None:
 		return How{Text: "Its fence is \"none\": nothing starts it fenced. See --method, and\n`redlockctl node wait NAME --before-start`, which delays its start.\n"}
 	}
 	return howByParams(c)

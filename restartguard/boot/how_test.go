@@ -1,9 +1,8 @@
 package boot
 
 import (
+	"redlockctl/server/fences"
 	"testing"
-
-	"redlockctl/restartguard"
 )
 
 func TestSecretsOfACommandLineAreNotShown(t *testing.T) {
@@ -25,10 +24,10 @@ func TestSecretsOfACommandLineAreNotShown(t *testing.T) {
 // A method without its own words would look like one that fences nothing.
 func TestEachMethodSaysHowToStart(t *testing.T) {
 	said := map[string]bool{}
-	for kind := range restartguard.MethodWords() {
-		how := HowToStart(restartguard.Method{Kind: restartguard.MethodKind(kind), User: "locks"}, Check{})
-		if how.Text == "" || said[how.Text] || (how.Lines == nil) != (restartguard.MethodKind(kind) == restartguard.MethodNone) {
-			t.Errorf("%s: %+v", restartguard.MethodKind(kind), how)
+	for kind := range fences.Words() {
+		how := HowToStart(fences.Method{Kind: fences.Kind(kind), User: "locks"}, Check{})
+		if how.Text == "" || said[how.Text] || (how.Lines == nil) != (fences.Kind(kind) == fences.None) {
+			t.Errorf("%s: %+v", fences.Kind(kind), how)
 		}
 		said[how.Text] = true
 	}

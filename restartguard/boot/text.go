@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -284,7 +284,7 @@ type Text struct {
 	// Read returns the files of a path, or of a pattern of paths, in the order in
 	// which the server reads them.
 	Read func(pattern string) ([]File, error)
-	// Write are the names of the server's write commands, with [restartguard.MethodACL].
+	// Write are the names of the server's write commands, with [fences.ACL].
 	Write []string
 	// Writes returns whether the server can write the ACL file at a path; nil: not known.
 	Writes func(path string) Writable
@@ -320,12 +320,12 @@ func nameOf(main string) string {
 
 // Assess finds out whether a server that is started with these texts starts fenced, and whether
 // that outlives everything that CONFIG REWRITE and ACL SAVE write into its files.
-func Assess(t Text, method restartguard.Method) Verdict {
+func Assess(t Text, method fences.Method) Verdict {
 	var v Verdict
 	switch method.Kind {
-	case restartguard.MethodACL:
+	case fences.ACL:
 		v.assessUser(t, method.User)
-	case restartguard.MethodNone:
+	case fences.None:
 		v.Boot, v.Form = Unfenced, FormNone
 		v.because(`its fence is "none": nothing starts it fenced`)
 	default:

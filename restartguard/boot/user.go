@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/fence"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -68,7 +68,7 @@ func (v *Verdict) assessUser(t Text, user string) {
 			v.because("%s gives the user a selector of its own, with which this method does not work", d.place())
 			return
 		}
-		if restartguard.CommandRule(w) || w == "allcommands" || w == "nocommands" || w == "reset" {
+		if fences.CommandRule(w) || w == "allcommands" || w == "nocommands" || w == "reset" {
 			rules = append(rules, w)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 	"redlockctl/server/userfence"
 )
@@ -18,7 +19,7 @@ import (
 // cordoned.
 const cordonSelector = "(%R~" + userfence.CordonMark + ")"
 
-// userFence is the method [restartguard.MethodACL].
+// userFence is the method [fences.ACL].
 type userFence struct {
 	user  string
 	allow []string
@@ -72,7 +73,7 @@ func (f userFence) setUser(value int64) []any {
 	}
 	allow := f.allow
 	if len(allow) == 0 {
-		allow = restartguard.DefaultAllow()
+		allow = fences.DefaultAllow()
 	}
 	for _, rule := range allow {
 		args = append(args, rule)

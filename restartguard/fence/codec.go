@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 )
 
@@ -36,8 +37,8 @@ type traits struct {
 
 // Of returns the codec of a method. With MethodNone it reads a fence by min-replicas-to-write that
 // somebody else has set.
-func Of(m restartguard.Method) Codec {
-	if m.Kind == restartguard.MethodACL {
+func Of(m fences.Method) Codec {
+	if m.Kind == fences.ACL {
 		return userFence{m.User, m.Allow}
 	}
 	return paramFence{}

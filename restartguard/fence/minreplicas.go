@@ -14,7 +14,7 @@ import (
 	"redlockctl/server/minreplicas"
 )
 
-// paramFence is the method [restartguard.MethodMinReplicas].
+// paramFence is the method [fences.MinReplicas].
 type paramFence struct{}
 
 func (paramFence) Words(minreplicas.Params) string { return "" }

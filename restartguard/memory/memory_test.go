@@ -15,6 +15,7 @@ import (
 	"redlockctl/base/boottime"
 	"redlockctl/base/private"
 	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 )
 
@@ -25,7 +26,7 @@ func waits() Node {
 	b := restartguard.Basis{Phase: restartguard.PhaseFenced, Incarnation: restartguard.Incarnation{RunID: "b", Role: "master"}}
 	b.Duty = restartguard.Duty{Kind: restartguard.DutyWait, Deadline: time.Now().Add(longD), Holds: true}
 	b.Delay = longD
-	return Node{Name: "n1", Addr: "h:1", Fence: restartguard.Method{}.ID(), State: restartguard.State{Basis: b}}
+	return Node{Name: "n1", Addr: "h:1", Fence: fences.Method{}.ID(), State: restartguard.State{Basis: b}}
 }
 
 func openMemory(t *testing.T, dir string) *Store {
@@ -82,17 +83,17 @@ func TestMemoryOnDisk(t *testing.T) {
 	t.Run("is read again", func(t *testing.T) {
 		m := openMemory(t, dir)
 		defer m.Close()
-		got, ok := m.Past(longD).At("n1", "h:1", restartguard.Method{}.ID())
+		got, ok := m.Past(longD).At("n1", "h:1", fences.Method{}.ID())
 		if wait := time.Until(got.Basis.Deadline); !ok || m.Damaged() != nil || wait <= 0 || wait > longD {
 			t.Fatalf("%v, %+v", ok, got)
 		}
 		if got.Basis.Owed() != minreplicas.FenceNone {
 			t.Fatalf("owes a fence that is up: %+v", got)
 		}
-		if got, _ := m.Past(longD).At("n1", "h:1", restartguard.Method{Kind: restartguard.MethodACL, User: "locks"}.ID()); got.Basis.Owed() != minreplicas.FenceUp {
+		if got, _ := m.Past(longD).At("n1", "h:1", fences.Method{Kind: fences.ACL, User: "locks"}.ID()); got.Basis.Owed() != minreplicas.FenceUp {
 			t.Fatalf("believes that another method has closed it: %+v", got)
 		}
-		if _, ok := m.Past(longD).At("n1", "h:2", restartguard.Method{}.ID()); ok {
+		if _, ok := m.Past(longD).At("n1", "h:2", fences.Method{}.ID()); ok {
 			t.Fatal("knows a node at another address")
 		}
 	})
@@ -117,7 +118,7 @@ func TestMemoryOnDisk(t *testing.T) {
 			}
 			m := openMemory(t, dir)
 			defer m.Close()
-			if _, ok := m.Past(longD).At("n1", "h:1", restartguard.Method{}.ID()); ok || !errors.Is(m.Damaged(), ErrDamaged) {
+			if _, ok := m.Past(longD).At("n1", "h:1", fences.Method{}.ID()); ok || !errors.Is(m.Damaged(), ErrDamaged) {
 				t.Fatalf("%v, %v", ok, m.Damaged())
 			}
 			if _, err := Read(dir); !errors.Is(err, ErrDamaged) {

@@ -9,12 +9,13 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/wire"
+	"redlockctl/server/fences"
 )
 
 // CopiesOn reads the unexpired copies of a node under the patterns. It also fails if it could not
 // read all of them.
 func CopiesOn(ctx context.Context, node *redlock.Node, patterns []string) ([]restartguard.Copy, error) {
-	l := wire.Dial(node, restartguard.Method{}, wire.HandTimeout)
+	l := wire.Dial(node, fences.Method{}, wire.HandTimeout)
 	defer l.Close()
 	var s wire.Scan
 	for s.Begin(restartguard.Question{}, ""); !s.Done; {

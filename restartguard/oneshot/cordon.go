@@ -15,6 +15,7 @@ import (
 	"redlockctl/restartguard/fence"
 	"redlockctl/restartguard/wire"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 	"redlockctl/server/safetext"
 )
@@ -24,10 +25,10 @@ import (
 // The cordon is in the server's memory: a restart forgets it, and a guard that saw it sets it
 // again. A cordoned node refuses writes as a replica too.
 //
-// With [restartguard.MethodACL] it is a mark on the user. With [restartguard.MethodNone] it only
+// With [fences.ACL] it is a mark on the user. With [fences.None] it only
 // fails with ErrDenied.
-func Cordon(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
-	if method.Kind == restartguard.MethodNone {
+func Cordon(ctx context.Context, node *redlock.Node, method fences.Method) error {
+	if method.Kind == fences.None {
 		return adviceError(node)
 	}
 	l := wire.Dial(node, method, wire.HandTimeout)
@@ -67,8 +68,8 @@ func Cordon(ctx context.Context, node *redlock.Node, method restartguard.Method)
 // Uncordon ends an operator's cordon, and nothing else: the node stays fenced, is handed back to
 // the guards, and rejoins when it may vote ([restartguard.MayVoteFrom]). Without a cordon it fails
 // with [ErrNotCordoned].
-func Uncordon(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
-	if method.Kind == restartguard.MethodNone {
+func Uncordon(ctx context.Context, node *redlock.Node, method fences.Method) error {
+	if method.Kind == fences.None {
 		return adviceError(node)
 	}
 	l := wire.Dial(node, method, wire.HandTimeout)
@@ -95,7 +96,7 @@ func Uncordon(ctx context.Context, node *redlock.Node, method restartguard.Metho
 // AwaitKept waits until a guard announces on the node that it keeps the cordon over any crash. If
 // the node restarts before that, it is cordoned again. It returns false if there is no guard, or
 // none that has seen the cordon within the context's time.
-func AwaitKept(ctx context.Context, node *redlock.Node, method restartguard.Method) (kept bool, err error) {
+func AwaitKept(ctx context.Context, node *redlock.Node, method fences.Method) (kept bool, err error) {
 	for alone := time.Now(); ; {
 		p, all, err := keepers(ctx, node, method)
 		switch {
@@ -124,7 +125,7 @@ const (
 )
 
 // keepers reads the fence of a node and the guards that announce themselves there.
-func keepers(ctx context.Context, node *redlock.Node, method restartguard.Method) (minreplicas.Params, []announce.Guard, error) {
+func keepers(ctx context.Context, node *redlock.Node, method fences.Method) (minreplicas.Params, []announce.Guard, error) {
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()
 	var guards *redis.StringSliceCmd
@@ -142,7 +143,7 @@ func keepers(ctx context.Context, node *redlock.Node, method restartguard.Method
 
 // Announced returns the guards that announce themselves on a node, as channels.
 func Announced(ctx context.Context, node *redlock.Node, timeout time.Duration) ([]string, error) {
-	l := wire.Dial(node, restartguard.Method{}, timeout)
+	l := wire.Dial(node, fences.Method{}, timeout)
 	defer l.Close()
 	var channels *redis.StringSliceCmd
 	if err := l.Send(ctx, func(p redis.Pipeliner) { channels = p.PubSubChannels(ctx, announce.Pattern) }); err != nil {
@@ -155,8 +156,8 @@ func Announced(ctx context.Context, node *redlock.Node, timeout time.Duration) (
 // returns after the fence was read back and a canary write was accepted; if the server denies the
 // canary write, the fence that was read back must do. A guard accepts that, unless it never saw the
 // node fenced since its last loss.
-func RejoinNow(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
-	if method.Kind == restartguard.MethodNone {
+func RejoinNow(ctx context.Context, node *redlock.Node, method fences.Method) error {
+	if method.Kind == fences.None {
 		return adviceError(node)
 	}
 	l := wire.Dial(node, method, wire.HandTimeout)
@@ -193,7 +194,7 @@ func RejoinNow(ctx context.Context, node *redlock.Node, method restartguard.Meth
 }
 
 // readBack returns the fence that was read back, in words.
-func readBack(m restartguard.Method, p minreplicas.Params) string {
+func readBack(m fences.Method, p minreplicas.Params) string {
 	if w := fence.Of(m).Words(p); w != "" {
 		return "read back: " + w
 	}

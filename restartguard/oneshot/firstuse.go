@@ -7,11 +7,12 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/wire"
+	"redlockctl/server/fences"
 )
 
 // AskFirstUse reads a node and the announcements of the guards on it; it changes nothing. It fails
 // if either cannot be read.
-func AskFirstUse(ctx context.Context, node *redlock.Node, method restartguard.Method, remembered restartguard.Fact, patterns []string) (f restartguard.FirstUse, err error) {
+func AskFirstUse(ctx context.Context, node *redlock.Node, method fences.Method, remembered restartguard.Fact, patterns []string) (f restartguard.FirstUse, err error) {
 	f = restartguard.FirstUse{Node: node.Name(), Remembered: remembered}
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()

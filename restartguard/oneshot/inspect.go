@@ -11,13 +11,14 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/wire"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
 // Inspect reads a node once, on its own connection, and changes nothing. It fails with
 // [restartguard.ErrUnreachable] or [restartguard.ErrDenied]. If the fence cannot be read, Blind is
 // set and Err says why.
-func Inspect(ctx context.Context, node *redlock.Node, method restartguard.Method) (restartguard.Observation, error) {
+func Inspect(ctx context.Context, node *redlock.Node, method fences.Method) (restartguard.Observation, error) {
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()
 	l.Introduced = true // a reader needs no name
@@ -30,7 +31,7 @@ func Inspect(ctx context.Context, node *redlock.Node, method restartguard.Method
 
 // Unused fails if something listens at the node's address.
 func Unused(ctx context.Context, node *redlock.Node) error {
-	l := wire.Dial(node, restartguard.Method{}, wire.HandTimeout)
+	l := wire.Dial(node, fences.Method{}, wire.HandTimeout)
 	defer l.Close()
 	err := l.Send(ctx, func(p redis.Pipeliner) { p.Ping(ctx) })
 	switch {
@@ -45,7 +46,7 @@ func Unused(ctx context.Context, node *redlock.Node) error {
 // CountKeys returns how many keys that match any of the patterns the node has in its database. It
 // stops at the first few.
 func CountKeys(ctx context.Context, node *redlock.Node, patterns []string) (found int, err error) {
-	l := wire.Dial(node, restartguard.Method{}, wire.HandTimeout)
+	l := wire.Dial(node, fences.Method{}, wire.HandTimeout)
 	defer l.Close()
 	for _, pattern := range patterns {
 		for cursor := uint64(0); ; {

@@ -9,6 +9,7 @@ import (
 	"redlockctl/base/sleep"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 )
 
@@ -17,7 +18,7 @@ var ErrWait = errors.New("the node does not serve yet")
 
 // WaitServing returns as soon as the node answers as a master that accepts votes. If ctx ends
 // before, it fails with [ErrWait] and says in which state the node is. It changes nothing.
-func WaitServing(ctx context.Context, node *redlock.Node, method restartguard.Method) error {
+func WaitServing(ctx context.Context, node *redlock.Node, method fences.Method) error {
 	why := ""
 	for {
 		o, err := Inspect(ctx, node, method)

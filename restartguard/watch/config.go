@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/memory"
+	"redlockctl/server/fences"
 )
 
 // DefaultCount is a good [Config] CountEvery: the counter shows a snapshot that is older.
@@ -30,7 +31,7 @@ type Config struct {
 	// Timeout bounds dialling and the answer to one round of commands. Default 500 ms.
 	Timeout time.Duration
 	// Methods is how nodes are fenced, by name. Default: by min-replicas-to-write.
-	Methods map[string]restartguard.Method
+	Methods map[string]fences.Method
 	// ClockStep is the smallest forward step of a node's clock that is a loss. 0: the smallest
 	// that can be measured; negative: none is.
 	ClockStep time.Duration

@@ -13,12 +13,13 @@ import (
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/oneshot"
+	"redlockctl/server/fences"
 )
 
 func TestHand(t *testing.T) {
 	t.Run("hold closes with the value that stands for it, and open opens", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--min-replicas-max-lag", "0")[0]
-		if err := oneshot.Cordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+		if err := oneshot.Cordon(t.Context(), s.Node(), fences.Method{}); err != nil {
 			t.Fatal(err)
 		}
 		if writes(t, s) {
@@ -27,7 +28,7 @@ func TestHand(t *testing.T) {
 		if got := fmt.Sprint(do(t, s, "CONFIG", "GET", "min-replicas-to-write")); !strings.Contains(got, "2147483646") {
 			t.Fatalf("min-replicas-to-write is %s", got)
 		}
-		if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+		if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); err != nil {
 			t.Fatal(err)
 		}
 		if !writes(t, s) {
@@ -39,7 +40,7 @@ func TestHand(t *testing.T) {
 	})
 	t.Run("it is closed as a replica too", func(t *testing.T) {
 		ss := labtest.Servers(t, 2, "--replica-read-only", "no")
-		if err := oneshot.Cordon(t.Context(), ss[0].Node(), restartguard.Method{}); err != nil {
+		if err := oneshot.Cordon(t.Context(), ss[0].Node(), fences.Method{}); err != nil {
 			t.Fatal(err)
 		}
 		host, port, _ := net.SplitHostPort(ss[1].Addr())
@@ -50,7 +51,7 @@ func TestHand(t *testing.T) {
 	})
 	t.Run("open opens what a boot fence closed", func(t *testing.T) {
 		s := labtest.Servers(t, 1, lab.BootFence...)[0]
-		if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil || !writes(t, s) {
+		if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); err != nil || !writes(t, s) {
 			t.Fatalf("open: %v", err)
 		}
 	})
@@ -59,10 +60,10 @@ func TestHand(t *testing.T) {
 		if err := s.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if err := oneshot.Cordon(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrUnreachable) {
+		if err := oneshot.Cordon(t.Context(), s.Node(), fences.Method{}); !errors.Is(err, restartguard.ErrUnreachable) {
 			t.Fatalf("hold: %v", err)
 		}
-		if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrUnreachable) {
+		if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); !errors.Is(err, restartguard.ErrUnreachable) {
 			t.Fatalf("open: %v", err)
 		}
 	})
@@ -74,10 +75,10 @@ func TestHand(t *testing.T) {
 		t.Run(name+" it is denied", func(t *testing.T) {
 			s := labtest.Servers(t, 1, args...)[0]
 			node := named(t, redis.Options{Addr: s.Addr(), Username: "guard", Password: "secret"})
-			if err := oneshot.Cordon(t.Context(), node, restartguard.Method{}); !errors.Is(err, restartguard.ErrDenied) {
+			if err := oneshot.Cordon(t.Context(), node, fences.Method{}); !errors.Is(err, restartguard.ErrDenied) {
 				t.Fatalf("hold: %v", err)
 			}
-			if err := oneshot.RejoinNow(t.Context(), node, restartguard.Method{}); !errors.Is(err, restartguard.ErrDenied) {
+			if err := oneshot.RejoinNow(t.Context(), node, fences.Method{}); !errors.Is(err, restartguard.ErrDenied) {
 				t.Fatalf("open: %v", err)
 			}
 			if !writes(t, s) {
@@ -88,7 +89,7 @@ func TestHand(t *testing.T) {
 	t.Run("with a wrong password it is denied, and the password is not told", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--requirepass", "right")[0]
 		node := named(t, redis.Options{Addr: s.Addr(), Password: "hunter2"})
-		for _, err := range []error{oneshot.Cordon(t.Context(), node, restartguard.Method{}), oneshot.RejoinNow(t.Context(), node, restartguard.Method{})} {
+		for _, err := range []error{oneshot.Cordon(t.Context(), node, fences.Method{}), oneshot.RejoinNow(t.Context(), node, fences.Method{})} {
 			if !errors.Is(err, restartguard.ErrDenied) || strings.Contains(err.Error(), "hunter2") {
 				t.Fatalf("error %v", err)
 			}
@@ -96,29 +97,29 @@ func TestHand(t *testing.T) {
 	})
 	t.Run("where CONFIG has another name it is denied", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--rename-command", "CONFIG", "SETTINGS")[0]
-		if err := oneshot.Cordon(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrDenied) {
+		if err := oneshot.Cordon(t.Context(), s.Node(), fences.Method{}); !errors.Is(err, restartguard.ErrDenied) {
 			t.Fatalf("hold: %v", err)
 		}
 	})
 	t.Run("a hold stands where the canary may not be written", func(t *testing.T) {
 		s := labtest.Servers(t, 1, aclUser("-set")...)[0]
 		node := named(t, redis.Options{Addr: s.Addr(), Username: "guard", Password: "secret"})
-		if err := oneshot.Cordon(t.Context(), node, restartguard.Method{}); err != nil || writes(t, s) {
+		if err := oneshot.Cordon(t.Context(), node, fences.Method{}); err != nil || writes(t, s) {
 			t.Fatalf("hold: %v", err)
 		}
-		if err := oneshot.RejoinNow(t.Context(), node, restartguard.Method{}); err != nil || !writes(t, s) {
+		if err := oneshot.RejoinNow(t.Context(), node, fences.Method{}); err != nil || !writes(t, s) {
 			t.Fatalf("open: %v", err)
 		}
 	})
 	t.Run("a node that refuses writes for another reason is not open", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--maxmemory", "1")[0]
-		if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, oneshot.ErrNotServing) {
+		if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); !errors.Is(err, oneshot.ErrNotServing) {
 			t.Fatalf("open: %v", err)
 		}
 	})
 	t.Run("a replica that does not exist is asked for no more after open", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--min-replicas-to-write", "1")[0]
-		if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil || !writes(t, s) {
+		if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); err != nil || !writes(t, s) {
 			t.Fatalf("open: %v", err)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
-	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 )
 
@@ -29,7 +29,7 @@ const fencesPage = "../../docs/fences.md"
 func TestFencesStopEachWriteCommand(t *testing.T) {
 	for _, of := range labtest.Generations(t) {
 		t.Run(of.Name, func(t *testing.T) {
-			for _, method := range []restartguard.Method{{}, aclMethod} {
+			for _, method := range []fences.Method{{}, aclMethod} {
 				row := fenceRow(t, of, method)
 				text, err := os.ReadFile(fencesPage)
 				if err != nil {
@@ -56,7 +56,7 @@ func TestFencesStopEachWriteCommand(t *testing.T) {
 }
 
 // fenceRow is the row of a server and a fence.
-func fenceRow(t *testing.T, of labtest.Generation, method restartguard.Method) string {
+func fenceRow(t *testing.T, of labtest.Generation, method fences.Method) string {
 	s := startOf(t, of, "--user", "locks", "on", ">pw", "~*", "+@all")
 	commands := writeCommands(t, s)
 	_, err := s.Do(t.Context(), "FUNCTION", "LOAD", "#!lua name=t\nredis.register_function('call', function(k, a) return redis.call(unpack(a)) end)")
@@ -80,9 +80,9 @@ func fenceRow(t *testing.T, of labtest.Generation, method restartguard.Method) s
 }
 
 // raise fences a server as a guard does, on a server that need not have all that the method needs.
-func raise(t *testing.T, s *lab.Server, method restartguard.Method) {
+func raise(t *testing.T, s *lab.Server, method fences.Method) {
 	t.Helper()
-	if method.Kind == restartguard.MethodACL {
+	if method.Kind == fences.ACL {
 		do(t, s, "ACL", "SETUSER", "locks", "-@write")
 		return
 	}
@@ -186,7 +186,7 @@ func transaction(t *testing.T, c *redis.Client, commands [][]any) string {
 }
 
 // writableReplica says whether a replica that accepts writes does so behind the fence.
-func writableReplica(t *testing.T, of labtest.Generation, method restartguard.Method) string {
+func writableReplica(t *testing.T, of labtest.Generation, method fences.Method) string {
 	s, master := startOf(t, of, "--user", "locks", "on", ">pw", "~*", "+@all"), startOf(t, of)
 	do(t, s, "CONFIG", "SET", "replica-read-only", "no")
 	replicaOf(t, s, master)
@@ -201,7 +201,7 @@ func writableReplica(t *testing.T, of labtest.Generation, method restartguard.Me
 
 // blockedBefore says whether a command that was blocked when the fence went up is carried out when
 // somebody whom the fence does not stop serves it.
-func blockedBefore(t *testing.T, of labtest.Generation, method restartguard.Method) string {
+func blockedBefore(t *testing.T, of labtest.Generation, method fences.Method) string {
 	s := startOf(t, of, "--user", "locks", "on", ">pw", "~*", "+@all")
 	c := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "locks", Password: "pw", MaxRetries: -1, ReadTimeout: 5 * time.Second, DisableIdentity: true})
 	defer c.Close()

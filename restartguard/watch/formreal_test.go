@@ -12,9 +12,9 @@ import (
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/boot"
 	"redlockctl/restartguard/oneshot"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 )
 
@@ -27,12 +27,12 @@ func TestBootFormsOnRealServers(t *testing.T) {
 		users = "user default on nopass ~* &* +@all\nuser locks on >hunter2 ~* -@all +@read\n"
 	)
 	included := map[string]string{"f.conf": fence}
-	aclMethod := restartguard.Method{Kind: restartguard.MethodACL, User: "locks"}
+	aclMethod := fences.Method{Kind: fences.ACL, User: "locks"}
 	for name, c := range map[string]struct {
 		main   string
 		more   map[string]string
 		args   []string
-		method restartguard.Method
+		method fences.Method
 		fixed  bool // the server may not write beside its files
 		boot   boot.State
 		form   boot.Form
@@ -110,7 +110,7 @@ func TestBootFormsOnRealServers(t *testing.T) {
 
 // startedFenced reports whether a server refuses writes though nothing was set
 // since its start.
-func startedFenced(t *testing.T, s *lab.Server, method restartguard.Method) bool {
+func startedFenced(t *testing.T, s *lab.Server, method fences.Method) bool {
 	t.Helper()
 	o, err := oneshot.Inspect(t.Context(), s.Node(), method)
 	if err != nil || o.Blind || o.Configured {
@@ -122,7 +122,7 @@ func startedFenced(t *testing.T, s *lab.Server, method restartguard.Method) bool
 
 // rewritesWhile has the server rewrite its files, once for each letter: F while
 // it is fenced, S while it serves.
-func rewritesWhile(t *testing.T, s *lab.Server, method restartguard.Method, history string) {
+func rewritesWhile(t *testing.T, s *lab.Server, method fences.Method, history string) {
 	t.Helper()
 	c := redlock.Connect(s.Node(), 1, time.Minute)
 	defer c.Close()
@@ -131,7 +131,7 @@ func rewritesWhile(t *testing.T, s *lab.Server, method restartguard.Method, hist
 		switch {
 		case h == 'S':
 			err = oneshot.RejoinNow(t.Context(), s.Node(), method)
-		case method.Kind == restartguard.MethodACL:
+		case method.Kind == fences.ACL:
 			err = c.Do(t.Context(), "ACL", "SETUSER", method.User, "-@write").Err()
 		default:
 			err = c.ConfigSet(t.Context(), "min-replicas-to-write", fmt.Sprint(minreplicas.FenceUp)).Err()
@@ -141,7 +141,7 @@ func rewritesWhile(t *testing.T, s *lab.Server, method restartguard.Method, hist
 		}
 		rewrite := c.ConfigRewrite(t.Context()).Err()
 		save := c.Do(t.Context(), "ACL", "SAVE").Err()
-		if method.Kind == restartguard.MethodMinReplicas && rewrite != nil || rewrite != nil && save == nil && !strings.Contains(rewrite.Error(), "denied") {
+		if method.Kind == fences.MinReplicas && rewrite != nil || rewrite != nil && save == nil && !strings.Contains(rewrite.Error(), "denied") {
 			t.Fatal(rewrite, save)
 		}
 	}

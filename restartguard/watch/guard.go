@@ -15,6 +15,7 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/memory"
+	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
 
@@ -129,7 +130,7 @@ func (g *Guard) Run(ctx context.Context) error {
 		if hostOf(m.node.Addr()) != "" {
 			wg.Go(crash.Safe(func() { w.resolve(ctx) }))
 		}
-		if m.method.Kind != restartguard.MethodNone { // a guard that cannot fence must not look like one that can
+		if m.method.Kind != fences.None { // a guard that cannot fence must not look like one that can
 			wg.Go(crash.Safe(func() { w.keepAnnounced(ctx) }))
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/oneshot"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/fences"
 )
 
 func TestMain(m *testing.M) {
@@ -262,7 +263,7 @@ func TestCordonIsNeverRemoved(t *testing.T) {
 	s := fenced(t)
 	g := guard(t, watch.Config{Delay: 50 * time.Millisecond}, s.Node())
 	g.reaches(restartguard.PhaseServing)
-	if err := oneshot.Cordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+	if err := oneshot.Cordon(t.Context(), s.Node(), fences.Method{}); err != nil {
 		t.Fatal(err)
 	}
 	g.reaches(restartguard.PhaseCordoned)
@@ -280,7 +281,7 @@ func TestCordonIsNeverRemoved(t *testing.T) {
 	if writes(t, s) {
 		t.Fatal("a held node accepts writes after its restart")
 	}
-	if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+	if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); err != nil {
 		t.Fatal(err)
 	}
 	g.reaches(restartguard.PhaseServing)
@@ -352,7 +353,7 @@ func TestUnfencedByAnotherGoesOnServing(t *testing.T) {
 	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
 	g.reaches(restartguard.PhaseFenced)
-	if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+	if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); err != nil {
 		t.Fatal(err)
 	}
 	g.reaches(restartguard.PhaseServing)
@@ -465,7 +466,7 @@ func TestConfigDenied(t *testing.T) {
 		if st := g.reaches(restartguard.PhaseFenced); !strings.Contains(st.Err, "NOPERM") || writes(t, s) {
 			t.Fatalf("%+v", st)
 		}
-		if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+		if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); err != nil {
 			t.Fatal(err)
 		}
 		g.reaches(restartguard.PhaseServing)
@@ -526,7 +527,7 @@ func TestFenceThatIsNone(t *testing.T) {
 			g.becomes("exposed", func(st restartguard.NodeStatus) bool {
 				return st.Phase == restartguard.PhaseExposed && strings.Contains(st.Err, part)
 			})
-			if err := oneshot.Cordon(t.Context(), node, restartguard.Method{}); !errors.Is(err, oneshot.ErrNotFenced) || !strings.Contains(err.Error(), part) {
+			if err := oneshot.Cordon(t.Context(), node, fences.Method{}); !errors.Is(err, oneshot.ErrNotFenced) || !strings.Contains(err.Error(), part) {
 				t.Fatalf("hold: %v", err)
 			}
 		})

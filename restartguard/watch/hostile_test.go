@@ -13,6 +13,7 @@ import (
 	"redlockctl/restartguard/memory"
 	"redlockctl/restartguard/oneshot"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/fences"
 )
 
 // A server that sends more than was asked for, or an invalid reply, costs the guard a connection and
@@ -54,7 +55,7 @@ func TestServersThatMisbehave(t *testing.T) {
 	}
 	for _, n := range by["config"] {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		if err := oneshot.Cordon(ctx, n, restartguard.Method{}); err == nil {
+		if err := oneshot.Cordon(ctx, n, fences.Method{}); err == nil {
 			t.Errorf("%s is held", n.Name())
 		}
 		cancel()

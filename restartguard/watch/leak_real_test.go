@@ -13,6 +13,7 @@ import (
 	"redlockctl/restartguard/oneshot"
 	"redlockctl/restartguard/watch"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 )
 
@@ -49,7 +50,7 @@ func TestScriptsMeetTheFence(t *testing.T) {
 			if st.Proven || st.Verified || !strings.Contains(st.Err, "script") {
 				t.Errorf("a fence that scripts pass: %+v", st)
 			}
-			if err := oneshot.Cordon(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, oneshot.ErrNotFenced) {
+			if err := oneshot.Cordon(t.Context(), s.Node(), fences.Method{}); !errors.Is(err, oneshot.ErrNotFenced) {
 				t.Errorf("cordon: %v", err)
 			}
 		})
@@ -90,7 +91,7 @@ func TestReplicaStaysFenced(t *testing.T) {
 			if st := g.Status()[0]; st.Phase != restartguard.PhaseFenced || !strings.Contains(st.Reason, "replica") {
 				t.Fatalf("a replica rejoins: %+v", st)
 			}
-			if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, oneshot.ErrNotServing) {
+			if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); !errors.Is(err, oneshot.ErrNotServing) {
 				t.Errorf("rejoin of a replica by hand: %v", err)
 			}
 			promoted := time.Now()
@@ -135,14 +136,14 @@ func TestBootCheckBehindALoader(t *testing.T) {
 			t.Run(of.Name+" title "+title, func(t *testing.T) {
 				t.Parallel()
 				s := startOf(t, of, append([]string{"--set-proc-title", title}, minreplicas.FenceArgs...)...)
-				c, err := boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, nil)
+				c, err := boot.CheckNode(t.Context(), s.Node(), fences.Method{}, nil)
 				if err != nil || c.Boot != boot.Fenced {
 					t.Errorf("%s, %q, %v", c.Boot, c.Because, err)
 				}
 				do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
 				id := runID(t, s)
 				saw := &restartguard.Fact{Known: true, Verified: true, RunID: id}
-				if c, err = boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, saw); err != nil || c.Boot != boot.Fenced {
+				if c, err = boot.CheckNode(t.Context(), s.Node(), fences.Method{}, saw); err != nil || c.Boot != boot.Fenced {
 					t.Errorf("serving, as a guard saw it start: %s, %q, %v", c.Boot, c.Because, err)
 				}
 			})
@@ -157,7 +158,7 @@ func TestBootCheckKnowsScripts(t *testing.T) {
 			continue
 		}
 		s := startOf(t, of, minreplicas.FenceArgs...)
-		c, err := boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, nil)
+		c, err := boot.CheckNode(t.Context(), s.Node(), fences.Method{}, nil)
 		if err != nil || c.Boot != boot.Unfenced || !strings.Contains(strings.Join(c.Because, " "), "scripts") {
 			t.Errorf("%s, %q, %v", c.Boot, c.Because, err)
 		}

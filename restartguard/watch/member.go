@@ -9,12 +9,13 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/memory"
+	"redlockctl/server/fences"
 )
 
 // member is what a guard knows about one node. Only its watcher changes it.
 type member struct {
 	node   *redlock.Node
-	method restartguard.Method
+	method fences.Method
 
 	mu    sync.Mutex
 	state restartguard.State

@@ -7,6 +7,7 @@ import (
 
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/wire"
+	"redlockctl/server/fences"
 	"redlockctl/server/resp"
 )
 
@@ -84,7 +85,7 @@ func (w *watcher) policy() restartguard.Policy {
 	cfg := w.guard.cfg
 	p := restartguard.Policy{
 		Delay: cfg.Delay, FirstContact: cfg.FirstContact, ClockStep: cfg.ClockStep, CountEvery: cfg.CountEvery,
-		Advice: w.method.Kind == restartguard.MethodNone, Sweep: cfg.Memory != nil,
+		Advice: w.method.Kind == fences.None, Sweep: cfg.Memory != nil,
 	}
 	if w.guard.survey != nil {
 		p.EarlyAfter = restartguard.EarlyAfter(cfg.Early.AttemptBound)

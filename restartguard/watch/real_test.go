@@ -21,6 +21,7 @@ import (
 	"redlockctl/restartguard/memory"
 	"redlockctl/restartguard/oneshot"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 )
 
@@ -28,10 +29,10 @@ import (
 // write; the guard is the default user.
 var lockUser = []string{"--user", "locks", "on", ">pw", "~*", "&*", "+@all", "-@write"}
 
-var aclMethod = restartguard.Method{Kind: restartguard.MethodACL, User: "locks"}
+var aclMethod = fences.Method{Kind: fences.ACL, User: "locks"}
 
 func aclGuard(t *testing.T, s *lab.Server, cfg watch.Config) *guarded {
-	cfg.Methods = map[string]restartguard.Method{s.Node().Name(): aclMethod}
+	cfg.Methods = map[string]fences.Method{s.Node().Name(): aclMethod}
 	return guard(t, cfg, s.Node())
 }
 
@@ -341,7 +342,7 @@ func TestSuccessorGoesOn(t *testing.T) {
 
 func TestAdviceLeavesTheServerAlone(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
-	g := guard(t, watch.Config{Methods: map[string]restartguard.Method{"n1": {Kind: restartguard.MethodNone}}}, s.Node())
+	g := guard(t, watch.Config{Methods: map[string]fences.Method{"n1": {Kind: fences.None}}}, s.Node())
 	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
 	g.reaches(restartguard.PhaseExposed)
@@ -411,21 +412,21 @@ func TestCheckBoot(t *testing.T) {
 	for name, c := range map[string]struct {
 		file   string
 		more   map[string]string
-		method restartguard.Method
+		method fences.Method
 		want   boot.State
 		part   string
 	}{
-		"an included file with anchors": {fence + "include DIR/f.conf\n", map[string]string{"f.conf": fence}, restartguard.Method{}, boot.Fenced, "f.conf:1 sets the fence"},
-		"by a pattern too":              {fence + "include DIR/*.inc\n", map[string]string{"f.inc": fence}, restartguard.Method{}, boot.Fenced, "f.inc:1"},
-		"an included file alone":        {"include DIR/f.conf\n", map[string]string{"f.conf": fence}, restartguard.Method{}, boot.Fragile, "CONFIG REWRITE adds one behind it"},
-		"the main file is fragile":      {fence, nil, restartguard.Method{}, boot.Fragile, "CONFIG REWRITE"},
+		"an included file with anchors": {fence + "include DIR/f.conf\n", map[string]string{"f.conf": fence}, fences.Method{}, boot.Fenced, "f.conf:1 sets the fence"},
+		"by a pattern too":              {fence + "include DIR/*.inc\n", map[string]string{"f.inc": fence}, fences.Method{}, boot.Fenced, "f.inc:1"},
+		"an included file alone":        {"include DIR/f.conf\n", map[string]string{"f.conf": fence}, fences.Method{}, boot.Fragile, "CONFIG REWRITE adds one behind it"},
+		"the main file is fragile":      {fence, nil, fences.Method{}, boot.Fragile, "CONFIG REWRITE"},
 		"the last line wins": {"include DIR/f.conf\nmin-slaves-to-write 0\n", map[string]string{"f.conf": fence},
-			restartguard.Method{}, boot.Unfenced, "redis.conf:2 sets min-replicas-to-write 0"},
+			fences.Method{}, boot.Unfenced, "redis.conf:2 sets min-replicas-to-write 0"},
 		"a lag of 0 switches it off": {"include DIR/f.conf\nmin-replicas-max-lag 0\n", map[string]string{"f.conf": fence},
-			restartguard.Method{}, boot.Unfenced, "switches the fence off"},
-		"1 is no fence":            {"include DIR/f.conf\n", map[string]string{"f.conf": "min-replicas-to-write 1\n"}, restartguard.Method{}, boot.Unfenced, "no fence"},
-		"a file that says nothing": {"# nothing\n", nil, restartguard.Method{}, boot.Unknown, "command line"},
-		"neither says anything":    {"set-proc-title no\n", nil, restartguard.Method{}, boot.Unfenced, "nor its command line"},
+			fences.Method{}, boot.Unfenced, "switches the fence off"},
+		"1 is no fence":            {"include DIR/f.conf\n", map[string]string{"f.conf": "min-replicas-to-write 1\n"}, fences.Method{}, boot.Unfenced, "no fence"},
+		"a file that says nothing": {"# nothing\n", nil, fences.Method{}, boot.Unknown, "command line"},
+		"neither says anything":    {"set-proc-title no\n", nil, fences.Method{}, boot.Unfenced, "nor its command line"},
 		"a user of the file":       {"user locks on >hunter2 ~* +@all -@write\n", nil, aclMethod, boot.Fragile, "without commands that write"},
 		"a user that may write":    {"user locks on >hunter2 ~* +@all\n", nil, aclMethod, boot.Unfenced, "with commands that write"},
 		"a user that gets one back": {"user locks on >hunter2 ~* -@write +set\n", nil,
@@ -433,14 +434,14 @@ func TestCheckBoot(t *testing.T) {
 		"a user of the ACL file": {"aclfile DIR/users.acl\n", map[string]string{"users.acl": "user default on nopass ~* &* +@all\nuser locks on >hunter2 ~* -@all +@read +eval\n"},
 			aclMethod, boot.Fragile, "users.acl:2"},
 		"no such user": {"# nothing\n", nil, aclMethod, boot.Unknown, "has the user"},
-		"no fence":     {fence, nil, restartguard.Method{Kind: restartguard.MethodNone}, boot.Unfenced, "nothing starts it fenced"},
+		"no fence":     {fence, nil, fences.Method{Kind: fences.None}, boot.Unfenced, "nothing starts it fenced"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := withFile(t, c.file, c.more)
 			// What is set now must not count.
 			do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
-			if c.method.Kind == restartguard.MethodACL {
+			if c.method.Kind == fences.ACL {
 				do(t, s, "ACL", "SETUSER", "locks", "on", "+@all")
 			}
 			got, err := boot.CheckNode(t.Context(), s.Node(), c.method, nil)
@@ -452,39 +453,39 @@ func TestCheckBoot(t *testing.T) {
 	}
 	t.Run("a life that started fenced by its command line is evidence", func(t *testing.T) {
 		s := labtest.Servers(t, 1, lab.BootFence...)[0]
-		got, err := boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, nil)
+		got, err := boot.CheckNode(t.Context(), s.Node(), fences.Method{}, nil)
 		if err != nil || got.Boot != boot.Fenced {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
-		if got, err = boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, nil); err != nil || got.Boot != boot.Unknown {
+		if got, err = boot.CheckNode(t.Context(), s.Node(), fences.Method{}, nil); err != nil || got.Boot != boot.Unknown {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		o, err := oneshot.Inspect(t.Context(), s.Node(), restartguard.Method{})
+		o, err := oneshot.Inspect(t.Context(), s.Node(), fences.Method{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for verified, want := range map[bool]boot.State{true: boot.Fenced, false: boot.Unfenced} {
 			seen := &restartguard.Fact{RunID: o.RunID, Known: true, Verified: verified}
-			if got, _ = boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, seen); got.Boot != want {
+			if got, _ = boot.CheckNode(t.Context(), s.Node(), fences.Method{}, seen); got.Boot != want {
 				t.Fatalf("%+v", got)
 			}
 		}
-		if got, _ = boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, &restartguard.Fact{RunID: "other", Known: true, Verified: true}); got.Boot != boot.Unknown {
+		if got, _ = boot.CheckNode(t.Context(), s.Node(), fences.Method{}, &restartguard.Fact{RunID: "other", Known: true, Verified: true}); got.Boot != boot.Unknown {
 			t.Fatalf("%+v", got)
 		}
 	})
 	t.Run("a node that was closed later says nothing of its boot", func(t *testing.T) {
 		s := labtest.Servers(t, 1)[0]
 		do(t, s, "CONFIG", "SET", "min-replicas-to-write", fmt.Sprint(minreplicas.FenceUp))
-		got, err := boot.CheckNode(t.Context(), s.Node(), restartguard.Method{}, nil)
+		got, err := boot.CheckNode(t.Context(), s.Node(), fences.Method{}, nil)
 		if err != nil || got.Boot != boot.Unknown {
 			t.Fatalf("%+v, %v", got, err)
 		}
 	})
 	t.Run("a node that is down cannot be verified", func(t *testing.T) {
 		node := named(t, redis.Options{Addr: "127.0.0.1:1"})
-		if _, err := boot.CheckNode(t.Context(), node, restartguard.Method{}, nil); !errors.Is(err, restartguard.ErrUnreachable) {
+		if _, err := boot.CheckNode(t.Context(), node, fences.Method{}, nil); !errors.Is(err, restartguard.ErrUnreachable) {
 			t.Fatalf("%v", err)
 		}
 		if err := oneshot.Unused(t.Context(), node); err != nil {
@@ -502,7 +503,7 @@ func TestAMasterWithoutTheReplicasThatItWantsDoesNotServe(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := oneshot.WaitServing(ctx, s.Node(), restartguard.Method{}); !errors.Is(err, oneshot.ErrWait) || !strings.Contains(err.Error(), "lack of replicas") {
+	if err := oneshot.WaitServing(ctx, s.Node(), fences.Method{}); !errors.Is(err, oneshot.ErrWait) || !strings.Contains(err.Error(), "lack of replicas") {
 		t.Errorf("wait: %v", err)
 	}
 	g := guard(t, watch.Config{}, s.Node())

@@ -13,6 +13,7 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/wire"
+	"redlockctl/server/fences"
 )
 
 // scripted is a node whose server says what a string says, whatever it is asked.
@@ -43,7 +44,7 @@ func FuzzSession(f *testing.F) {
 func playSession(t *testing.T, text string) {
 	p := restartguard.Policy{Delay: time.Second, Sweep: true, CountEvery: time.Second}
 	var s restartguard.State
-	l := wire.Dial(scripted(t, text), restartguard.Method{}, time.Second)
+	l := wire.Dial(scripted(t, text), fences.Method{}, time.Second)
 	defer l.Close()
 	l.Counter = true
 	for range 3 {

@@ -14,6 +14,7 @@ import (
 	"redlockctl/restartguard/oneshot"
 	"redlockctl/restartguard/watch"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 )
 
 func memoryIn(t *testing.T, dir string) *memory.Store {
@@ -68,17 +69,17 @@ func TestADelayOutlivesTheGuardThatHeardIt(t *testing.T) {
 
 func uncordon(t *testing.T, s *lab.Server) {
 	t.Helper()
-	if err := oneshot.Uncordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+	if err := oneshot.Uncordon(t.Context(), s.Node(), fences.Method{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func cordon(t *testing.T, s *lab.Server) {
 	t.Helper()
-	if err := oneshot.Cordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+	if err := oneshot.Cordon(t.Context(), s.Node(), fences.Method{}); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := oneshot.AwaitKept(t.Context(), s.Node(), restartguard.Method{}); err != nil || !kept {
+	if kept, err := oneshot.AwaitKept(t.Context(), s.Node(), fences.Method{}); err != nil || !kept {
 		t.Fatalf("kept: %v, %v", kept, err)
 	}
 }
@@ -168,7 +169,7 @@ func TestAFenceThatIsRemovedEarlyIsAnAlarm(t *testing.T) {
 	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
 	g.reaches(restartguard.PhaseFenced)
-	if err := oneshot.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
+	if err := oneshot.RejoinNow(t.Context(), s.Node(), fences.Method{}); err != nil {
 		t.Fatal(err)
 	}
 	g.reaches(restartguard.PhaseServing)

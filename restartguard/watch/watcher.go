@@ -10,6 +10,7 @@ import (
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/wire"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/resp"
 	"redlockctl/server/safetext"
 )
@@ -81,7 +82,7 @@ func (w *watcher) watchConn(ctx context.Context) (pause time.Duration) {
 
 func (w *watcher) dial() wire.Conn {
 	conn := wire.Dial(w.node, w.method, w.guard.cfg.Timeout)
-	conn.Counter = w.guard.cfg.CountEvery > 0 && w.method.Kind != restartguard.MethodNone
+	conn.Counter = w.guard.cfg.CountEvery > 0 && w.method.Kind != fences.None
 	conn.ManyClients = w.manyClients
 	if m := w.guard.cfg.Memory; m != nil {
 		conn.Name += ":" + m.ID()

@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
 	"redlockctl/restartguard/fence"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/resp"
 )
 
@@ -68,7 +68,7 @@ func (l *Conn) roomFor(reply int) (putBack func()) {
 }
 
 // Dial returns a connection, which connects with its first command.
-func Dial(node *redlock.Node, method restartguard.Method, timeout time.Duration) Conn {
+func Dial(node *redlock.Node, method fences.Method, timeout time.Duration) Conn {
 	budget := resp.NewBudget(guardReply, guardExchange)
 	peer := new(atomic.Pointer[netip.AddrPort])
 	l := Over(nil, method)
@@ -92,7 +92,7 @@ func Dial(node *redlock.Node, method restartguard.Method, timeout time.Duration)
 }
 
 // Over returns the connection of a client.
-func Over(client Client, method restartguard.Method) Conn {
+func Over(client Client, method fences.Method) Conn {
 	return Conn{Client: client, Codec: fence.Of(method), Name: guardName, budget: resp.NewBudget(guardReply, guardExchange)}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
+	"redlockctl/server/fences"
 )
 
 func TestConnsNamed(t *testing.T) {
@@ -52,7 +52,7 @@ func TestGuardConnectionsEndByReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := Dial(node, restartguard.Method{}, 50*time.Millisecond)
+	l := Dial(node, fences.Method{}, 50*time.Millisecond)
 	_, _ = l.Look(t.Context())
 	l.Close()
 	if err := <-ended; !isReset(err) {

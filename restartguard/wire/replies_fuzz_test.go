@@ -10,6 +10,7 @@ import (
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/fence"
 	"redlockctl/server/announce"
+	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 	"redlockctl/server/serverinfo"
 )
@@ -41,7 +42,7 @@ func FuzzReplies(f *testing.F) {
 		p := restartguard.Policy{Delay: 10 * time.Second, Sweep: how&1 != 0, FirstContact: restartguard.FirstContact(how >> 1 & 1)}
 		now := time.Unix(1700000000, 0)
 		o := restartguard.Observation{About: restartguard.Seen, Sent: now, Conn: 1}
-		if readInfo(&o, server, replication, stats, commands, fence.Of(restartguard.Method{Kind: restartguard.MethodKind(how >> 2 & 1)}).Traits().Sets) != nil {
+		if readInfo(&o, server, replication, stats, commands, fence.Of(fences.Method{Kind: fences.Kind(how >> 2 & 1)}).Traits().Sets) != nil {
 			return
 		}
 		if !serverinfo.IsWord(o.RunID) || !serverinfo.IsWord(o.Role) || o.Former != "" && !serverinfo.IsWord(o.Former) {
@@ -50,7 +51,7 @@ func FuzzReplies(f *testing.F) {
 		if o.Wipes < 0 {
 			t.Skip("a server that counts beyond 64 bits")
 		}
-		params, err := fence.Of(restartguard.Method{}).Ask(t.Context(), settings{values: map[string]string{minreplicas.Param: replicas, minreplicas.LagParam: lag}})()
+		params, err := fence.Of(fences.Method{}).Ask(t.Context(), settings{values: map[string]string{minreplicas.Param: replicas, minreplicas.LagParam: lag}})()
 		o.Params, o.Blind = params, err != nil
 		o.Lacking = lacksReplicas(replication, o.Params, !o.Blind)
 		for _, g := range announce.DecodeAll([]string{channel}) {

@@ -1,4 +1,5 @@
-package restartguard
+// Package fences has the ways in which a node is fenced.
+package fences
 
 import (
 	"errors"
@@ -7,57 +8,57 @@ import (
 	"strings"
 )
 
-// MethodKind is how a node is fenced.
-type MethodKind uint8
+// Kind is how a node is fenced.
+type Kind uint8
 
 const (
-	// MethodMinReplicas sets min-replicas-to-write; the guard's user needs CONFIG.
-	MethodMinReplicas MethodKind = iota
-	// MethodACL takes the write commands from the user with which the lock clients log in. It
+	// MinReplicas sets min-replicas-to-write; the guard's user needs CONFIG.
+	MinReplicas Kind = iota
+	// ACL takes the write commands from the user with which the lock clients log in. It
 	// needs ACL and Redis 7.0. It does not stop other users.
-	MethodACL
-	// MethodNone fences nothing: the guard watches and reports what should be done.
-	MethodNone
+	ACL
+	// None fences nothing: the guard watches and reports what should be done.
+	None
 )
 
-// Method is how one node is fenced. The zero Method is MethodMinReplicas.
+// Method is how one node is fenced. The zero Method is MinReplicas.
 type Method struct {
-	Kind MethodKind
-	// User is the ACL user of the lock clients, with MethodACL.
+	Kind Kind
+	// User is the ACL user of the lock clients, with ACL.
 	User string
 	// Allow are the rules that give the user its commands back, in the order of ACL SETUSER, with
-	// MethodACL. Empty means [DefaultAllow].
+	// ACL. Empty means [DefaultAllow].
 	Allow []string
 }
 
-var methodWords = [...]string{MethodMinReplicas: "min-replicas", MethodACL: "acl", MethodNone: "none"}
+var methodWords = [...]string{MinReplicas: "min-replicas", ACL: "acl", None: "none"}
 
 // String returns the word of the configuration.
-func (k MethodKind) String() string { return methodWords[k] }
+func (k Kind) String() string { return methodWords[k] }
 
-// MethodWords returns the words of all methods.
-func MethodWords() []string { return slices.Clone(methodWords[:]) }
+// Words returns the words of all methods.
+func Words() []string { return slices.Clone(methodWords[:]) }
 
-// MethodOf returns the method of a word, and false if there is none.
-func MethodOf(word string) (MethodKind, bool) {
+// KindOf returns the method of a word, and false if there is none.
+func KindOf(word string) (Kind, bool) {
 	i := slices.Index(methodWords[:], word)
-	return MethodKind(max(i, 0)), i >= 0
+	return Kind(max(i, 0)), i >= 0
 }
 
 // FencingWords returns the words of the methods that fence.
 func FencingWords() []string {
-	return slices.DeleteFunc(MethodWords(), func(word string) bool { return word == MethodNone.String() })
+	return slices.DeleteFunc(Words(), func(word string) bool { return word == None.String() })
 }
 
 // Instead returns the fencing method of a word, with the user of m, or "locks" if m has none.
 func (m Method) Instead(word string) (Method, error) {
-	kind, ok := MethodOf(word)
+	kind, ok := KindOf(word)
 	switch {
-	case !ok || kind == MethodNone:
+	case !ok || kind == None:
 		return m, fmt.Errorf("%q: it is %s", word, strings.Join(FencingWords(), " or "))
 	case kind == m.Kind:
 		return m, nil
-	case kind == MethodACL:
+	case kind == ACL:
 		return Method{Kind: kind, User: "locks"}, nil
 	}
 	return Method{Kind: kind}, nil
@@ -68,7 +69,7 @@ func (m Method) Check() error {
 	switch {
 	case int(m.Kind) >= len(methodWords):
 		return fmt.Errorf("method %d is not known", m.Kind)
-	case m.Kind != MethodACL:
+	case m.Kind != ACL:
 		return nil
 	case m.User == "":
 		return errors.New("the method acl needs the user of the lock clients")
