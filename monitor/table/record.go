@@ -208,13 +208,13 @@ type earlier struct {
 	sum [8]byte
 }
 
-// reliance is nil if there is none.
 // outlasts reports whether the client relies on the lock for as long as until, at least; zero is
 // without end.
 func (e *earlier) outlasts(until time.Time) bool {
 	return e.Until.IsZero() || !until.IsZero() && !e.Until.Before(until)
 }
 
+// reliance is nil if there is none.
 func (e *earlier) reliance() *monitor.Reliance {
 	if e == nil {
 		return nil

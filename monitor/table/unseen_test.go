@@ -361,3 +361,25 @@ func TestACopyThatExpiredUnseenWasNotDeleted(t *testing.T) {
 		t.Errorf("%v, %+v", r.kinds(), r.lock("k"))
 	}
 }
+
+// Also where a third client is granted the lock, and the first has the sooner end.
+func TestTheLaterEndStaysWhenAThirdClientGetsIn(t *testing.T) {
+	r := newRig(3, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 10*time.Second, 0, 1, 2)
+	r.scanAll()
+	r.scanAll()
+	r.restart(1, false, false)
+	r.restart(2, false, false)
+	r.scanAll()
+	r.set("k", "b", 30*time.Second, 1)
+	r.scan(1)
+	r.restart(2, false, false)
+	r.restart(1, false, false)
+	r.set("k", "c", 30*time.Second, 1, 2)
+	r.scan(1)
+	r.scan(2)
+	if l := r.lock("k"); l.Earlier == nil || l.Earlier.Token.Raw() != "b" {
+		t.Errorf("%s, earlier %+v: %v", l.State, l.Earlier, r.kinds())
+	}
+}
