@@ -303,7 +303,8 @@ func TestLastEventsAreSent(t *testing.T) {
 	wait(t, "the first", func() bool { return len(r.texts()) == 1 })
 	from.add(numbered(2))
 	stop()
-	if got := r.texts(); !slices.Equal(got, []string{"event 1", "event 2"}) {
+	// One whose answer came late is sent again.
+	if got := slices.Compact(r.texts()); !slices.Equal(got, []string{"event 1", "event 2"}) {
 		t.Errorf("%q", got)
 	}
 }
