@@ -303,3 +303,11 @@ func TestPanesSideBySide(t *testing.T) {
 		}
 	}
 }
+
+// Where no lock is, the page says how much was looked at.
+func TestAnEmptyListSaysWhatWasRead(t *testing.T) {
+	s := monitortest.Safe(monitortest.Epoch)
+	s.Locks = monitor.NewLocks()
+	r := newRig(t, s, 120, 40)
+	r.sees("no locks: 5 of 5 nodes are read")
+}

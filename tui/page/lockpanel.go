@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func (l *lockPanel) lines(top, h int, at cursorState) []string {
 	rows := l.lockView.rows(l.locks, l.height, l.context(), at, l.marks)
 	l.span = l.rowsAt(top+2, len(rows))
 	if len(rows) == 0 {
-		why := "no locks"
+		why := fmt.Sprintf("no locks: %d of %d nodes are read", view.Answering(l.Shown), l.Shown.Cluster.N)
 		rows = nil
 		switch {
 		case l.locks.Stale:
