@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/base/race"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
@@ -110,9 +111,13 @@ func atOnce(n int, do func(i int) error) (failed int, first error) {
 
 // TestBurst: ten thousand locks that are wanted at the same time wait for room on
 // the way to healthy nodes, within the callers' contexts; all are granted, all are
-// released, nothing is left.
+// released, nothing is left. The race detector, which makes each many times as slow, sees
+// as much in a tenth.
 func TestBurst(t *testing.T) {
-	const many = 10_000
+	many := 10_000
+	if race.Enabled {
+		many /= 10
+	}
 	atDefaults(t, redlock.Options{}, func(c *redlock.Client) (failed int, first error) {
 		locks := make([]*redlock.Lock, many)
 		for _, do := range []func(i int) error{
@@ -148,7 +153,10 @@ func goroutines() int64 {
 // TestSteadyLoad: thousands of callers that take and give back without a pause,
 // some of them the same locks, leave nothing behind and all get what they want.
 func TestSteadyLoad(t *testing.T) {
-	const callers, rounds = 4000, 5
+	callers, rounds := 4000, 5
+	if race.Enabled {
+		callers /= 10
+	}
 	atDefaults(t, redlock.Options{Retries: 1000}, func(c *redlock.Client) (failed int, first error) {
 		before := runtime.NumGoroutine()
 		var most atomic.Int64
