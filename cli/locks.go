@@ -240,7 +240,7 @@ func unseen(s *monitor.Snapshot, name string) error {
 			safetext.Escape(name), redlock.ErrNoQuorum, answer, s.Cluster.N)
 	}
 	err := operator.NotLocked(name, answer, s.Cluster.N)
-	if part := strings.Trim(name, "*?"); part != name {
+	if part := strings.Trim(name, "*?"); part != name && part != "" {
 		return fmt.Errorf("%w; for all locks whose name has a part: redlockctl locks --filter %s", err, safetext.Escape(part))
 	}
 	return err

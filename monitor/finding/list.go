@@ -27,7 +27,7 @@ func allChecks() []check {
 		id: "split-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badSplit, "a lock with several tokens")),
 		title: "locks with several tokens",
 		why:   "If a node voted twice, two clients rely on one lock. If a crashed client left copies behind, they block others until they expire.",
-		do:    "Look at the copies (redlockctl locks NAME): a token with a quorum holds the lock; where none has one, whoever held it before may still rely on it until its end. Find out whether a node restarted, was flushed or was promoted. Force-release the tokens that a dead client left.",
+		do:    "Look at the copies (redlockctl locks NAME): a token with a quorum holds the lock. If none has a quorum, an earlier holder may still rely on it until its end. Find out whether a node restarted, was flushed or was promoted. Force-release the tokens that a dead client left.",
 		more:  "Reported after 0.1 s if two clients rely on the lock, and otherwise 0.2 s after the last token came or went. Where a slow attempt was reported so, the next reports wait twice as long, at most 1.5 s. The same holds for no-ttl-lock and a TTL that is set by a second command.",
 	}, {
 		id: "same-server", part: aboutQuorum, severity: monitor.SeverityDanger, after: agreed, before: settles, find: once(sameServer),

@@ -102,6 +102,7 @@ func TestAHealthyClusterIsHealthyFromFar(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const verdictMost = 3 * time.Second
 	for name, c := range map[string]struct {
 		least, most time.Duration // of each way
 		share       float64
@@ -125,13 +126,23 @@ func TestAHealthyClusterIsHealthyFromFar(t *testing.T) {
 					p.Through(labtest.ToClient, down)
 				}
 			}
-			begun := time.Now()
+			begun, still := time.Now(), watchStanding(t.Context())
 			m := watch(t, nodes, observe.Options{LockPatterns: []string{"lock:*"}, Patient: true})
 			watched := make(chan map[string]int, 1)
 			go func() { watched <- judged(t, m, span) }()
 			until(t, m, "all nodes serving", func(s *monitor.Snapshot) bool { return s.Cluster.Serving == 5 })
-			// The goal is 3 s; how often packets are lost in a row is chance.
 			t.Logf("all are seen after %s", time.Since(begun).Round(10*time.Millisecond))
+			// How often packets are lost in a row is chance: one of three starts is in time.
+			for tries, took := 1, time.Since(begun); took > verdictMost && still.Load() == 0; tries++ {
+				if tries == 3 {
+					t.Error("that is too late")
+					break
+				}
+				start := time.Now()
+				another := watch(t, nodes, observe.Options{LockPatterns: []string{"lock:*"}, Patient: true})
+				until(t, another, "all nodes serving", func(s *monitor.Snapshot) bool { return s.Cluster.Serving == 5 })
+				took = time.Since(start)
+			}
 			if c.bits == 0 {
 				until(t, m, "all locks", func(s *monitor.Snapshot) bool { return s.Complete && s.Counts[monitor.LockHeld] == c.locks })
 				t.Logf("all is read after %s", time.Since(begun).Round(10*time.Millisecond))

@@ -311,7 +311,7 @@ func TestALockThatIsOlderThanItsFirstRead(t *testing.T) {
 	}
 }
 
-// Of two clients whose votes are lost and who may still rely on the lock, the one that
+// Two clients lost their votes and may still rely on the lock: the one that
 // relies on it longer is not forgotten for a third.
 func TestTheLaterEndOfTwoStays(t *testing.T) {
 	r := newRig(2, 30*time.Second).first()
@@ -334,8 +334,8 @@ func TestTheLaterEndOfTwoStays(t *testing.T) {
 	}
 }
 
-// A copy that expired while its node was not seen, and whose extension was only assumed, was
-// not deleted, also where another client's copy stands in its place when the node is read.
+// A copy expires while its node is not seen, and its extension was only assumed. It was not
+// deleted, even if another client's copy is there when the node is read again.
 func TestACopyThatExpiredUnseenWasNotDeleted(t *testing.T) {
 	r := newRig(5, 30*time.Second).first()
 	r.set("k", "a", 2*time.Second, 0, 1, 2, 4)

@@ -41,16 +41,12 @@ func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
 	}
 }
 
-// All of it, beside the mutants that it must find; with -short, as in scripts/test, with
-// one crash.
+// All of it, beside the mutants that it must find.
 func TestSmallModelsWithoutMutants(t *testing.T) {
 	race.Skip(t)
 	for _, m := range Models() {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() && m.Crashes > 1 {
-				t.Skip("scripts/simulate --exhaustive visits these states")
-			}
 			holds(t, m)
 		})
 	}
