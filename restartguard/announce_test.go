@@ -122,6 +122,13 @@ func TestExposureOfAStartIsKeptApart(t *testing.T) {
 	}
 }
 
+// A guard lets no node rejoin before another one that is there does: it may have seen a loss that this one missed.
+func TestAGuardThatCountsALaterDeadlineIsWaitedFor(t *testing.T) {
+	s := newScript(t).sees("a", servingParams).after(tick).sees("b", fenced).canary(CanaryFenced, fenced).phase(PhaseFenced)
+	s.after(2*testDelay).said("b", fenced, Observation{Later: true}).does().phase(PhaseFenced)
+	s.after(tick).sees("b", fenced).does(removeIt("b"))
+}
+
 // A D holds until its guard is seen with a smaller one, on all nodes, or a person has it forgotten.
 func TestADelayThatWasAnnouncedHolds(t *testing.T) {
 	var p Peers

@@ -253,8 +253,8 @@ func (m *machine) settleFenced() {
 		if !m.Proven {
 			m.order(Prove, 0, false)
 		}
-	case m.mayVote(m.now) && !m.Relied.IsZero() && m.Later:
-		m.report.Reason = "it was drained, and another guard counts D: it may have seen it serve since"
+	case m.mayVote(m.now) && m.Later:
+		m.report.Reason = "another guard lets it vote later: it may know of a loss that this one did not see"
 	case m.mayVote(m.now):
 		m.order(Remove, m.Revert, false)
 	case !m.Proven:

@@ -126,9 +126,9 @@ func TestARemovalOfAnotherGuardFromBeforeALossChangesNothing(t *testing.T) {
 			first.reaches(restartguard.PhaseServing)
 			restart(t, s)
 			first.reaches(restartguard.PhaseFenced)
+			release := <-stranded
 			second := guard(t, watch.Config{Delay: d}, quick) // its D begins a moment later
 			defer second.stop()
-			release := <-stranded
 			defer first.stop()
 			defer release()
 			second.reaches(restartguard.PhaseServing)

@@ -82,8 +82,9 @@ func (g *Guard) addAnnounced(o *restartguard.Observation, here []announce.Guard)
 			continue
 		}
 		if !one.MayVote.IsZero() && o.Clock.Wall != 0 {
-			later := one.MayVote.After(time.Unix(0, int64(o.Clock.Wall)))
-			o.Allowed, o.Later = o.Allowed || !later, o.Later || later
+			// Nobody has a reason to wait for more than the greatest D.
+			wait := one.MayVote.Sub(time.Unix(0, int64(o.Clock.Wall)))
+			o.Allowed, o.Later = o.Allowed || wait <= 0, o.Later || 0 < wait && wait <= announce.MostDelay
 		}
 	}
 }

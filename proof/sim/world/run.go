@@ -36,7 +36,7 @@ func (w *World) Play(p *schedule.Plan, r mutant.Rules) {
 	}
 	w.Stats.Schedules++
 	w.startView()
-	w.announcing = w.differ() || slices.ContainsFunc(p.Fault[:p.Faults], func(f schedule.Fault) bool {
+	w.announcing = p.Guards > 1 || slices.ContainsFunc(p.Fault[:p.Faults], func(f schedule.Fault) bool {
 		return f.Kind == schedule.NewCluster || f.Kind == schedule.Cordon && f.Memory
 	})
 	if !r.NoGuard {

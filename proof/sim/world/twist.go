@@ -42,6 +42,8 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 		o.Least, o.Later = 0, false
 	case r.Breaks("drain-unheard"):
 		o.Believed, o.Later = false, false
+	case r.Breaks("unsettled-rejoin"):
+		o.Later = false
 	}
 	if r.Breaks("evictions-ignored") {
 		o.Evicted = 0
