@@ -180,3 +180,41 @@ func TestAFenceThatIsRemovedEarlyIsAnAlarm(t *testing.T) {
 		return len(all) == 1 && all[0].MayVote.After(time.Now().Add(3*time.Second))
 	})
 }
+
+// Two guards, and a FLUSHALL whose trace CONFIG RESETSTAT removes before one of them has looked again: it waits for the
+// other, which saw the flush.
+func TestAGuardWaitsForOneThatSawALossThatItMissed(t *testing.T) {
+	const d = 2 * time.Second
+	s := fenced(t)
+	proxy := labtest.NewProxy(t, s)
+	saw := guard(t, watch.Config{Delay: d}, s.Node())
+	missed := guard(t, watch.Config{Delay: d, Timeout: 10 * time.Second}, proxy.Node())
+	saw.reaches(restartguard.PhaseServing)
+	missed.reaches(restartguard.PhaseServing)
+	restart(t, s)
+	saw.reaches(restartguard.PhaseFenced)
+	missed.reaches(restartguard.PhaseFenced)
+	do(t, s, "CONFIG", "RESETSTAT")
+	time.Sleep(d / 8) // it looks again, at counters that are small now
+	proxy.Hold(labtest.ToServer)
+	saw.reaches(restartguard.PhaseServing)
+	do(t, s, "FLUSHALL")
+	until := saw.becomes("closed and proven", func(st restartguard.NodeStatus) bool {
+		return st.Phase == restartguard.PhaseFenced && st.Proven
+	}).Until
+	do(t, s, "CONFIG", "RESETSTAT")
+	for range 300 {
+		do(t, s, "PING")
+	}
+	proxy.Resume()
+	for time.Until(until) > 100*time.Millisecond {
+		if writes(t, s) {
+			t.Fatalf("it serves %s before the guard that saw the flush lets it", time.Until(until))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if reason := missed.Status()[0].Reason; !strings.Contains(reason, "another guard lets it vote later") {
+		t.Errorf("the guard that missed it says %q", reason)
+	}
+	saw.reaches(restartguard.PhaseServing)
+}
