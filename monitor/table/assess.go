@@ -453,12 +453,12 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 // majorityEnd returns until when tok has a quorum, as far as is seen: the quorum-th
 // latest expiry of its copies. With supposed, it returns until when tok may have one,
 // with lost votes, extensions that were not seen, and unseen votes, which last no longer
-// than the latest copy. never means that a quorum has no TTL. A copy without TTL whose
+// than the latest copy, unless all copies are on nodes that refuse extensions. never means that a quorum has no TTL. A copy without TTL whose
 // value is a deadline ends at that deadline.
 func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, supposed bool, unseen []packed.Moment) (end packed.Moment, never bool) {
 	var few [8]packed.Moment
 	ends := few[:0]
-	forever, silent, latest := 0, 0, packed.Moment(0)
+	forever, silent, latest, open := 0, 0, packed.Moment(0), false
 	for i := range r.Copies {
 		c := &r.Copies[i]
 		if c.Kind != packed.LockCopy && !(supposed && c.Lost()) || int8(c.Token) != tok {
@@ -468,6 +468,7 @@ func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, suppose
 		if !supposed && i < 64 && r.presumed&(1<<i) != 0 {
 			expires = min(expires, r.grant.seen)
 		}
+		open = open || c.Lost() || !t.nodes[i].closed
 		switch latest = max(latest, expires); {
 		case expires == 0:
 			forever++
@@ -481,7 +482,10 @@ func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, suppose
 		ends = append(ends, latest)
 	}
 	for _, until := range unseen {
-		ends = append(ends, min(until, latest))
+		if open || latest == 0 || until == far {
+			until = min(until, latest)
+		}
+		ends = append(ends, until)
 	}
 	if forever >= t.quorum {
 		return 0, true

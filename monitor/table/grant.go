@@ -236,6 +236,9 @@ func (t *Table) concludeNobody(r *record, now packed.Moment) {
 	if !r.known || r.lock.State != monitor.LockMayBeHeld || r.holder < 0 || until <= now {
 		return
 	}
+	if begin := r.lock.Span.Begin; r.grant.token < 0 && begin > t.settledAt && !r.aged && now < begin+packed.Moment(t.Attempt) {
+		return // an attempt that may still get the votes that it lacks
+	}
 	sum := announce.TokenSum(r.Tokens[r.holder].Prefix)
 	t.ended.add(r.key(), sum)
 	if len(t.endings) < announce.MostLocks {

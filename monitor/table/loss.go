@@ -125,7 +125,7 @@ func (t *Table) mayHaveForgotten(i int, since, now, certain packed.Moment, early
 	for _, l := range [...]loss{t.nodes[i].loss, t.nodes[i].older} {
 		switch {
 		case !l.known, l.at <= certain:
-		case !early && since > l.at+attempt: // acquired after the loss
+		case !early && since > l.at+attempt && l.before != 0: // acquired after the loss, and no copy that its holder has put back
 		case l.before != 0 && l.before > since+attempt: // no copy before the loss either
 		case t.maxTTL == 0 || over:
 			return far

@@ -557,3 +557,66 @@ func TestAnEndWhileCopiesAreLostAndNodesSilent(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A first view after a loss does not know which votes were lost: a token that appears later may be a copy that
+// its holder has put back.
+func TestACopyThatIsPutBackAfterALossBeforeTheFirstLook(t *testing.T) {
+	first := beside(oldRig(), 3).first()
+	first.pass(10 * time.Second)
+	first.scanAll()
+	first.set("k", "token-a", viewTTL, 3)
+	for range 12 {
+		first.scanAll()
+		first.pass(first.Attempt / 4)
+	}
+	if s := first.lock("k").State; s != monitor.LockMayBeHeld {
+		t.Error(s)
+	}
+}
+
+// An attempt goes on although nobody could have been granted the lock for a moment: what was lost until then counts.
+func TestAnAttemptThatLosesVotes(t *testing.T) {
+	r := oldRig()
+	r.Unreachable(3, r.now)
+	r.set("k", "token-a", viewTTL, 0, 1)
+	r.scanAll()
+	r.restart(0, true, false)
+	r.restart(1, true, false)
+	r.scanAll()
+	r.scanAll()
+	if s := r.lock("k").State; s != monitor.LockMayBeHeld {
+		t.Fatal(s)
+	}
+	r.Reachable(3, false)
+	r.scanAll()
+	r.scanAll()
+	if r.Locks().Len() != 0 {
+		t.Fatalf("%+v", r.lock("k"))
+	}
+	r.set("k", "token-a", viewTTL, 4)
+	for range 12 {
+		r.scanAll()
+		r.pass(r.Attempt / 4)
+	}
+	if s := r.lock("k").State; s != monitor.LockMayBeHeld {
+		t.Error(s)
+	}
+}
+
+// A copy on a node that refuses extensions does not tell how long the votes last that other nodes may have lost.
+func TestTheEndOfACopyThatCannotBeExtended(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		r := oldRig()
+		r.set("k", "token-a", viewTTL/2, 3)
+		if open {
+			r.set("k", "token-a", viewTTL/2, 4)
+		}
+		first := beside(r, 4).first()
+		first.pass(3 * first.Attempt)
+		first.scanAll()
+		l := first.lock("k")
+		if end := l.HeldUntil().Sub(r.now); l.State != monitor.LockMayBeHeld || (end > viewTTL/2+time.Second) == open {
+			t.Errorf("with a copy that can be extended %t: %s for %s", open, l.State, end)
+		}
+	}
+}
