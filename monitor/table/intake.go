@@ -126,8 +126,8 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		if unchanged && isLock && c.Expires != 0 && time.Duration(next.Expires-c.Expires) > extendedBy {
 			if t.nodes[i].lostSight > c.Sent {
 				r.unwatched = c.Sent
-			} else {
-				r.grant.veiled = 0 // it was extended after these losses
+			} else if r.grant.veiled != 0 { // it was extended after these losses, which keep the end that they had
+				r.grant.veiled, r.grant.supposed = 0, false
 			}
 		}
 		t.markLoaded(r, i, next)

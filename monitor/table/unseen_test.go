@@ -196,6 +196,51 @@ func TestLossesOutOfSight(t *testing.T) {
 	})
 }
 
+// An extension that reaches too few nodes takes nothing from one before it that other nodes confirmed unseen, before
+// they lost it to another client's attempt.
+func TestAFailedExtensionTakesNothingFromOneThatWasNotSeen(t *testing.T) {
+	r := newRig(4, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 30*time.Second, 0, 2, 3)
+	for range 3 {
+		r.scanAll()
+		r.pass(2 * time.Second)
+	}
+	for i := range 4 {
+		r.Unreachable(i, r.now)
+	}
+	r.pass(4 * time.Second)
+	r.set("k", "a", 30*time.Second, 0, 1, 2, 3)
+	end := r.now.Add(30 * time.Second)
+	r.pass(6 * time.Second)
+	for i := range 2 {
+		r.restart(i, false, false)
+		r.set("k", "b", 20*time.Second, i)
+		r.scan(i)
+		r.Reachable(i, true)
+	}
+	for i := 2; i < 4; i++ {
+		r.pass(time.Second)
+		r.Reachable(i, false)
+		r.scan(i)
+	}
+	for range 12 {
+		r.scanAll()
+		r.pass(time.Second)
+	}
+	r.set("k", "a", 30*time.Second, 2, 3)
+	for range 3 {
+		r.scanAll()
+		r.pass(100 * time.Millisecond)
+	}
+	if l := r.lock("k"); l.State != monitor.LockLostMajority || l.HeldUntil().Sub(end).Abs() > extendedBy {
+		t.Errorf("%+v, and not until %s", l, end)
+	}
+	if r.pass(time.Second); slices.Contains(r.kinds(), "expired") {
+		t.Error(r.kinds())
+	}
+}
+
 // A lost vote on a node that is being read again counts as before.
 func TestALostVoteOnANodeThatIsRead(t *testing.T) {
 	r := grantedOn(0, 1, 2)
