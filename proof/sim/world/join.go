@@ -110,7 +110,7 @@ func (w *World) newCluster(e *event) {
 	for i := range w.plan.N {
 		m := &w.masters[i]
 		if excused {
-			m.unguarded |= m.fresh
+			m.unguarded, m.unheardAt = m.unguarded|m.fresh, w.now
 		}
 		w.say("n", i, "is let serve as a master of a new cluster")
 		w.setFence(m, minreplicas.FenceNone)

@@ -62,7 +62,7 @@ type master struct {
 	// unguarded are those of which it was let rejoin too early, by a guard that could not
 	// have heard of the longer D.
 	unguarded uint64
-	unheardAt time.Duration // the last rejoin by such a guard
+	unheardAt time.Duration // the last rejoin by such a guard, or by a person whom no guard could tell that it was in use
 	forgotAt  time.Duration
 	lostAt    time.Duration // the last crash
 	brokenAt  time.Duration // the last loss other than by a crash

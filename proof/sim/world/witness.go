@@ -123,7 +123,7 @@ func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 	if m.refuses() && since < least && w.missedUnheard(g, m, node) {
 		w.Stats.Unheard++
 		m.unguarded |= m.fresh
-		w.say("g", g.index, "has never heard of the guard with a shorter D that let it serve meanwhile")
+		w.say("g", g.index, "has never heard of whoever let it serve meanwhile")
 		return
 	}
 	if e.tok == 0 && m.refuses() {
@@ -136,7 +136,7 @@ func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 
 // missedUnheard reports whether a guard takes a master for drained that has served since, because
 // another guard, with a shorter D and unable to hear of this one's, let it rejoin, and has never
-// been on a node together with this one.
+// been on a node together with this one; or a person let it serve while this guard was cut off.
 func (w *World) missedUnheard(g *guard, m *master, node int) bool {
 	b := &g.watches[node].state.Basis
 	return !b.Relied.IsZero() && m.unheardAt > g.clock.whenTime(b.Relied.Add(-b.Age)) &&
