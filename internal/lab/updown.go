@@ -114,7 +114,9 @@ const configHead = "# Written by redlockctl lab up, and removed by lab down.\n"
 // WriteConfig writes a configuration with the servers of a lab into dir.
 func WriteConfig(dir string, servers []Started) error {
 	var b strings.Builder
-	b.WriteString(configHead + "[cluster]\nname = \"lab\"\nmax_ttl = \"30s\"\n")
+	b.WriteString(configHead + "[cluster]\nname = \"lab\"\nmax_ttl = \"30s\"\n\n" +
+		"# New masters have lost no lock. Others that started less than max TTL ago are fenced at first contact.\n" +
+		"[guard]\nfirst_contact = \"adopt-young\"\n")
 	for _, s := range servers {
 		fmt.Fprintf(&b, "\n[[nodes]]\nname = %q\naddr = %q\n", s.Name, s.Addr)
 	}

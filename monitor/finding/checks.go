@@ -186,12 +186,18 @@ func unsafePersistence(k known, n *monitor.Node, f *found) bool {
 	return k.guard != nil && f.seen("no persistence, and no guard fences this node")
 }
 
+// clientsFull counts refused connections, too. A server with protected-mode also counts those that were reset before it
+// looked at them: one or two of these say nothing.
 func clientsFull(k known, n *monitor.Node, f *found) bool {
-	if c := k.since[n.Name].refused; c.lately(k.At) {
-		f.Title = "maxclients was reached"
-		return f.seen("%s refused while it was watched, the last %s; %s are open", words.Count(int(c.n), "connection", "connections"), words.Ago(c.at, k.At), clientsOf(n))
-	}
 	most := n.Facts.MaxClients
+	if c, many := k.since[n.Name].refused, most <= 0 || 2*int64(n.Clients) >= most; c.lately(k.At) && (many || c.n > 2) {
+		f.Title = "maxclients was reached"
+		why := ""
+		if !many {
+			f.Title, why = "connections were refused", ": maxclients was reached for a moment, or protected-mode refused clients of other hosts"
+		}
+		return f.seen("%s refused while it was watched, the last %s; %s are open%s", words.Count(int(c.n), "connection", "connections"), words.Ago(c.at, k.At), clientsOf(n), why)
+	}
 	return most > 0 && 10*int64(n.Clients) >= 9*most && f.seen("%s connections are open", clientsOf(n))
 }
 

@@ -413,6 +413,12 @@ func TestFindings(t *testing.T) {
 		"some connections are left": {node(0, func(n *monitor.Node) { n.Clients, n.Facts.MaxClients = 899, 1000 }), nil, ""},
 		"connections were refused": {at(5*time.Second, func(s *scene) { s.Nodes[0].Facts.Refused = 3 }),
 			[]string{"warning clients-full n1"}, "3 connections refused while it was watched, the last 15s ago"},
+		"one was reset before it was looked at": {at(5*time.Second, func(s *scene) {
+			s.Nodes[0].Clients, s.Nodes[0].Facts.MaxClients, s.Nodes[0].Facts.Refused = 9, 10000, 1
+		}), nil, ""},
+		"refused by protected-mode": {at(5*time.Second, func(s *scene) {
+			s.Nodes[0].Clients, s.Nodes[0].Facts.MaxClients, s.Nodes[0].Facts.Refused = 9, 10000, 3
+		}), []string{"warning clients-full n1"}, "protected-mode"},
 		"the disk fails":               {node(0, func(n *monitor.Node) { n.Facts.DiskFails = "aof_last_write_status:err" }), []string{"warning disk-fails n1"}, "err"},
 		"saved by hand, before":        {node(0, func(n *monitor.Node) { n.Facts.Saves = 2 }), []string{"info save-by-hand n1"}, "SAVE 2 × since its start"},
 		"saved by hand, seen":          {at(time.Second, func(s *scene) { s.Nodes[0].Facts.Saves = 2 }), []string{"warning save-by-hand n1"}, "SAVE 2 × while it was watched"},
