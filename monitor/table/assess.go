@@ -126,6 +126,9 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 // mayRelyBeside returns a client that may rely on the lock besides its holder, by votes
 // that were lost or cannot be seen; nil: none.
 func (t *Table) mayRelyBeside(r *record, a *assessment, tallies []tally) *monitor.Reliance {
+	if g := &r.grant; a.holder >= 0 && g.token >= 0 && g.token != a.holder && (g.deleted == 0 || g.fell) && g.end > a.now {
+		return &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)} // other tokens' copies have replaced its votes
+	}
 	for k := range r.Tokens {
 		v := &tallies[k]
 		if v.known()+v.lost == 0 || int8(k) == a.holder || !t.mayHold(r, a, int8(k), v) {

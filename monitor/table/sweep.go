@@ -160,7 +160,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	a := t.assessLock(r, now)
 	gone := a.locks+a.others == 0 && a.holder < 0
 	switch {
-	case r.earlier != nil && r.grant.token < 0 && (gone || a.lock.State == monitor.LockOrphaned || a.holder >= 0 && announce.TokenSum(r.Tokens[a.holder].Prefix) == r.earlier.sum):
+	case r.earlier != nil && r.grant.token < 0 && (gone || a.lock.State == monitor.LockOrphaned || a.lock.Nobody || a.holder >= 0 && announce.TokenSum(r.Tokens[a.holder].Prefix) == r.earlier.sum):
 		r.holdEarlier(t.Moment(r.earlier.Until))
 		a = t.assessLock(r, now)
 	case gone:

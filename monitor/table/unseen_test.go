@@ -241,6 +241,63 @@ func TestAFailedExtensionTakesNothingFromOneThatWasNotSeen(t *testing.T) {
 	}
 }
 
+// A grant is shown beside another client's, too, when copies of that one have replaced all that was known of its votes.
+func TestAGrantWhoseVotesWereReplacedIsShownBesideTheOther(t *testing.T) {
+	r := newRig(2, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 30*time.Second, 0, 1)
+	r.scanAll()
+	end := r.lock("k").HeldUntil()
+	r.restart(0, false, false)
+	r.set("k", "b", 30*time.Second, 0)
+	r.scan(0)
+	r.restart(0, false, false)
+	r.scan(0)
+	r.Unreachable(1, r.now)
+	r.pass(200 * time.Millisecond)
+	r.restart(1, false, false)
+	r.set("k", "b", 30*time.Second, 1)
+	r.scan(1)
+	r.pass(time.Millisecond)
+	l := r.lock("k")
+	if e := l.Earlier; l.Holder.Raw() == "b" && (e == nil || e.Token.Raw() != "a" || e.Until.Sub(end).Abs() > extendedBy) || l.Holder.Raw() != "b" && !l.ReliedOn() {
+		t.Errorf("%+v, beside %+v", l, e)
+	}
+}
+
+// Nobody holds a copy with too long a TTL by itself; but a client that lost its majority before still relies on the lock.
+func TestALostMajorityBesideACopyWithTooLongATTL(t *testing.T) {
+	r := newRig(4, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.Reachable(3, true)
+	r.set("k", "left over", 90*time.Second, 0, 1, 2, 3)
+	r.scanAll()
+	r.del("k", 0, 1, 2)
+	for range 4 {
+		r.scanAll()
+		r.pass(r.Attempt / 2)
+	}
+	r.set("k", "a", 20*time.Second, 0, 1, 2)
+	r.scanAll()
+	r.scanAll()
+	for i := range 3 {
+		r.restart(i, false, false)
+		r.scan(i)
+	}
+	r.pass(2 * time.Second)
+	r.set("k", "b", 20*time.Second, 0, 1, 2)
+	r.scanAll()
+	r.pass(time.Millisecond)
+	r.del("k", 0, 1, 2)
+	for range 12 {
+		r.scanAll()
+		r.pass(r.Attempt / 4)
+	}
+	if l := r.lock("k"); l.Nobody || !l.ReliedOn() && l.Earlier == nil {
+		t.Errorf("%+v", l)
+	}
+}
+
 // A lost vote on a node that is being read again counts as before.
 func TestALostVoteOnANodeThatIsRead(t *testing.T) {
 	r := grantedOn(0, 1, 2)
