@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -146,15 +147,35 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *flags
 	if again {
 		return nil // the copies are marked; the reason was printed before
 	}
-	for _, n := range s.Nodes {
-		if !n.State.Readable() {
-			a.Note("%s is %s: its copies are unknown", safetext.Printable(n.Name), n.State)
-		}
-	}
+	a.noteUnread(s)
 	if view.Answering(s) < s.Cluster.Quorum {
 		return exit.Silently(redlock.ErrNoQuorum) // there may be locks that no node reported
 	}
 	return nil
+}
+
+// noteUnread says whose copies are unknown, a line for each state of a node.
+func (a *commandLine) noteUnread(s *monitor.Snapshot) {
+	unread := map[monitor.NodeState][]string{}
+	why := ""
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; !n.State.Readable() {
+			unread[n.State] = append(unread[n.State], n.Name)
+			if n.State == monitor.NodeDenied {
+				why = n.Err.String() + "; " + exit.Rights
+			}
+		}
+	}
+	for _, state := range slices.Sorted(maps.Keys(unread)) {
+		names, text := unread[state], "%s is %s: its copies are unknown"
+		if len(names) > 1 {
+			text = "%s are %s: their copies are unknown"
+		}
+		if state == monitor.NodeDenied {
+			text += ": " + strings.ReplaceAll(why, "%", "%%")
+		}
+		a.Note(text, safetext.Printable(strings.Join(names, ", ")), state)
+	}
 }
 
 // locksEndJSON is the last line after the locks: it says that the list ends, or that

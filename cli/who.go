@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -233,8 +236,17 @@ func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lo
 }
 
 func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) {
+	unusable := map[string][]string{} // by why
 	for node, why := range w.Unusable {
-		a.Note("%s: %s", safetext.Escape(node), why)
+		unusable[why.String()] = append(unusable[why.String()], node)
+	}
+	for _, why := range slices.Sorted(maps.Keys(unusable)) {
+		slices.Sort(unusable[why])
+		nodes := safetext.Escape(strings.Join(unusable[why], ", "))
+		if strings.HasPrefix(why, "NOPERM") {
+			why += "; " + exit.Rights
+		}
+		a.Note("%s: %s", nodes, why)
 	}
 	if relied != nil && w.Held == 0 {
 		ctx := a.ViewContext(at)

@@ -159,9 +159,11 @@ func Explained(err error) error {
 	if len(nodes) == 0 || answer < redlock.Quorum(len(e.Nodes)) {
 		return err
 	}
-	return Denied{fmt.Errorf("denied by %s: %s; the rights that are needed are printed by `redlockctl config acl --role operator`: %w",
-		safetext.Escape(strings.Join(nodes, ", ")), safetext.Escape(why), err)}
+	return Denied{fmt.Errorf("denied by %s: %s; %s: %w", safetext.Escape(strings.Join(nodes, ", ")), safetext.Escape(why), Rights, err)}
 }
+
+// Rights says what to do where the servers deny rights.
+const Rights = "the rights that are needed are printed by `redlockctl config acl --role operator`"
 
 // Results returns the nodes' results in an error of package redlock.
 func Results(err error) (*redlock.Error, []redlock.NodeResult) {
