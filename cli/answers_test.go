@@ -207,7 +207,7 @@ func playRandomAnswers(t *testing.T, most int) {
 	all.Wait()
 
 	for _, args := range [][]string{nil, {"guard"}} { // as processes, the console in a terminal
-		code, _, out, err := runHostile(t.Context(), dir, args, 2*time.Second, args == nil)
+		code, _, out, err := runHostile(t.Context(), dir, args, 2*time.Second, "", args == nil)
 		if err != nil || code != 0 && code != 130 || strings.Contains(out, "goroutine ") {
 			t.Errorf("%q: exit code %d, %v\n%s", args, code, err, out)
 		}

@@ -28,7 +28,7 @@ const mostMemory = 300 << 20
 // hostileCommands are the commands that read, lock, run, guard and show.
 var hostileCommands = []struct {
 	args    string        // none: the console, with its guard
-	ends    time.Duration // by SIGINT; 0: by itself
+	ends    time.Duration // by SIGINT, once it has said the output; 0: by itself
 	exits   []int
 	output  string
 	console bool // in a terminal
@@ -76,7 +76,7 @@ func TestOneHostileServerHarmsNoCommand(t *testing.T) {
 			row := fmt.Sprintf("%-32s", m.Name)
 			for _, c := range hostileCommands {
 				args := strings.Fields(strings.Replace(c.args, "JOB", fmt.Sprintf("job:%d", i), 1))
-				code, used, out, err := runHostile(t.Context(), dir, args, c.ends, c.console)
+				code, used, out, err := runHostile(t.Context(), dir, args, c.ends, c.output, c.console)
 				if err != nil || !slices.Contains(c.exits, code) || !strings.Contains(out, c.output) {
 					t.Errorf("%s: exit code %d, %v\n%s", c.args, code, err, out)
 				}
@@ -92,15 +92,15 @@ func TestOneHostileServerHarmsNoCommand(t *testing.T) {
 	}
 }
 
-// runHostile runs redlockctl with the configuration in dir, ends it by SIGINT after a
-// time, unless that is 0, and returns its exit code, the most memory that it had, and
-// what it wrote.
-func runHostile(ctx context.Context, dir string, args []string, ends time.Duration, console bool) (code int, used int64, output string, err error) {
+// runHostile runs redlockctl with the configuration in dir, ends it by SIGINT after a time
+// and when it has said what it should, unless the time is 0, and returns its exit code, the
+// most memory that it had, and what it wrote.
+func runHostile(ctx context.Context, dir string, args []string, ends time.Duration, says string, console bool) (code int, used int64, output string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "redlockctl", args...)
 	cmd.Env = append(os.Environ(), "REDLOCKCTL_CONFIG="+filepath.Join(dir, "config.toml"), "HOME="+dir, "XDG_STATE_HOME="+dir, "TERM=xterm-256color", "GORACE=atexit_sleep_ms=0")
-	var out bytes.Buffer
+	var out lockedLog
 	read := make(chan struct{})
 	if console {
 		// The toolkit's reader of the terminal is closed while it looks at its descriptor:
@@ -121,7 +121,12 @@ func runHostile(ctx context.Context, dir string, args []string, ends time.Durati
 	}
 	memory := mostResident(cmd.Process.Pid)
 	if ends > 0 {
-		time.AfterFunc(ends, func() { _ = cmd.Process.Signal(os.Interrupt) })
+		go func() {
+			for begun := time.Now(); time.Since(begun) < ends || !out.has(says) && ctx.Err() == nil; {
+				time.Sleep(20 * time.Millisecond)
+			}
+			_ = cmd.Process.Signal(os.Interrupt)
+		}()
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
@@ -150,4 +155,28 @@ func mostResident(pid int) <-chan int64 {
 		}
 	}()
 	return most
+}
+
+// lockedLog is what a process has written so far.
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *lockedLog) has(s string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Contains(l.b.Bytes(), []byte(s))
 }

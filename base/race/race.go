@@ -12,3 +12,10 @@ func Skip(t testing.TB) {
 		t.Skip("runs without the race detector")
 	}
 }
+
+// Only leaves out all cases of a test but one, where the others start the same goroutines.
+func Only(t testing.TB, name, only string) {
+	if Enabled && name != only {
+		t.Skip("runs without the race detector")
+	}
+}

@@ -67,7 +67,7 @@ func TestThePlanOfALockThatTwoRelyOn(t *testing.T) {
 
 // A node that refuses writes keeps its copies and gives another client no vote.
 func TestThePlanOfCopiesOnNodesThatRefuseWrites(t *testing.T) {
-	now := time.Now()
+	now := time.Now().Truncate(time.Millisecond) // on the wall clock alone, as what is shown
 	put := func(expires time.Time) monitor.Copy {
 		return monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("aaaaaaaa"), Len: 1, Expires: expires}
 	}

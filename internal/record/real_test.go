@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/base/race"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/internal/record"
@@ -340,6 +341,7 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			race.Only(t, name, "the recorder restarts")
 			play(newScene(t, labtest.Servers(t, 5)))
 		})
 	}
@@ -352,6 +354,7 @@ func TestWhatComesBackFromDisk(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"with a TTL": 9 * time.Second, "without a TTL": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			race.Only(t, name, "with a TTL")
 			s := newScene(t, labtest.Servers(t, 5, "--save", "3600 1"))
 			set := []any{"SET", "job", "a"}
 			if ttl > 0 {
@@ -398,6 +401,7 @@ func TestAGrantOutOfSight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			race.Only(t, name, "a majority, extended")
 			s := newScene(t, labtest.Servers(t, 5))
 			s.end()
 			proxies := labtest.Proxies(t, s.servers)
@@ -453,6 +457,7 @@ func TestAGrantCutShort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			race.Only(t, name, "by somebody")
 			s := newScene(t, labtest.ClockServers(t, 5))
 			s.set("a", 6*time.Second, 0, 1, 2)
 			s.event("acquired")
