@@ -89,8 +89,15 @@ type explorer[S any] struct {
 	visited map[uint64]struct{}
 	steps   int
 	path    []move
+	levels  []*level[S] // for each move of the path
 	found   bool
 	err     error
+}
+
+// level is the room for a state, so that a step allocates nothing.
+type level[S any] struct {
+	moves []move
+	next  S
 }
 
 func exploreModel[S any](ctx context.Context, m model[S], most int, say *teller) (Exploration, error) {
@@ -125,19 +132,23 @@ func (x *explorer[S]) visit(s *S) bool {
 	if x.over(s) {
 		return true
 	}
-	var room [48]move
-	for _, m := range x.moves(s, room[:0]) {
-		next := *s
+	if len(x.levels) == len(x.path) {
+		x.levels = append(x.levels, new(level[S]))
+	}
+	at := x.levels[len(x.path)]
+	at.moves = x.moves(s, at.moves[:0])
+	for _, m := range at.moves {
+		at.next = *s
 		x.steps++
-		if !x.make(&next, m) {
+		if !x.make(&at.next, m) {
 			continue
 		}
 		x.path = append(x.path, m)
-		if x.broken(&next) != "" {
+		if x.broken(&at.next) != "" {
 			x.found = true
 			return false
 		}
-		if !x.visit(&next) {
+		if !x.visit(&at.next) {
 			return false
 		}
 		x.path = x.path[:len(x.path)-1]

@@ -13,7 +13,7 @@ func (r *restartModel) moment(s *state) time.Duration { return s.now }
 
 // begin is the state in which the guard has known all masters for long.
 func (r *restartModel) begin() state {
-	s := state{crashes: r.Crashes, flushes: r.Flushes, guardCrashes: r.GuardCrashes, steps: r.Steps, drains: r.Drains}
+	s := state{scene: scene{crashes: r.Crashes, flushes: r.Flushes, guardCrashes: r.GuardCrashes, steps: r.Steps, drains: r.Drains}}
 	for i := range s.node {
 		n := &s.node[i]
 		n.up, n.incarnation, n.conn = true, 1, 1
@@ -205,7 +205,7 @@ func (r *restartModel) pass(s *state) bool {
 // interchangeable, so states that differ only in their order are one; see
 // [restartModel.alike] and [restartguard.Basis].
 func (r *restartModel) key(s *state) uint64 {
-	k := *s
+	k := s.scene
 	for c := range k.client {
 		cl := &k.client[c]
 		if cl.phase != clientAsking {
@@ -217,25 +217,30 @@ func (r *restartModel) key(s *state) uint64 {
 	}
 	// Reads from before they were needed are useless.
 	from := trace.Never
-	for i := range k.node {
-		if g := &k.node[i].state; r.EarlyRejoin && g.Basis.Phase == restartguard.PhaseFenced {
+	for i := range s.node {
+		if g := &s.node[i].state; r.EarlyRejoin && g.Basis.Phase == restartguard.PhaseFenced {
 			from = min(from, g.Basis.Deadline.Add(r.after-g.Basis.Delay).Sub(epoch))
 		}
 	}
 	var nodes [nodeCount]uint64
-	for i := range k.node {
-		nodes[i] = keyOf(r.alike(k.node[i], s.now, from))
+	for i := range s.node {
+		nodes[i] = keyOf(r.alike(&s.node[i], s.now, from))
 	}
 	slices.Sort(nodes[:])
-	k.node = [nodeCount]node{}
 	return keyOf(struct {
-		state
+		scene
 		nodes [nodeCount]uint64
 	}{k, nodes})
 }
 
-// alike returns a node without its identity and its history.
-func (r *restartModel) alike(n node, now, from time.Duration) node {
+// likeness is a node without its identity and its history.
+type likeness struct {
+	master
+	guard restartguard.Basis
+}
+
+func (r *restartModel) alike(of *node, now, from time.Duration) likeness {
+	n, g := of.master, of.state.Basis
 	if !n.live(now) {
 		n.token, n.ends = 0, 0
 	}
@@ -247,33 +252,32 @@ func (r *restartModel) alike(n node, now, from time.Duration) node {
 	if n.readAt < from {
 		n.readAt, n.readToken, n.readLeft, n.readIncarnation = 0, 0, 0, 0
 	}
-	g := restartguard.State{Basis: n.state.Basis}
 	if !r.is("from-last-seen") {
-		g.Basis.LastSeen = time.Time{} // copies are always counted after it
+		g.LastSeen = time.Time{} // copies are always counted after it
 	}
-	if g.Basis.RunID != "" {
-		g.Basis.RunID = g.Basis.RunID[1:]
+	if g.RunID != "" {
+		g.RunID = g.RunID[1:]
 	}
-	if g.Basis.Early != "" {
-		g.Basis.Early = "yes"
+	if g.Early != "" {
+		g.Early = "yes"
 	}
-	if !r.EarlyRejoin && r.Drains == 0 || !g.Basis.Trusted.IsZero() && !g.Basis.Trusted.After(epoch.Add(now)) {
-		g.Basis.Trusted = epoch
+	if !r.EarlyRejoin && r.Drains == 0 || !g.Trusted.IsZero() && !g.Trusted.After(epoch.Add(now)) {
+		g.Trusted = epoch
 	}
 	// All clocks are right except for their steps: the time of a reading makes no
 	// difference.
-	g.Basis.Clock, g.Basis.ClockAt, g.Basis.ClockDrift = restartguard.Reading{Wall: g.Basis.Clock.Wall - g.Basis.Clock.Sent}, 0, 0
+	g.Clock, g.ClockAt, g.ClockDrift = restartguard.Reading{Wall: g.Clock.Wall - g.Clock.Sent}, 0, 0
 	// There is no second guard, and no guard with early rejoin restarts.
-	g.Basis.Unsure, g.Basis.Handed, g.Basis.Relied, g.Basis.Age = time.Time{}, time.Time{}, time.Time{}, 0
+	g.Unsure, g.Handed, g.Relied, g.Age = time.Time{}, time.Time{}, time.Time{}, 0
 	// Of a connection only matters whether it is the present one.
-	if g.Basis.Pending.Sent {
-		g.Basis.Pending.Conn -= n.conn
+	if g.Pending.Sent {
+		g.Pending.Conn -= n.conn
 	}
 	if n.removal != removalNone {
 		n.removalConn -= n.conn
 	} else {
 		n.removalConn = 0
 	}
-	n.conn, n.state = 0, g
-	return n
+	n.conn = 0
+	return likeness{n, g}
 }

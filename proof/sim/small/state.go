@@ -34,7 +34,13 @@ func newRestartModel(cfg Config, say *teller) *restartModel {
 	return x
 }
 
+// node is a master, and what the guard knows of it.
 type node struct {
+	master
+	state restartguard.State
+}
+
+type master struct {
 	up, closed         bool
 	cordoned           bool // and so closed
 	incarnation, wipes uint8
@@ -46,7 +52,6 @@ type node struct {
 	conn        int64         // of the guard
 	removal     uint8
 	removalConn int64
-	state       restartguard.State
 
 	// What the guard has read of its locks, and when; 0: nothing.
 	readAt          time.Duration
@@ -55,15 +60,20 @@ type node struct {
 	readIncarnation uint8
 }
 
-func (n *node) live(now time.Duration) bool { return n.token != 0 && n.ends > now }
+func (n *master) live(now time.Duration) bool { return n.token != 0 && n.ends > now }
 
 // state is a state of the model: a value, so that a step is made on a copy.
 type state struct {
+	scene
+	node [nodeCount]node
+}
+
+// scene is a state without its nodes.
+type scene struct {
 	now                            time.Duration
 	crashes, flushes, guardCrashes int
 	steps, drains                  int
 	client                         [clientCount]client
-	node                           [nodeCount]node
 }
 
 func (s *state) time() time.Time { return epoch.Add(s.now) }
