@@ -23,6 +23,7 @@ type view struct {
 	second  time.Time // when all nodes had to be read again for a first view
 	settled bool
 	told    []announce.Lock // what a guard knew when it began
+	shot    monitor.Snapshot
 
 	// Of the witness: slack is the longest duration of a probe; an end counts from the
 	// start of the probe.
@@ -86,7 +87,7 @@ const lockKey = "k"
 
 func (w *World) startView() {
 	v := &w.view
-	*v = view{gen: v.gen}
+	*v = view{gen: v.gen, shot: monitor.Snapshot{Nodes: v.shot.Nodes}}
 	if !w.plan.View.On {
 		return
 	}
@@ -366,10 +367,15 @@ func (w *World) settleView(now time.Time) {
 
 // snapshot is what the monitor knows of the nodes, as far as who else can get in depends on it.
 func (v *view) snapshot(n int, now time.Time, delay time.Duration) *monitor.Snapshot {
-	s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: n, Quorum: redlock.Quorum(n), MaxTTL: schedule.MaxTTL}, Nodes: make([]monitor.Node, n)}
+	s := &v.shot // made for each change of what is shown
+	s.At, s.Cluster = now, monitor.Cluster{N: n, Quorum: redlock.Quorum(n), MaxTTL: schedule.MaxTTL}
+	if cap(s.Nodes) < n {
+		s.Nodes = make([]monitor.Node, schedule.MaxNodes)
+	}
+	s.Nodes = s.Nodes[:n]
 	for i := range s.Nodes {
 		x, to := &v.nodes[i], &s.Nodes[i]
-		to.Name, to.State, to.GuardsKnown = nodeNames[i], x.state, true
+		to.Name, to.State, to.GuardsKnown, to.RejoinsAfter, to.Guards = nodeNames[i], x.state, true, time.Time{}, nil
 		if x.state == monitor.NodeFenced && x.last.watched && !x.started.IsZero() {
 			to.RejoinsAfter = x.started.Add(delay)
 			if may := v.clock.time(x.last.may); x.last.may != 0 && may.Before(to.RejoinsAfter) {
@@ -377,14 +383,16 @@ func (v *view) snapshot(n int, now time.Time, delay time.Duration) *monitor.Snap
 			}
 		}
 		if x.last.watched {
-			to.Guards = []announce.Guard{{ID: "g"}} // which has not seen it start
-			if x.bornFenced {
-				to.Guards[0].Boot = announce.BootFenced
+			if to.Guards = strangers; x.bornFenced {
+				to.Guards = witnesses
 			}
 		}
 	}
 	return s
 }
+
+// What a guard announces that has not seen a node start, and one that has seen it start fenced.
+var strangers, witnesses = []announce.Guard{{ID: "g"}}, []announce.Guard{{ID: "g", Boot: announce.BootFenced}}
 
 // tellView checks the monitor's events: none may say that a lock has ended on which a client
 // relies.
