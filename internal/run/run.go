@@ -57,12 +57,16 @@ func (e StartError) Unwrap() error { return e.Err }
 type LostError struct {
 	Name string
 	Left time.Duration // validity left when the command was dead
+	Now  string        // what is there instead; empty: not known
 }
 
 func (e LostError) Error() string {
 	when := view.Milliseconds(e.Left) + " before its validity ended"
 	if e.Left <= 0 {
 		when = view.Milliseconds(-e.Left) + " AFTER its validity had ended"
+	}
+	if e.Now != "" {
+		when += "; " + e.Now
 	}
 	return fmt.Sprintf("run \"%s\": the lock was lost, and the command was ended %s", safetext.Escape(e.Name), when)
 }
@@ -141,9 +145,11 @@ func (r *running) logged(signals <-chan os.Signal) (code int, err error) {
 	}
 	code, err = r.underLock(signals)
 	how := fmt.Sprintf("the command ended: exit code %d", code)
+	var lost LostError
 	switch {
-	case errors.As(err, new(LostError)):
-		how = "lock lost: " + r.why + "; the command was ended"
+	case errors.As(err, &lost):
+		lost.Now = r.instead(lost.Name)
+		how, err = "lock lost: "+r.why+"; the command was ended", lost
 	case err != nil:
 		how = err.Error()
 	}
@@ -151,6 +157,41 @@ func (r *running) logged(signals <-chan os.Signal) (code int, err error) {
 		r.Tell(unlogged)
 	}
 	return code, err
+}
+
+// instead says what is there in place of a lock that was lost.
+func (r *running) instead(name string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	copies, err := r.op.Inspect(ctx, name)
+	if err != nil {
+		return ""
+	}
+	gone, revoked, tokens := 0, 0, map[string]int{}
+	for _, c := range copies {
+		switch {
+		case c.Status == redlock.StatusAbsent:
+			gone++
+		case c.Status != redlock.StatusHeld:
+		case redlock.IsTombstone(c.Token):
+			revoked++
+		default:
+			tokens[c.Token]++
+		}
+	}
+	quorum := redlock.Quorum(len(copies))
+	for _, n := range tokens {
+		if n >= quorum {
+			return "another client holds it"
+		}
+	}
+	switch {
+	case revoked > len(copies)-quorum:
+		return "an operator revoked it: others wait until its TTL expires (redlockctl audit show, history)"
+	case gone >= quorum:
+		return fmt.Sprintf("%d of %d nodes have no copy: it was removed, or lost there", gone, len(copies))
+	}
+	return ""
 }
 
 // underLock runs the command while the keeper holds the lock.
@@ -210,7 +251,7 @@ func (r *running) underLock(signals <-chan os.Signal) (code int, err error) {
 			c.end(syscall.SIGKILL) // processes that it left behind
 			c.close()
 			name, _, until, _ := r.worst()
-			return 0, LostError{name, time.Until(until)}
+			return 0, LostError{Name: name, Left: time.Until(until)}
 		}
 	}
 }
