@@ -293,6 +293,8 @@ func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 		}
 		if w, ok := waits[n.Name]; ok {
 			one.RejoinMs, one.Cause = new(w.Wait.Milliseconds()), w.Cause
+		} else if at, known := n.MayVote(); known && n.State == monitor.NodeFenced { // a guard elsewhere announces it
+			one.RejoinMs = new(max(0, at.Sub(g.s.At)).Milliseconds())
 		}
 		doc.Nodes = append(doc.Nodes, one)
 	}
