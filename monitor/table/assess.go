@@ -456,8 +456,9 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 // majorityEnd returns until when tok has a quorum, as far as is seen: the quorum-th
 // latest expiry of its copies. With supposed, it returns until when tok may have one,
 // with lost votes, extensions that were not seen, and unseen votes, which last no longer
-// than the latest copy, unless all copies are on nodes that refuse extensions. never means that a quorum has no TTL. A copy without TTL whose
-// value is a deadline ends at that deadline.
+// than the latest copy, unless all copies are on nodes that refuse extensions. never means
+// that a quorum has no TTL. A copy without TTL whose value is a deadline ends at that
+// deadline.
 func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, supposed bool, unseen []packed.Moment) (end packed.Moment, never bool) {
 	var few [8]packed.Moment
 	ends := few[:0]
