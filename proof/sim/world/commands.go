@@ -161,7 +161,7 @@ func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
 		m.writable = false
 	}
 	w.setFence(m, int64(e.x))
-	m.excused = m.excused && !m.refuses()
+	m.excused = m.excused && !m.refusesScript()
 	if x := &g.watches[node]; x.telling {
 		m.crossUntil = w.now + x.ending
 	}
@@ -179,7 +179,7 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 	}
 	w.mayRejoin(g, m, node, e)
 	switch {
-	case !m.fenced(): // it was not fenced, and this tells of a guard that has had its time to fence
+	case !m.fenced() || m.leaks: // it served, and this tells of a guard that has had its time to fence
 		if !w.inTime(node) {
 			m.fresh = 0
 		}

@@ -72,7 +72,7 @@ func (w *World) boot(i int, incarnation uint16) {
 	}
 	m.upAt = w.now
 	w.bootReplacement(m)
-	m.excused = !m.refuses()
+	m.excused = !m.refusesScript()
 	for g := range w.plan.Guards {
 		w.guards[g].watches[i].graceUntil = trace.Never
 	}
@@ -151,7 +151,7 @@ func (w *World) lose(m *master, i int, seen bool) {
 	}
 	m.brokenAt = w.now
 	// A guard that is about to fence it for an earlier loss gets no extra time.
-	m.excused, m.harmed = !m.refuses(), true
+	m.excused, m.harmed = !m.refusesScript(), true
 }
 
 // creep moves a master's wall clock by one of many small steps.
@@ -167,7 +167,7 @@ func (w *World) creep(i int, e *event) {
 		w.lose(m, i, false)
 	} else {
 		// The guards' time counts from the first one.
-		m.excused = m.excused || !m.refuses()
+		m.excused = m.excused || !m.refusesScript()
 	}
 	if e.tok > 1 {
 		w.push(event{at: w.now + e.y, kind: evCreep, node: uint8(i), tok: e.tok - 1, x: e.x, y: e.y})

@@ -329,10 +329,10 @@ func (w *World) viewRead(i int, s sighting, now time.Time) {
 }
 
 // carries reports whether the copy that a look shows lasts as long as its client relies on the lock: not
-// every copy has been extended.
+// every copy has been extended, and one may be extended by a request that does not succeed.
 func (w *World) carries(s sighting) bool {
 	for i := range w.plan.Clients {
-		if c := &w.clients[i]; c.token == s.token && s.at+s.left+clocksDiffer < c.believes {
+		if c := &w.clients[i]; c.token == s.token && (s.at+s.left+clocksDiffer < c.believes || c.extend && c.believed < c.asked && c.asked <= s.at) {
 			return false
 		}
 	}
