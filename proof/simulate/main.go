@@ -93,7 +93,7 @@ func run(ctx context.Context) error {
 	f.StringVar(&o.Mutant, "mutant", "", "break one rule on purpose")
 	f.BoolVar(&o.list, "list-mutants", false, "list the rules that can be broken")
 	f.BoolVar(&o.EarlyRejoin, "early-rejoin", false, "guards may let masters rejoin before D, where the others prove that no lock needs their votes")
-	f.BoolVar(&o.exhaustive, "exhaustive", false, "visit all states of a small model instead: three masters, two clients, two crashes; a minute or so")
+	f.BoolVar(&o.exhaustive, "exhaustive", false, "visit all states of a small model instead: three masters, two clients, two crashes; two minutes or so")
 	f.IntVar(&o.Workers, "workers", 0, "how many processors to use (0: all); changes nothing in what is found")
 	flag.Parse()
 	switch {
