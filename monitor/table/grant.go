@@ -236,13 +236,22 @@ func (t *Table) concludeNobody(r *record, now packed.Moment) {
 	if !r.known || r.lock.State != monitor.LockMayBeHeld || r.holder < 0 || until <= now {
 		return
 	}
-	if begin := r.lock.Span.Begin; r.grant.token < 0 && begin > t.settledAt && !r.aged && now < begin+packed.Moment(t.Attempt) {
-		return // an attempt that may still get the votes that it lacks
-	}
 	sum := announce.TokenSum(r.Tokens[r.holder].Prefix)
 	t.ended.add(r.key(), sum)
 	if len(t.endings) < announce.MostLocks {
-		t.endings[r.key()] = ending{token: sum, until: until}
+		e := ending{token: sum, until: until}
+		if begin := r.lock.Span.Begin; r.grant.token < 0 && begin > t.settledAt && !r.aged {
+			e.attempt = begin + packed.Moment(t.Attempt)
+		}
+		t.endings[r.key()] = e
+	}
+}
+
+// reopen takes back that nobody relies on a lock: a further vote shows that the attempt goes on.
+func (t *Table) reopen(r *record, token string, now packed.Moment) {
+	if e, ok := t.endings[r.key()]; ok && now < e.attempt && e.token == announce.TokenSum(token) {
+		delete(t.endings, r.key())
+		t.ended.take(r.key(), e.token)
 	}
 }
 

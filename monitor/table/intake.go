@@ -118,6 +118,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			known := len(r.Tokens)
 			if next.Token = t.token(r, i, tok); isLock && int(next.Token) == known && r.holder < 0 {
 				r.aged = t.mayBeOlder(i)
+				t.reopen(r, tok.Prefix, received)
 			}
 		}
 		if !same && (t.settled || r.differs(i, next)) {

@@ -80,6 +80,8 @@ func vouch(key, token string, until time.Time) announce.Lock {
 type ending struct {
 	token [8]byte
 	until packed.Moment
+	// attempt is until when its client may still get votes, if it was never granted.
+	attempt packed.Moment
 }
 
 // endedLocks returns the endings that others may not know.
