@@ -162,7 +162,9 @@ func (a *commandLine) noteUnread(s *monitor.Snapshot) {
 		if n := &s.Nodes[i]; !n.State.Readable() {
 			unread[n.State] = append(unread[n.State], n.Name)
 			if n.State == monitor.NodeDenied {
-				why = n.Err.String() + "; " + exit.Rights
+				if why = n.Err.String(); strings.Contains(why, "NOPERM") {
+					why += "; " + exit.Rights
+				}
 			}
 		}
 	}
