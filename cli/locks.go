@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -154,29 +155,43 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *flags
 	return nil
 }
 
-// noteUnread says whose copies are unknown, a line for each state of a node.
+// noteUnread says whose copies are unknown, a line for each reason.
 func (a *commandLine) noteUnread(s *monitor.Snapshot) {
-	unread := map[monitor.NodeState][]string{}
-	why := ""
+	unread := causes{}
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; !n.State.Readable() {
-			unread[n.State] = append(unread[n.State], n.Name)
-			if n.State == monitor.NodeDenied {
-				if why = n.Err.String(); strings.Contains(why, "NOPERM") {
-					why += "; " + exit.Rights
-				}
-			}
+		switch n := &s.Nodes[i]; {
+		case n.State == monitor.NodeDenied:
+			unread.add(n.Name, n.State.String()+": its copies are unknown: "+n.Err.String())
+		case !n.State.Readable():
+			unread.add(n.Name, n.State.String()+": its copies are unknown")
 		}
 	}
-	for _, state := range slices.Sorted(maps.Keys(unread)) {
-		names, text := unread[state], "%s is %s: its copies are unknown"
-		if len(names) > 1 {
-			text = "%s are %s: their copies are unknown"
+	for cause, nodes := range unread.all() {
+		if strings.Contains(nodes, ", ") {
+			a.Note("%s are %s", nodes, strings.Replace(cause, "its copies", "their copies", 1))
+		} else {
+			a.Note("%s is %s", nodes, cause)
 		}
-		if state == monitor.NodeDenied {
-			text += ": " + strings.ReplaceAll(why, "%", "%%")
+	}
+}
+
+// causes are the nodes of which something is not known, by why.
+type causes map[string][]string
+
+func (c causes) add(node, why string) { c[why] = append(c[why], node) }
+
+// all returns each cause with its nodes, both safe to print, and with what to do where rights are missing.
+func (c causes) all() iter.Seq2[string, string] {
+	return func(yield func(cause, nodes string) bool) {
+		for _, why := range slices.Sorted(maps.Keys(c)) {
+			nodes := slices.Sorted(slices.Values(c[why]))
+			if strings.Contains(why, "NOPERM") {
+				why += "; " + exit.Rights
+			}
+			if !yield(why, safetext.Printable(strings.Join(nodes, ", "))) {
+				return
+			}
 		}
-		a.Note(text, safetext.Printable(strings.Join(names, ", ")), state)
 	}
 }
 

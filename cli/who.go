@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -236,17 +233,12 @@ func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lo
 }
 
 func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) {
-	unusable := map[string][]string{} // by why
+	unusable := causes{}
 	for node, why := range w.Unusable {
-		unusable[why.String()] = append(unusable[why.String()], node)
+		unusable.add(node, why.String())
 	}
-	for _, why := range slices.Sorted(maps.Keys(unusable)) {
-		slices.Sort(unusable[why])
-		nodes := safetext.Escape(strings.Join(unusable[why], ", "))
-		if strings.HasPrefix(why, "NOPERM") {
-			why += "; " + exit.Rights
-		}
-		a.Note("%s: %s", nodes, why)
+	for cause, nodes := range unusable.all() {
+		a.Note("%s: %s", nodes, cause)
 	}
 	if relied != nil && w.Held == 0 {
 		ctx := a.ViewContext(at)

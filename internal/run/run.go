@@ -148,7 +148,7 @@ func (r *running) logged(signals <-chan os.Signal) (code int, err error) {
 	var lost LostError
 	switch {
 	case errors.As(err, &lost):
-		lost.Now = r.instead(lost.Name)
+		lost.Now = r.lookFor(lost.Name)
 		how, err = "lock lost: "+r.why+"; the command was ended", lost
 	case err != nil:
 		how = err.Error()
@@ -159,34 +159,41 @@ func (r *running) logged(signals <-chan os.Signal) (code int, err error) {
 	return code, err
 }
 
-// instead says what is there in place of a lock that was lost.
-func (r *running) instead(name string) string {
+// lookFor says what is there in place of a lock that was lost.
+func (r *running) lookFor(name string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	copies, err := r.op.Inspect(ctx, name)
 	if err != nil {
 		return ""
 	}
-	gone, revoked, tokens := 0, 0, map[string]int{}
+	token := r.lock.Token()
+	for _, k := range r.Others {
+		if k.Resource() == name {
+			token = k.Lock().Token()
+		}
+	}
+	return instead(copies, token)
+}
+
+// instead says what copies mean for a lock that was lost; empty: they do not tell.
+func instead(copies []redlock.NodeResult, token string) string {
+	gone, revoked, others, quorum := 0, 0, map[string]int{}, redlock.Quorum(len(copies))
 	for _, c := range copies {
 		switch {
 		case c.Status == redlock.StatusAbsent:
 			gone++
-		case c.Status != redlock.StatusHeld:
+		case c.Status != redlock.StatusHeld, c.Token == token:
 		case redlock.IsTombstone(c.Token):
 			revoked++
 		default:
-			tokens[c.Token]++
-		}
-	}
-	quorum := redlock.Quorum(len(copies))
-	for _, n := range tokens {
-		if n >= quorum {
-			return "another client holds it"
+			if others[c.Token]++; others[c.Token] >= quorum {
+				return "another client holds it"
+			}
 		}
 	}
 	switch {
-	case revoked > len(copies)-quorum:
+	case revoked >= redlock.Blocking(len(copies)):
 		return "an operator revoked it: others wait until its TTL expires (redlockctl audit show, history)"
 	case gone >= quorum:
 		return fmt.Sprintf("%d of %d nodes have no copy: it was removed, or lost there", gone, len(copies))
