@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -186,21 +185,7 @@ func bedOf(ts *testscript.TestScript) *bed { return ts.Value(bedKey{}).(*bed) }
 type job struct {
 	cmd  *exec.Cmd
 	done chan struct{}
-
-	mu  sync.Mutex
-	out strings.Builder
-}
-
-func (j *job) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.out.Write(p)
-}
-
-func (j *job) output() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.out.String()
+	lockedLog
 }
 
 func (b *bed) close() {
@@ -321,14 +306,14 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	j := bedOf(ts).jobs[args[0]]
 	re := regexp.MustCompile("(?m)" + args[1])
-	for deadline := time.Now().Add(hangs); !re.MatchString(j.output()); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(hangs); !re.MatchString(j.String()); time.Sleep(10 * time.Millisecond) {
 		select {
 		case <-j.done:
-			ts.Fatalf("%s ended without %s:\n%s", args[0], args[1], j.output())
+			ts.Fatalf("%s ended without %s:\n%s", args[0], args[1], j.String())
 		default:
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("%s does not say %s:\n%s", args[0], args[1], j.output())
+			ts.Fatalf("%s does not say %s:\n%s", args[0], args[1], j.String())
 		}
 	}
 }
@@ -344,9 +329,9 @@ func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	select {
 	case <-j.done:
 	case <-time.After(hangs):
-		ts.Fatalf("%s does not end:\n%s", args[0], j.output())
+		ts.Fatalf("%s does not end:\n%s", args[0], j.String())
 	}
-	fmt.Fprint(ts.Stdout(), j.output())
+	fmt.Fprint(ts.Stdout(), j.String())
 	if code := j.cmd.ProcessState.ExitCode(); code != 0 {
 		ts.Fatalf("%s: %s", args[0], j.cmd.ProcessState)
 	}
@@ -374,9 +359,9 @@ func cmdEnds(ts *testscript.TestScript, neg bool, args []string) {
 	select {
 	case <-j.done:
 	case <-time.After(hangs):
-		ts.Fatalf("%s does not end:\n%s", args[0], j.output())
+		ts.Fatalf("%s does not end:\n%s", args[0], j.String())
 	}
-	fmt.Fprint(ts.Stdout(), j.output())
+	fmt.Fprint(ts.Stdout(), j.String())
 	if code := j.cmd.ProcessState.ExitCode(); strconv.Itoa(code) != args[1] {
 		ts.Fatalf("%s: %s, not %s", args[0], j.cmd.ProcessState, args[1])
 	}

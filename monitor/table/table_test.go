@@ -100,6 +100,14 @@ func (r *rig) pass(d time.Duration) {
 
 func (r *rig) lock(key string) *monitor.Lock { return cmp.Or(r.Locks().Get(key), &monitor.Lock{}) }
 
+// rounds reads all for so long that an attempt is over.
+func (r *rig) rounds() {
+	for range 12 {
+		r.scanAll()
+		r.pass(r.Attempt / 4)
+	}
+}
+
 // text returns the text of the last event of a kind; "": there was none.
 func (r *rig) text(kind string) (text string) {
 	for _, e := range r.events {

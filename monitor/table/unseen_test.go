@@ -289,10 +289,7 @@ func TestALostMajorityBesideACopyWithTooLongATTL(t *testing.T) {
 	r.scanAll()
 	r.pass(time.Millisecond)
 	r.del("k", 0, 1, 2)
-	for range 12 {
-		r.scanAll()
-		r.pass(r.Attempt / 4)
-	}
+	r.rounds()
 	if l := r.lock("k"); l.Nobody || !l.ReliedOn() && l.Earlier == nil {
 		t.Errorf("%+v", l)
 	}

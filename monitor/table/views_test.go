@@ -565,10 +565,7 @@ func TestACopyThatIsPutBackAfterALossBeforeTheFirstLook(t *testing.T) {
 	first.pass(10 * time.Second)
 	first.scanAll()
 	first.set("k", "token-a", viewTTL, 3)
-	for range 12 {
-		first.scanAll()
-		first.pass(first.Attempt / 4)
-	}
+	first.rounds()
 	if s := first.lock("k").State; s != monitor.LockMayBeHeld {
 		t.Error(s)
 	}
@@ -597,10 +594,7 @@ func TestAnAttemptThatLosesVotes(t *testing.T) {
 		t.Fatalf("%+v, after %+v", r.lock("k"), heard)
 	}
 	r.set("k", "token-a", viewTTL, 4)
-	for range 12 {
-		r.scanAll()
-		r.pass(r.Attempt / 4)
-	}
+	r.rounds()
 	if s := r.lock("k").State; s != monitor.LockMayBeHeld {
 		t.Error(s)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/restartguard"
@@ -195,7 +197,9 @@ func TestAGuardWaitsForOneThatSawALossThatItMissed(t *testing.T) {
 	saw.reaches(restartguard.PhaseFenced)
 	missed.reaches(restartguard.PhaseFenced)
 	do(t, s, "CONFIG", "RESETSTAT")
-	time.Sleep(d / 8) // it looks again, at counters that are small now
+	if !wait(func() bool { return commandCalls(t, s, "time") >= 6 }) { // both look again, at counters that are small now
+		t.Fatal("the guards do not look")
+	}
 	proxy.Hold(labtest.ToServer)
 	saw.reaches(restartguard.PhaseServing)
 	do(t, s, "FLUSHALL")
@@ -207,14 +211,40 @@ func TestAGuardWaitsForOneThatSawALossThatItMissed(t *testing.T) {
 		do(t, s, "PING")
 	}
 	proxy.Resume()
+	waits := false
 	for time.Until(until) > 100*time.Millisecond {
 		if writes(t, s) {
 			t.Fatalf("it serves %s before the guard that saw the flush lets it", time.Until(until))
 		}
-		time.Sleep(5 * time.Millisecond)
+		waits = waits || strings.Contains(missed.Status()[0].Reason, "another guard lets it vote later")
 	}
-	if reason := missed.Status()[0].Reason; !strings.Contains(reason, "another guard lets it vote later") {
-		t.Errorf("the guard that missed it says %q", reason)
+	if !waits {
+		t.Errorf("the guard that missed it says %q", missed.Status()[0].Reason)
 	}
 	saw.reaches(restartguard.PhaseServing)
+}
+
+// Who announces that it waits for years keeps no node fenced; who announces a minute does.
+func TestAGuardWaitsForOthersADayAtMost(t *testing.T) {
+	for _, wait := range []time.Duration{time.Minute, 2 * announce.MostDelay} {
+		s := fenced(t)
+		g := guard(t, watch.Config{Delay: 300 * time.Millisecond}, s.Node())
+		g.reaches(restartguard.PhaseServing)
+		restart(t, s)
+		other := announce.Guard{ID: "other", Delay: 300 * time.Millisecond, MayVote: time.Now().Add(wait)}
+		c := redis.NewClient(&redis.Options{Addr: s.Addr()})
+		defer c.Close()
+		sub := c.Subscribe(t.Context(), other.Channel())
+		defer sub.Close()
+		if _, err := sub.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if wait > announce.MostDelay {
+			g.reaches(restartguard.PhaseServing)
+		} else {
+			g.becomes("waiting for the other", func(st restartguard.NodeStatus) bool {
+				return st.Phase == restartguard.PhaseFenced && strings.Contains(st.Reason, "another guard lets it vote later")
+			})
+		}
+	}
 }

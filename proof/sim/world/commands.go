@@ -179,7 +179,7 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 	}
 	w.mayRejoin(g, m, node, e)
 	switch {
-	case !m.fenced() || m.leaks: // it served, and this tells of a guard that has had its time to fence
+	case !m.fenced() || m.leaks: // it served: once a guard could have fenced it, second votes are no longer excused
 		if !w.inTime(node) {
 			m.fresh = 0
 		}
