@@ -24,9 +24,8 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		if !g.fell {
 			t.emitLostMajority(r, 0, a.now)
 		}
-		if e := r.earlier; e == nil || !e.outlasts(t.Time(g.end)) || e.sum == announce.TokenSum(r.Tokens[a.holder].Prefix) {
-			r.earlier = &earlier{monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}, r.sumOf(g)}
-		}
+		r.dropEarlier(announce.TokenSum(r.Tokens[a.holder].Prefix))
+		r.addEarlier(earlier{Reliance: monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}, sum: r.sumOf(g)})
 		*g = grant{token: -1}
 		t.markDirty(r)
 	}

@@ -164,9 +164,7 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 	if cause == monitor.LostByDeletion && int8(token) != r.grant.token {
 		r.drop(i)
 		r.forgetVotes(int8(token))
-		if r.earlier != nil && r.earlier.Token.Raw() == r.Tokens[token].Prefix {
-			r.earlier = nil // it was released after all
-		}
+		r.dropEarlier(announce.TokenSum(r.Tokens[token].Prefix)) // it was released after all
 		return
 	}
 	if int8(token) != r.grant.token {
@@ -204,7 +202,7 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 			}
 		}
 	}
-	if !lost || c.Expires != 0 && c.Expires <= now || k == r.grant.token || r.earlier != nil && r.earlier.outlasts(t.Time(c.Expires)) || t.hasEnded(r, k) || redlock.IsTombstone(r.Tokens[k].Prefix) {
+	if !lost || c.Expires != 0 && c.Expires <= now || k == r.grant.token || t.hasEnded(r, k) || redlock.IsTombstone(r.Tokens[k].Prefix) {
 		return
 	}
 	votes := len(t.unseen(r, &assessment{now: now, since: r.lock.Span.Begin, holder: r.holder}, k, true)) + t.possibleNews(r, k)
@@ -215,7 +213,7 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 	}
 	if votes >= t.quorum {
 		token := r.Tokens[k].Prefix
-		r.earlier = &earlier{monitor.Reliance{Token: safetext.New(token), Until: t.Time(c.Expires)}, announce.TokenSum(token)}
+		r.addEarlier(earlier{Reliance: monitor.Reliance{Token: safetext.New(token), Until: t.Time(c.Expires)}, sum: announce.TokenSum(token)})
 	}
 }
 
@@ -226,17 +224,18 @@ func (r *record) veil(i int) {
 	}
 }
 
-// holdEarlier makes the earlier client the holder of r, whose last holder is gone.
-func (r *record) holdEarlier(until packed.Moment) {
-	k := r.tokenOfSum(r.earlier.sum)
+// holdEarlier makes e the holder of r, whose last holder is gone.
+func (t *Table) holdEarlier(r *record, e *earlier) {
+	k := r.tokenOfSum(e.sum)
 	if k < 0 {
-		token := r.earlier.Token.Raw()
+		token := e.Token.Raw()
 		r.own()
 		r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: token, Length: int64(len(token))})
 		k = int8(len(r.Tokens) - 1)
 	}
-	r.grant = grant{token: k, end: until, seen: until, fell: true, parted: true, heard: r.earlier.sum}
-	r.earlier = nil
+	until := t.Moment(e.Until)
+	r.grant = grant{token: k, end: until, seen: until, fell: true, parted: true, heard: e.sum}
+	r.dropEarlier(e.sum)
 }
 
 // forgetVotes drops the lost votes of a token that has no copy left: it was released.

@@ -2,7 +2,6 @@ package table
 
 import (
 	"slices"
-	"time"
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
@@ -49,7 +48,7 @@ type record struct {
 	hit, loaded uint64
 	presumed    uint64        // silent nodes whose copy is assumed to be extended, as on other nodes
 	unwatched   packed.Moment // a copy was extended after that, while its node was silent; zero: none was
-	earlier     *earlier      // a grant that another one followed too early; nil: none
+	earlier     *earlier      // grants that others followed too early, the longest first; nil: none
 }
 
 func (r *record) key() string { return r.lock.Key.Raw() }
@@ -205,13 +204,48 @@ func (t *Table) changeHolder(r *record, next int8) {
 // it, only sum and the start of the token are known.
 type earlier struct {
 	monitor.Reliance
-	sum [8]byte
+	sum  [8]byte
+	next *earlier // another one, which relies on the lock for as long at most; nil: none
 }
 
-// outlasts reports whether the client relies on the lock for as long as until, at least; zero is
-// without end.
-func (e *earlier) outlasts(until time.Time) bool {
-	return e.Until.IsZero() || !until.IsZero() && !e.Until.Before(until)
+// earlierMost is the largest number of them that is kept.
+const earlierMost = 8
+
+// addEarlier records a client that may rely on r besides its holder, in the order of their ends.
+func (r *record) addEarlier(e earlier) {
+	if was := r.earlierOf(e.sum); was != nil && (was.Until.IsZero() || !e.Until.IsZero() && !e.Until.After(was.Until)) {
+		return
+	}
+	r.dropEarlier(e.sum)
+	at, before := &r.earlier, 0
+	for ; *at != nil && !e.Until.IsZero() && ((*at).Until.IsZero() || !(*at).Until.Before(e.Until)); before++ {
+		at = &(*at).next
+	}
+	if before < earlierMost {
+		e.next = *at
+		*at = &e
+	}
+}
+
+// dropEarlier forgets the client with this token. It reports whether there was one.
+func (r *record) dropEarlier(sum [8]byte) bool {
+	for at := &r.earlier; *at != nil; at = &(*at).next {
+		if (*at).sum == sum {
+			*at = (*at).next
+			return true
+		}
+	}
+	return false
+}
+
+// earlierOf returns the client with this token; nil: none.
+func (r *record) earlierOf(sum [8]byte) *earlier {
+	for e := r.earlier; e != nil; e = e.next {
+		if e.sum == sum {
+			return e
+		}
+	}
+	return nil
 }
 
 // reliance is nil if there is none.

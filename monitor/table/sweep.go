@@ -160,8 +160,11 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	a := t.assessLock(r, now)
 	gone := a.locks+a.others == 0 && a.holder < 0
 	switch {
-	case r.earlier != nil && r.grant.token < 0 && (gone || a.lock.State == monitor.LockOrphaned || a.lock.Nobody || a.holder >= 0 && announce.TokenSum(r.Tokens[a.holder].Prefix) == r.earlier.sum):
-		r.holdEarlier(t.Moment(r.earlier.Until))
+	case r.earlier != nil && r.grant.token < 0 && a.holder >= 0 && r.earlierOf(announce.TokenSum(r.Tokens[a.holder].Prefix)) != nil:
+		t.holdEarlier(r, r.earlierOf(announce.TokenSum(r.Tokens[a.holder].Prefix)))
+		a = t.assessLock(r, now)
+	case r.earlier != nil && r.grant.token < 0 && (gone || a.lock.State == monitor.LockOrphaned || a.lock.Nobody):
+		t.holdEarlier(r, r.earlier)
 		a = t.assessLock(r, now)
 	case gone:
 		t.concludeNobody(r, now)
@@ -250,8 +253,11 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 			r.overdue = true
 		}
 	}
-	if r.earlier != nil && !r.earlier.Until.IsZero() && t.Moment(r.earlier.Until) <= now {
-		r.earlier = nil
+	for at := &r.earlier; *at != nil; at = &(*at).next {
+		if e := *at; !e.Until.IsZero() && t.Moment(e.Until) <= now {
+			*at = nil // and all after it
+			break
+		}
 	}
 	if len(r.Tokens) > 1 {
 		r.compact()

@@ -482,3 +482,35 @@ func TestTheLaterEndStaysWhenAThirdClientGetsIn(t *testing.T) {
 		t.Errorf("%s, earlier %+v: %v", l.State, l.Earlier, r.kinds())
 	}
 }
+
+// Three clients got in one after the other, each after all masters had restarted: those of the first two that
+// still rely on the lock are named, the one that does so for longest first.
+func TestTwoClientsRelyOnALockBesideItsHolder(t *testing.T) {
+	r := grantedOn(0, 1, 2, 3, 4)
+	for _, c := range []struct {
+		token string
+		ttl   time.Duration
+	}{{"b", 20 * time.Second}, {"c", 3 * time.Second}} {
+		for i := range 5 {
+			r.restart(i, false, false)
+		}
+		r.set("k", c.token, c.ttl, 0, 1, 2, 3, 4)
+		r.scanAll()
+		r.scanAll()
+	}
+	for _, want := range []struct {
+		after  time.Duration
+		holder string
+		beside string
+	}{{0, "c", "b"}, {4 * time.Second, "b", "a"}, {7 * time.Second, "b", ""}} {
+		r.pass(want.after)
+		l := r.lock("k")
+		beside := ""
+		if l.Earlier != nil {
+			beside = l.Earlier.Token.Raw()
+		}
+		if l.Holder.Raw() != want.holder || beside != want.beside {
+			t.Errorf("%s later: held by %q, and by %q too: %s", want.after, l.Holder, beside, l.State)
+		}
+	}
+}

@@ -34,8 +34,10 @@ func (t *Table) Vouches(at time.Time) []announce.Lock {
 			delete(t.vouching, r)
 			continue
 		}
-		if r.earlier != nil && r.earlier.sum == announce.TokenSum(r.earlier.Token.Raw()) { // its whole token is known
-			all = append(all, vouch(r.key(), r.earlier.Token.Raw(), r.earlier.Until))
+		for e := r.earlier; e != nil; e = e.next {
+			if e.sum == announce.TokenSum(e.Token.Raw()) { // its whole token is known
+				all = append(all, vouch(r.key(), e.Token.Raw(), e.Until))
+			}
 		}
 		if g := &r.grant; r.lostMajority() {
 			v := vouch(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
@@ -268,8 +270,7 @@ func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 	switch {
 	case k >= 0 && k == r.grant.token && r.grant.fell:
 		t.endGrant(r, now, monitor.LevelInfo, "released", "released, by what a guard saw")
-	case r.earlier != nil && r.earlier.sum == v.Token:
-		r.earlier = nil
+	case r.dropEarlier(v.Token):
 	case known:
 		return
 	case k >= 0 && k != r.grant.token:
@@ -297,14 +298,14 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 			t.markDirty(r)
 		}
 	case r.grant.token >= 0:
-		if r.earlier != nil && r.earlier.sum == v.Token {
+		if r.earlierOf(v.Token) != nil {
 			return
 		}
 		token := v.Short
 		if k >= 0 {
 			token = r.Tokens[k].Prefix
 		}
-		r.earlier = &earlier{monitor.Reliance{Token: safetext.New(token), Until: t.Time(end)}, v.Token}
+		r.addEarlier(earlier{Reliance: monitor.Reliance{Token: safetext.New(token), Until: t.Time(end)}, sum: v.Token})
 		t.markDirty(r)
 		return
 	default:
