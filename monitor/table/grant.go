@@ -220,11 +220,21 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	}
 	sum, g := announce.TokenSum(token), &r.grant
 	t.ended.add(r.key(), sum)
-	if (g.fell || g.lost > 0) && (g.end == 0 || g.end > now) && len(t.endings) < announce.MostLocks {
+	if (g.fell || g.lost > 0 || t.outOfSight(r, g.token)) && (g.end == 0 || g.end > now) && len(t.endings) < announce.MostLocks {
 		t.endings[r.key()] = ending{token: sum, until: cmp.Or(g.end, now+packed.Moment(t.maxTTL))}
 	}
 	r.dropVotes(g.token)
 	r.grant = grant{token: -1}
+}
+
+// outOfSight reports whether a copy of this token is on a node that does not answer.
+func (t *Table) outOfSight(r *record, token int8) bool {
+	for i := range r.Copies {
+		if c := &r.Copies[i]; c.Kind == packed.LockCopy && int8(c.Token) == token && !t.nodes[i].reachable {
+			return true
+		}
+	}
+	return false
 }
 
 // concludeNobody records that nobody relies on r, which may have been held and has no copy

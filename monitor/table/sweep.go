@@ -294,7 +294,9 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 			r.Copies[i].Expires = end
 			if silent {
 				r.presumed |= 1 << i
-				r.grant.supposed = true
+				if g := &r.grant; !g.supposed {
+					g.supposed, g.seen = true, g.end
+				}
 			}
 		}
 	}

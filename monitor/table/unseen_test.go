@@ -514,3 +514,38 @@ func TestTwoClientsRelyOnALockBesideItsHolder(t *testing.T) {
 		}
 	}
 }
+
+// An extension that too few nodes have takes nothing from the one before it, whose votes are
+// lost or cannot be seen.
+func TestAFailedExtensionAfterOneThatWasNotSeenWhole(t *testing.T) {
+	r := newRig(4, 30*time.Second).first()
+	r.pass(time.Hour)
+	extend := func(after time.Duration, nodes ...int) {
+		r.pass(after)
+		r.set("k", "a", 30*time.Second, nodes...)
+		r.scanAll()
+		r.scanAll()
+	}
+	extend(0, 0, 1, 2, 3)
+	r.Unreachable(0, r.now)
+	extend(10*time.Second, 0, 1, 2, 3)
+	r.restart(3, true, false)
+	r.scanAll()
+	extend(15*time.Second, 0, 1, 2) // node 0 is not seen: granted until 30 s from now
+	end := r.now.Add(29 * time.Second)
+	r.restart(1, true, false)
+	r.scanAll()
+	r.pass(10 * time.Second)
+	r.set("k", "b", 10*time.Second, 1)
+	r.scan(1)
+	r.del("k", 1)
+	r.scan(1)
+	extend(8*time.Second, 0, 2) // two of four
+	r.Reachable(0, false)
+	for r.now.Before(end) {
+		if r.scanAll(); !r.lock("k").ReliedOn() {
+			t.Fatalf("%s before the end: %s, %v", end.Sub(r.now), r.lock("k").State, r.kinds())
+		}
+		r.pass(500 * time.Millisecond)
+	}
+}

@@ -104,6 +104,35 @@ func TestTheEndOfALostMajorityIsAnnounced(t *testing.T) {
 	}
 }
 
+// A guard announces the end of a lock of which a copy is on a node that is down: a monitor that
+// is cut off from others cannot know it.
+func TestTheEndOfALockWithACopyOnADeadNodeIsAnnounced(t *testing.T) {
+	guard := oldRig()
+	guard.set("k", "token-a", viewTTL, 0, 1, 2, 3, 4)
+	guard.scanAll()
+	guard.scanAll()
+	other := beside(guard, 0)
+	other.first()
+	for _, r := range []*rig{guard, other} {
+		r.Unreachable(0, r.now)
+	}
+	other.Unreachable(1, other.now)
+	other.Unreachable(2, other.now)
+	guard.del("k", 1, 2, 3, 4)
+	for range 2 {
+		guard.scanAll()
+		other.scanAll()
+	}
+	if s := other.lock("k").State; s != monitor.LockMayBeHeld && s != monitor.LockLostMajority {
+		t.Fatal(s)
+	}
+	other.Heard(guard.Vouches(guard.now), other.now)
+	other.pass(time.Millisecond)
+	if l := other.lock("k"); l.State == monitor.LockLostMajority || l.State == monitor.LockMayBeHeld {
+		t.Errorf("%s, and the guard knows that it was released", l.State)
+	}
+}
+
 // A copy on a node that cannot be seen may have been extended with the others: the lock
 // does not end with its last known grant.
 func TestAnExtensionThatIsNotSeenWhole(t *testing.T) {

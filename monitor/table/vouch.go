@@ -253,8 +253,8 @@ func (t *Table) Heard(all []announce.Lock, at time.Time) {
 	}
 }
 
-// hearEnd records that nobody relies on a token any more. It ends a grant that is known
-// only by lost copies, not one with a visible majority.
+// hearEnd records that nobody relies on a token any more. It ends a grant without a visible
+// majority.
 func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 	known := t.ended.has(v.Key.Raw(), v.Token)
 	if !known {
@@ -268,7 +268,7 @@ func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 		k = r.grant.token
 	}
 	switch {
-	case k >= 0 && k == r.grant.token && r.grant.fell:
+	case k >= 0 && k == r.grant.token && (r.grant.fell || r.lock.State == monitor.LockMayBeHeld):
 		t.endGrant(r, now, monitor.LevelInfo, "released", "released, by what a guard saw")
 	case r.dropEarlier(v.Token):
 	case known:
