@@ -141,7 +141,8 @@ func (w *watch) answered(s sight) (restarted bool) {
 
 // incarnation returns what s, the first answer of a server, says about it.
 func (w *watch) incarnation(s sight) table.Incarnation {
-	started := s.received.Add(-max(0, w.Uptime))
+	ahead := max(0, s.server.Sub(s.received)) // by as much its clock may have been set forward, and its uptime with it
+	started := s.received.Add(-max(0, w.Uptime-ahead))
 	waits := slices.ContainsFunc(w.Guards, func(g announce.Guard) bool { return g.MayVote.After(s.server) })
 	if w.Facts.Wipes > 0 || waits {
 		// Its data was wiped, and it does not say when. Or a guard knows of a later loss: a clock that was

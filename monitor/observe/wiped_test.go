@@ -35,3 +35,20 @@ func TestFirstAnswerOfAServerForWhichAGuardCounts(t *testing.T) {
 		}
 	}
 }
+
+// A clock that is ahead of ours may have been set forward since the start of the server.
+func TestFirstAnswerOfAServerWhoseClockIsAhead(t *testing.T) {
+	now := time.Now()
+	w := &watch{}
+	w.Uptime = 30 * time.Second
+	for ahead, want := range map[time.Duration]time.Time{
+		0:                now.Add(-30 * time.Second),
+		20 * time.Second: now.Add(-10 * time.Second),
+		time.Hour:        now,
+		-time.Hour:       now.Add(-30 * time.Second),
+	} {
+		if got := w.incarnation(sight{received: now, server: now.Add(ahead)}).Started; !got.Equal(want) {
+			t.Errorf("%s ahead: %s, not %s", ahead, got, want)
+		}
+	}
+}

@@ -181,7 +181,7 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 	switch {
 	case !m.fenced() || m.leaks: // it served: once a guard could have fenced it, second votes are no longer excused
 		if !w.inTime(node) {
-			m.fresh = 0
+			m.excused, m.fresh = false, 0
 		}
 	case w.now <= m.crossUntil && w.now-max(m.lostAt, m.brokenAt) < w.guards[e.who].clock.lasts(w.right): // nobody could have stopped it yet
 		m.excused = true

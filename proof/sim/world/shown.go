@@ -130,8 +130,6 @@ func (w *World) judgeBelief(c *client, l *monitor.Lock) {
 		shown = "is shown as that of " + l.Holder.Raw() + " alone (" + l.State.String() + ")"
 	case !l.ReliedOn() && l.State != monitor.LockOverTTL: // which is being read again
 		shown = "is shown as one on which nobody relies (" + l.State.String() + ")"
-	case l.State == monitor.LockMayBeHeld && w.view.stepped: // a first view takes the start of a master from its uptime, and so from its clock
-		return
 	case !l.HeldUntil().IsZero() && w.view.sees(w.plan.N, l.State) && w.view.clock.whenTime(l.HeldUntil())+w.view.slack+viewJitter < c.believes:
 		shown = "is shown as held (" + l.State.String() + ") until " + trace.At(w.view.clock.whenTime(l.HeldUntil()))
 	default:

@@ -272,7 +272,8 @@ func (w *World) viewAnswered(i int, s sighting, now time.Time) {
 		state = monitor.NodeFenced
 	}
 	before := v.clock.time(n.sent - 1) // what this look reads is not what was wiped
-	born := table.Incarnation{Started: now.Add(-s.uptime), Fenced: s.refuses && !s.cordoned, Keys: s.token != 0}
+	ahead := max(0, s.offset-v.clock.offset)
+	born := table.Incarnation{Started: now.Add(-max(0, s.uptime-ahead)), Fenced: s.refuses && !s.cordoned, Keys: s.token != 0}
 	switch {
 	case !n.met && w.rules.Breaks("view-first-look-knows"):
 	case !n.met:

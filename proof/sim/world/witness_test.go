@@ -76,4 +76,12 @@ func TestARemovalEndsAnExcuse(t *testing.T) {
 	if m.fresh != 0 {
 		t.Errorf("after a lift: %b", m.fresh)
 	}
+	// Also where scripts write through its fence, the guard has its time again after the next loss.
+	m.leaks = true
+	w.lose(m, 0, true)
+	w.guards[0].watches[0].graceUntil = 1
+	w.obey(&w.guards[0], m, &removal)
+	if w.lose(m, 0, true); !w.inTime(0) {
+		t.Error("no time after a rejoin and another loss")
+	}
 }
