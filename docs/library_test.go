@@ -38,7 +38,7 @@ func TestLibraryFromACheckout(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"go.mod":  "module example.com/app\n",
+		"go.mod":  "module example.com/app\n\ngo 1.26\n", // without a version, go loads what every dependency of a dependency needs
 		"main.go": "package main\n\nimport _ \"redlockctl/redlock\"\n\nfunc main() {}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(app, name), []byte(text), 0o600); err != nil {
