@@ -62,6 +62,26 @@ type guard struct {
 	heardAt  time.Duration // of the witness: when it last learned of a longer D; 0: never
 }
 
+// counts are what a guard can tell losses by, other than restarts and clocks.
+type counts struct {
+	incarnation              uint16
+	former                   string
+	wipes, evicted, commands int64
+	counter                  int64
+}
+
+func (x *watch) countsRead() counts {
+	o := &x.inbox
+	return counts{x.inIncarnation, o.Former, o.Wipes, o.Evicted, o.Commands, o.Counter}
+}
+
+// hides reports whether counters that were reset count again what they did before: no guard can
+// tell the loss in between.
+func (c counts) hides(now counts) bool {
+	return c.incarnation == now.incarnation && c.former == now.former && c.wipes == now.wipes && c.evicted == now.evicted && c.wipes+c.evicted > 0 &&
+		now.commands >= c.commands && now.counter >= c.counter
+}
+
 // watch is a guard's watch over one master: one connection at a time.
 type watch struct {
 	state restartguard.State
@@ -82,6 +102,7 @@ type watch struct {
 	// the master after it learned of one.
 	knows  bool
 	losses uint16
+	counts counts        // in the last answer
 	readAt time.Duration // when the master was asked what the guard read last
 	// away: two probes were further apart than D. A step between them could hide in the
 	// allowed difference of clocks, so the guard allows less.

@@ -146,7 +146,8 @@ func (w *World) missedUnheard(g *guard, m *master, node int) bool {
 // reckon checks what a guard has seen: from when a master that serves after a loss is
 // no longer excused.
 func (w *World) reckon(g *guard, x *watch) {
-	if x.knows && x.inLosses != x.losses {
+	counts := x.countsRead()
+	if x.knows && x.inLosses != x.losses && !x.counts.hides(counts) {
 		x.telling = true
 	}
 	if !x.knows && x.inbox.Up < w.delayOf(g) {
@@ -155,7 +156,7 @@ func (w *World) reckon(g *guard, x *watch) {
 	if x.knows && w.now-x.readAt > w.delayOf(g)*99/100 {
 		x.away = true
 	}
-	x.knows, x.losses, x.readAt = true, x.inLosses, x.looked
+	x.knows, x.losses, x.counts, x.readAt = true, x.inLosses, counts, x.looked
 	w.reckonClock(x)
 	if !x.inServing || x.inBlind { // a node that it may not fence it can only report
 		x.telling = false
