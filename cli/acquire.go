@@ -32,10 +32,10 @@ and release.
 With several names it takes all locks or none, always in the same order, so two
 commands cannot deadlock.
 
-With --keep it is extended until redlockctl is interrupted, and released then; with
---for 10m also when that time has passed. Progress goes to standard error. Ctrl-Z does
-not stop it: nothing would extend the lock. Exit code 5 if the lock was lost. "run" does
-the same around a command.
+With --keep it is extended until redlockctl is interrupted or its session ends (SIGHUP),
+and released then; with --for 10m also when that time has passed. Progress goes to
+standard error. Ctrl-Z does not stop it: nothing would extend the lock. Exit code 5 if
+the lock was lost. "run" does the same around a command.
 
 Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 		Example:           "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json\nredlockctl acquire deploy --keep --for 10m --reason \"rolling update\"",
@@ -54,7 +54,13 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				s.Force = force
 				return nil
 			}, func(cfg *config.Config, op *operator.Operator) error {
-				return a.acquire(ctx, op, args, op.HandTTL(ctx, ttl), opt, keep)
+				ttl := op.HandTTL(ctx, ttl)
+				if keep {
+					var stop context.CancelFunc
+					ctx, stop = untilHangUp(ctx)
+					defer stop()
+				}
+				return a.acquire(ctx, op, args, ttl, opt, keep)
 			})
 		}),
 	}, "table", "json", "jsonl")

@@ -23,7 +23,7 @@ import (
 // screen runs the terminal UI until the user quits or a signal arrives, SIGHUP of a closed
 // terminal included.
 func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	ctx, stop := untilHangUp(ctx)
 	defer stop()
 	opt.ASCII, opt.In, opt.Out = a.ASCII, a.In, a.Out
 	opt = app.OnMachine(opt, a.Getenv)
@@ -33,6 +33,15 @@ func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
 		return nil // SIGTERM is a way to quit
 	}
 	return err
+}
+
+// untilHangUp returns a context that ends at SIGHUP too, which a terminal or an ssh session sends
+// when it ends; not under nohup.
+func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return ctx, func() {}
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // themed returns opt with the colours of the configuration, which is valid.

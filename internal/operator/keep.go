@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"redlockctl/base/crash"
@@ -48,6 +49,7 @@ type KeptLock struct {
 	o       *Operator
 	foreign bool // acquired elsewhere: not ours to release
 	terms   Terms
+	stop    sync.Once
 }
 
 // Terms implements [Kept].
@@ -234,6 +236,21 @@ func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, erro
 		return redlock.Held, err
 	}
 	return redlock.Released, nil
+}
+
+// Stop implements [Kept]. The audit log has until when the lock stays held, if it is.
+func (k *KeptLock) Stop() {
+	k.stop.Do(func() {
+		held := k.State() != redlock.Released && k.State() != redlock.Lost
+		if k.keeper.Stop(); !held {
+			return
+		}
+		a, err := k.o.begin(audit.Record{Act: "stop keeping", Target: k.Resource(), TokenSHA: audit.TokenSHA(k.Token()),
+			Detail: "extended no longer, not released: held until " + k.Until().UTC().Format(time.RFC3339)})
+		if err == nil {
+			_ = a.end("", nil)
+		}
+	})
 }
 
 // Release implements [Kept].
