@@ -10,14 +10,24 @@ import (
 	"redlockctl/redlock"
 )
 
+// slewRemedy keeps a clock from being stepped.
+const slewRemedy = "Let the time daemon slew (chrony: makestep only at the start; ntpd -x)."
+
 // stepHold is how long a clock step is reported, at least.
 const stepHold = time.Minute
 
 func clockStep(k known, n *monitor.Node, f *found) bool {
 	by := n.Facts.StepBy
 	f.Title = "its clock was stepped by " + words.Signed(by)
-	if by < 0 {
+	switch {
+	case by < 0:
 		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it expire later than they should. They block, but let nobody in."
+	case n.State == monitor.NodeFenced, n.State == monitor.NodeCordoned:
+		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it expire earlier than their holders believe. It accepts no other client's meanwhile."
+		f.Remedy = "Nothing, while a guard keeps it fenced. " + slewRemedy
+	case k.At.Sub(n.Facts.StepAt) >= k.Cluster.MaxTTL && k.Cluster.MaxTTL > 0:
+		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks that it had then have expired."
+		f.Remedy = slewRemedy
 	}
 	return !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold) &&
 		f.seen("by %s, %s", words.Signed(by), words.Ago(n.Facts.StepAt, k.At))

@@ -346,6 +346,10 @@ func TestFindings(t *testing.T) {
 			"a name of 1048576 bytes"},
 		"a clock went forward": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch, time.Second }),
 			[]string{"danger clock-step n2"}, "by +1s, 20s ago"},
+		"a clock went forward, and a guard has fenced the node": {func(s *scene, _ time.Duration) {
+			n := &s.Nodes[1]
+			n.State, n.Facts.StepAt, n.Facts.StepBy = monitor.NodeFenced, findingEpoch, time.Second
+		}, []string{"warning clock-step n2"}, "by +1s"},
 		"a clock went back": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch, -time.Second }),
 			[]string{"warning clock-step n2"}, "by -1s"},
 		"it serves before it may vote": {node(1, func(n *monitor.Node) {

@@ -125,8 +125,8 @@ func allChecks() []check {
 		id: "clock-step", state: true, part: aboutTime, severity: monitor.SeverityDanger, after: certain, before: settles, find: each(clockStep),
 		title: "its clock was stepped",
 		why:   "All locks on it expire earlier than their holders believe: another client may get in.",
-		do:    "Let the time daemon slew (chrony: makestep only at the start; ntpd -x). After a forward step keep the node fenced for the longest TTL.",
-		more:  "Warning if the clock went back. Reported for max_ttl, but at least one minute.",
+		do:    slewRemedy + " After a forward step keep the node fenced for the longest TTL.",
+		more:  "Warning if the clock went back, if the node is fenced, and once max_ttl has passed. Reported for max_ttl, but at least one minute.",
 	}, {
 		id: "clock-rate", part: aboutTime, severity: monitor.SeverityWarning, after: measured, before: calms, find: once(clockRate),
 		title: "clocks run at different rates",
