@@ -38,7 +38,7 @@ func SeverityOf(name string) Severity {
 // AdviceRecordLocks how to record them.
 const (
 	LocksUnrecorded   = "its locks were not recorded"
-	AdviceRecordLocks = "`redlockctl guard --watch-locks` records them, and so does the console"
+	AdviceRecordLocks = "`redlockctl guard --watch-locks` records them; so does a console on a machine where no guard records"
 )
 
 // Unrecorded reports whether this snapshot is of a time when locks were not recorded.

@@ -195,7 +195,11 @@ func WhoThere(w *who.Answer) string {
 }
 
 func noneNamedText(w *who.Answer) string {
-	return fmt.Sprintf("no open connection with its name (%d of %d nodes checked)", w.N-len(w.Unusable), w.N)
+	text := fmt.Sprintf("no open connection with its name (%d of %d nodes checked)", w.N-len(w.Unusable), w.N)
+	if len(w.Unusable) == 0 {
+		text = "gone or cut off: " + text
+	}
+	return text
 }
 
 // WhoConns returns the connections of the holder as a table.
@@ -233,7 +237,7 @@ func WhoFacts(c *Context, l *monitor.Lock, w *who.Answer) []Fact {
 		if !strings.HasPrefix(life, string(who.Alive)) {
 			tone = Warn
 		}
-		facts = append(facts, Fact{"Alive", life, tone})
+		facts = append(facts, Fact{"Liveness", life, tone})
 	}
 	facts = append(facts, WhoFind(c, w)...)
 	best := map[string]who.NodeConn{}

@@ -380,7 +380,7 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 		out = append(out, st.Fact("Keys", view.Plural(n, "key")+" with this token are one lock and go together: "+someOf(names, bounded)))
 	}
 	if m.Answers[t.token] == nil && way == operator.ForceRelease && !several {
-		out = append(out, st.Fact("Alive", "not asked: esc, then w says whether its holder is alive, silent or gone"))
+		out = append(out, st.Fact("Liveness", "not asked: esc, then w says whether its holder is alive, silent or gone"))
 	}
 	if l != nil && l.Form != nil {
 		out = append(out, st.Fact("Made by", m.madeBy(l, t.token)))
@@ -401,7 +401,7 @@ func (m *Desk) ownerFacts(t target, l *monitor.Lock, several bool) (out []string
 		later := max(0, m.Now().Sub(w.At))
 		out = append(out, m.St.Fact("Owner", view.WhoHeadline(w)+", asked "+view.Age(later)+" ago"))
 		if life := view.WhoLivenessNow(ctx, l, w); life != "" {
-			out = append(out, m.St.Fact("Alive", life))
+			out = append(out, m.St.Fact("Liveness", life))
 		}
 		for _, f := range view.WhoFind(ctx, w) {
 			out = append(out, m.St.Fact(f.Label, f.Text))
