@@ -29,7 +29,7 @@ import (
 
 // locksJSON is the document of locks.
 type locksJSON struct {
-	view.ClusterDoc
+	view.SightDoc
 	Locks []view.LockDoc `json:"locks"`
 }
 
@@ -98,9 +98,9 @@ redlockctl locks job:1 --watch`,
 			if err != nil {
 				return err
 			}
-			of := app.Aim{Match: f.Pattern(), Locks: true}
+			of := app.Aim{Match: f.Pattern(), Locks: true, Starts: true}
 			if len(args) > 0 {
-				of = app.Aim{Keys: lockform.PossibleSiblings(args[0])}
+				of = app.Aim{Keys: lockform.PossibleSiblings(args[0]), Starts: true}
 			}
 			of.Fast = fast
 			return a.snapshots(ctx, cfg, &again, of, func(s *monitor.Snapshot) error {
@@ -198,7 +198,7 @@ func (c causes) all() iter.Seq2[string, string] {
 // locksEndJSON is the last line after the locks: it says that the list ends, or that
 // locks are missing.
 type locksEndJSON struct {
-	view.ClusterDoc
+	view.SightDoc
 	Count int `json:"count"` // of the lines before
 }
 
@@ -213,7 +213,7 @@ type lockLineJSON struct {
 func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) error {
 	w := bufio.NewWriter(to)
 	var head bytes.Buffer
-	if err := printer.JSON(&head, "locks", locksJSON{ClusterDoc: view.DocOfCluster(s), Locks: []view.LockDoc{}}); err != nil {
+	if err := printer.JSON(&head, "locks", locksJSON{SightDoc: view.DocOfSight(s), Locks: []view.LockDoc{}}); err != nil {
 		return err
 	}
 	before, after, _ := strings.Cut(head.String(), `"locks": [`)
@@ -252,7 +252,7 @@ func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, mo
 		}
 	}
 	if more || !s.Complete {
-		if err := printer.Line(w, "locks end", locksEndJSON{view.DocOfCluster(s), len(locks)}); err != nil {
+		if err := printer.Line(w, "locks end", locksEndJSON{view.DocOfSight(s), len(locks)}); err != nil {
 			return err
 		}
 	}
@@ -261,7 +261,7 @@ func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, mo
 
 // lockPageJSON is the document of locks NAME.
 type lockPageJSON struct {
-	view.ClusterDoc
+	view.SightDoc
 	Lock     *view.LockDoc     `json:"lock,omitempty"` // nil: no answering node has a copy
 	Findings []view.FindingDoc `json:"findings"`       // that are about it
 }
@@ -288,7 +288,7 @@ func unseen(s *monitor.Snapshot, name string) error {
 func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) error {
 	l := s.LockNamed(name)
 	about := slices.DeleteFunc(view.Rows(s.Findings), func(f *monitor.Finding) bool { return l == nil || f.Key != l.Key })
-	doc := lockPageJSON{ClusterDoc: view.DocOfCluster(s), Findings: view.DocsOfFindings(about, s.At)}
+	doc := lockPageJSON{SightDoc: view.DocOfSight(s), Findings: view.DocsOfFindings(about, s.At)}
 	if l != nil {
 		doc.Lock = new(view.DocOfLock(l, s))
 	}

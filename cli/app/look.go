@@ -17,12 +17,15 @@ const SettleTime = 2 * time.Second
 
 // Aim is what a look is for.
 type Aim struct {
-	Keys  []string      // these locks alone, each read by its name
-	Nodes bool          // no locks at all
-	Locks bool          // the states of locks, and no findings
-	Match string        // the locks under this pattern alone
-	Most  time.Duration // 0: as long as it takes
-	Fast  bool          // at the cost of the masters' other clients
+	Keys  []string // these locks alone, each read by its name
+	Nodes bool     // no locks at all
+	Locks bool     // the states of locks, and no findings
+	// Starts: also how the nodes start, on which it depends who else can get a lock. With findings
+	// it is looked at in any case.
+	Starts bool
+	Match  string        // the locks under this pattern alone
+	Most   time.Duration // 0: as long as it takes
+	Fast   bool          // at the cost of the masters' other clients
 	// Reading, if not nil, is called while it is waited for, and what it returns then.
 	Reading func(*observe.Monitor) (done func())
 }
@@ -46,7 +49,7 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	wg.Go(crash.Safe(func() { mon.Run(run) }))
 	defer wg.Wait()
 	defer stop()
-	if !of.Locks && of.Keys == nil { // findings and the verdict are asked for
+	if of.Starts || !of.Locks && of.Keys == nil { // findings and the verdict are asked for
 		bounded, cancel := bound(ctx, of.Most)
 		select {
 		case <-mon.Booted(bootSights(bounded, s)):

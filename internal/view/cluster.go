@@ -86,7 +86,7 @@ type ClusterRowDoc struct {
 // DocOfClusterRow returns the document of one of several clusters.
 func DocOfClusterRow(r *ClusterRow) ClusterRowDoc {
 	doc := ClusterRowDoc{
-		ClusterDoc: ClusterDoc{Cluster: safetext.New(r.Name), Verdict: r.verdict().String()},
+		ClusterDoc: ClusterDoc{SightDoc: SightDoc{Cluster: safetext.New(r.Name)}, Verdict: r.verdict().String()},
 		Locks:      r.locks(), Guards: []safetext.Text{}, Configured: r.Delay.Milliseconds(), Error: safetext.Optional(r.Err),
 	}
 	if r.Snap == nil {

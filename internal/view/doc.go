@@ -11,19 +11,25 @@ import (
 
 // ClusterDoc is the state of the cluster.
 type ClusterDoc struct {
-	Cluster safetext.Text `json:"cluster"`
+	SightDoc
 	Verdict string        `json:"verdict"`
 	Reason  safetext.Text `json:"reason"`
 	// Protected: no restart makes a node vote twice; Missing says what is missing for
 	// that.
 	Protected bool          `json:"protected"`
 	Missing   safetext.Text `json:"missing"`
-	N         int           `json:"n"`
-	Quorum    int           `json:"quorum"`
-	Serving   int           `json:"serving"`
-	CanLose   int           `json:"can_lose"`
-	MaxTTLms  int64         `json:"max_ttl_ms"`
-	BoundMs   int64         `json:"ttl_bound_ms"` // the least of max_ttl_ms and of what each guard covers; 0: unknown
+}
+
+// SightDoc is what a look at locks alone says of the cluster: no verdict, for which everything else
+// would have to be looked at.
+type SightDoc struct {
+	Cluster  safetext.Text `json:"cluster"`
+	N        int           `json:"n"`
+	Quorum   int           `json:"quorum"`
+	Serving  int           `json:"serving"`
+	CanLose  int           `json:"can_lose"`
+	MaxTTLms int64         `json:"max_ttl_ms"`
+	BoundMs  int64         `json:"ttl_bound_ms"` // the least of max_ttl_ms and of what each guard covers; 0: unknown
 	// Whether every key of every node that answers was read; if not, which nodes were
 	// not.
 	Complete bool        `json:"complete"`
@@ -38,12 +44,15 @@ type UnreadDoc struct {
 
 // DocOfCluster returns the document of a snapshot's cluster.
 func DocOfCluster(s *monitor.Snapshot) ClusterDoc {
-	c := s.Cluster
-	doc := ClusterDoc{
-		Cluster: safetext.New(c.Name), Verdict: c.Verdict.String(), Reason: safetext.New(c.Reason),
-		Protected: c.Protected, Missing: safetext.New(c.Missing), N: c.N, Quorum: c.Quorum,
-		Serving: c.Serving, CanLose: c.CanLose, MaxTTLms: c.MaxTTL.Milliseconds(), BoundMs: c.TTLBound.Milliseconds(), Complete: s.Complete,
-	}
+	c := &s.Cluster
+	return ClusterDoc{DocOfSight(s), c.Verdict.String(), safetext.New(c.Reason), c.Protected, safetext.New(c.Missing)}
+}
+
+// DocOfSight returns the document of what a look at locks alone says of the cluster.
+func DocOfSight(s *monitor.Snapshot) SightDoc {
+	c := &s.Cluster
+	doc := SightDoc{Cluster: safetext.New(c.Name), N: c.N, Quorum: c.Quorum, Serving: c.Serving, CanLose: c.CanLose,
+		MaxTTLms: c.MaxTTL.Milliseconds(), BoundMs: c.TTLBound.Milliseconds(), Complete: s.Complete}
 	for _, n := range s.Unread() {
 		doc.Unread = append(doc.Unread, UnreadDoc{safetext.New(n.Node), safetext.New(n.Why)})
 	}
