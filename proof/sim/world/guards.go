@@ -246,10 +246,11 @@ func (w *World) told(g *guard, node int, code uint8) {
 	x.inbox.Sent = g.clock.time(x.asked)
 	x.inbox.Clock.Sent, x.inbox.Clock.Got = g.clock.at(x.asked), g.clock.at(w.now)
 	w.step(g, node, x.inbox)
+	telling := x.telling && x.inServing && x.inIncarnation == w.masters[node].incarnation // of this loss, not of one before it
 	if x.do < min(x.n, maxActions) {
 		a := x.todo[x.do]
 		x.do++
-		if x.telling && x.inServing && g.cut[node] <= w.now {
+		if telling && g.cut[node] <= w.now {
 			// First it may end connections, or find out by a canary that a fence which is up does not
 			// hold: once each.
 			if a.Kind == x.before || a.Kind != restartguard.Kill && a.Kind != restartguard.Prove {
@@ -260,7 +261,7 @@ func (w *World) told(g *guard, node int, code uint8) {
 		w.guardSend(g, node, a)
 		return
 	}
-	if x.telling && x.inServing {
+	if telling {
 		x.graceUntil = w.now // it does nothing about it
 	}
 	x.n, x.do = 0, 0
