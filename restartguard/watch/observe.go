@@ -96,7 +96,7 @@ func (w *watcher) policy() restartguard.Policy {
 // announcedAlike reports whether the announcement of two states is the same. It has a time on the
 // node's clock, which may have been stepped.
 func announcedAlike(a, b *restartguard.State) bool {
-	return (a.Basis.Offset - b.Basis.Offset).Abs() < time.Second && a.Basis.Fence() == b.Basis.Fence() && a.Basis.Cordoned() == b.Basis.Cordoned() && a.Basis.Empty == b.Basis.Empty &&
+	return (a.Basis.Offset-b.Basis.Offset).Abs() < time.Second && a.Basis.Fence() == b.Basis.Fence() && a.Basis.Cordoned() == b.Basis.Cordoned() && a.Basis.Empty == b.Basis.Empty &&
 		a.Report.From == b.Report.From && a.Report.Known == b.Report.Known && a.Report.Verified == b.Report.Verified &&
 		a.Report.BootExposed == b.Report.BootExposed
 }
