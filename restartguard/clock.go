@@ -60,9 +60,9 @@ func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 	if m.ClockStep < 0 {
 		switch m.again(off) {
 		case 1:
-			m.tell("clock", "its wall clock went ahead by %s in %s; by the configuration that is not a loss", Round(off), Round(passed))
+			m.tell("clock", "has a wall clock that went ahead by %s in %s; by the configuration that is not a loss", Round(off), Round(passed))
 		case 2:
-			m.tell("clock", "its wall clock keeps getting ahead, by %s in %s; by the configuration that is not a loss", Round(off), Round(passed))
+			m.tell("clock", "has a wall clock that keeps getting ahead, by %s in %s; by the configuration that is not a loss", Round(off), Round(passed))
 		}
 		return 0, 0
 	}
@@ -97,10 +97,10 @@ func (m *machine) ahead(step, within time.Duration) {
 	m.report.Cause = "clock stepped"
 	switch m.again(step) {
 	case 1:
-		m.tell("clock", "its wall clock stepped forward by %s in %s: its locks end too early", Round(step), Round(within))
+		m.tell("clock", "had its wall clock stepped forward by %s in %s: its locks end too early", Round(step), Round(within))
 		return
 	case 2:
-		m.tell("clock", "its wall clock keeps getting ahead, by %s in %s: its locks end too early, and D begins anew until that ends", Round(step), Round(within))
+		m.tell("clock", "has a wall clock that keeps getting ahead, by %s in %s: its locks end too early, and D begins anew until that ends", Round(step), Round(within))
 	default:
 		m.report.announced = m.Deadline // the new deadline is not reported each time either
 	}
@@ -111,9 +111,9 @@ func (m *machine) ahead(step, within time.Duration) {
 func (m *machine) behind(step, within time.Duration) {
 	switch m.again(step) {
 	case 1:
-		m.tell("clock back", "its wall clock stepped back by %s in %s: its locks live longer", Round(-step), Round(within))
+		m.tell("clock back", "had its wall clock stepped back by %s in %s: its locks live longer", Round(-step), Round(within))
 	case 2:
-		m.tell("clock back", "its wall clock keeps falling behind, by %s in %s: its locks live longer", Round(-step), Round(within))
+		m.tell("clock back", "has a wall clock that keeps falling behind, by %s in %s: its locks live longer", Round(-step), Round(within))
 	}
 }
 

@@ -23,8 +23,8 @@ var losses = [...]struct{ kind, text, cause string }{
 	lossRestart:  {"restart", "", "restarted"},
 	lossRole:     {"role", "", "role changed"},
 	lossReplaced: {"role", "was a replica of another server meanwhile, which replaced its data", "role changed"},
-	lossWipe:     {"wiped", "its data were wiped, by FLUSHALL, FLUSHDB, SWAPDB or DEBUG", "data wiped"},
-	lossEviction: {"evicted", "it evicted keys for lack of memory; set maxmemory-policy noeviction", "evicted keys"},
+	lossWipe:     {"wiped", "had its data wiped, by FLUSHALL, FLUSHDB, SWAPDB or DEBUG", "data wiped"},
+	lossEviction: {"evicted", "evicted keys for lack of memory; set maxmemory-policy noeviction", "evicted keys"},
 }
 
 // lossBy returns what happened between two readings.

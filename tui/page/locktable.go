@@ -10,7 +10,8 @@ import (
 // lockTable has the listed locks, their order and the cursor. Until the user moves it or
 // opens a lock, the cursor stays at the top, where urgent locks appear. From then on it
 // stays on one lock, known by its key: sorting, filtering and expiry never move it to
-// another lock that takes the same row.
+// another lock that takes the same row. If a new filter does not choose it, the cursor is at
+// the top again.
 //
 // Only a build processes all locks: at once if they are few, otherwise in the background
 // (see [lockTable.build]) while the old listing is shown.
@@ -27,6 +28,7 @@ type lockTable struct {
 	kept   string     // applied while the typed filter is wrong
 	Source string     // of the filter that is applied
 	values Values     // values that it may name
+	refits bool       // the filter was changed since the last listing
 
 	generation int      // of the requested listing; an older build is obsolete
 	stop       func()   // cancels the running build; nil if none
@@ -177,6 +179,10 @@ func (t *lockTable) Take(b Built) {
 func (t *lockTable) use(x *lockIndex) {
 	old := t.index
 	t.index = x
+	if t.refits && t.fixed == nil && x.Find(t.key) == nil {
+		t.Chosen = false
+	}
+	t.refits = false
 	t.settle(old)
 }
 
@@ -188,6 +194,7 @@ func (t *lockTable) SetOrder(o Order) {
 }
 
 func (t *lockTable) setFilter(f monitor.Filter, source string) {
+	t.refits = t.refits || source != t.Source
 	t.Source, t.filter = source, f
 	t.invalidate()
 }

@@ -186,6 +186,18 @@ func TestCalmStatesDoNotDance(t *testing.T) {
 	}
 }
 
+// A new filter begins at its first lock, unless it chooses the one under the cursor.
+func TestTheCursorAfterAFilter(t *testing.T) {
+	for filter, want := range map[string]string{"orders": "orders:42", "!orders": "new", "e": "new"} {
+		tb := tableOf(monitortest.List(monitortest.Degraded(monitortest.Epoch).Locks)...)
+		tb.Jump("new")
+		tb.setFilter(monitor.ParseFilter(filter).At(monitortest.Epoch), filter)
+		if tb.key != want || tb.Listed()[tb.Pos] != want {
+			t.Errorf("%q: the cursor is on %q, not %q", filter, tb.key, want)
+		}
+	}
+}
+
 func TestFilter(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)
 	for _, c := range []struct {
