@@ -18,7 +18,7 @@ const stepHold = time.Minute
 
 func clockStep(k known, n *monitor.Node, f *found) bool {
 	by := n.Facts.StepBy
-	f.Title = "its clock was stepped by " + words.Signed(by)
+	f.Title, f.Since = "its clock was stepped by "+words.Signed(by), n.Facts.StepAt
 	switch {
 	case by < 0:
 		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it expire later than they should. They block, but let nobody in."

@@ -172,21 +172,21 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 	return f.current
 }
 
-// saw notes a finding that holds now.
+// saw notes a finding that holds now. It began when its check says; otherwise now, if it is new.
 func (f *Findings) saw(c *check, found monitor.Finding, now time.Time) {
 	name := findingName{found.ID, found.Node}
 	o := f.open[name]
 	switch {
 	case o == nil:
 		o = &openFinding{check: c}
-		found.Since = now
+		found.Since = cmp.Or(found.Since, now)
 		f.open[name] = o
 	case !o.gone.IsZero(): // it is back
 		o.flaps = min(o.flaps+1, 5)
 		o.gone = time.Time{}
-		found.Since = now
+		found.Since = cmp.Or(found.Since, now)
 	default:
-		found.Since = o.Since
+		found.Since = cmp.Or(found.Since, o.Since)
 	}
 	if o.raised && found.Severity < o.Severity && now.Sub(o.grave) < max(c.before, settles) {
 		found.Severity = o.Severity
