@@ -1,8 +1,8 @@
 package app
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"redlockctl/base/crash"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
+	"redlockctl/internal/record"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
@@ -85,7 +86,12 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, m *metrics.Metrics
 	if r := recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus, nil); r != nil {
 		ses.recorder = r
 		others := recordFails(run, &ses.wg, s)
-		mon.Recorded(func() error { return cmp.Or(r.Problem(), others()) })
+		mon.Recorded(func() error {
+			if err := r.Err(); !errors.Is(err, record.ErrInUse) {
+				return err
+			}
+			return others() // another process records
+		})
 	}
 	recordRemovals(run, &ses.wg, s.Audit, ses.cluster, mon)
 	ses.export = exported(run, &ses.wg, s.Audit, ses.cluster, s.Version, mon)
