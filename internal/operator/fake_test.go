@@ -114,6 +114,10 @@ func (k kept) Changes() <-chan redlock.KeeperState { return nil }
 
 func (k kept) Stop() { k.c.called("stop") }
 
+func (k kept) State() redlock.KeeperState { return redlock.Held }
+
+func (k kept) Until() time.Time { return time.Now().Add(time.Second) }
+
 func (k kept) Release(ctx context.Context) ([]redlock.NodeResult, error) {
 	k.c.called("end of keep")
 	return k.c.Release(ctx, "job", "t1")
