@@ -220,7 +220,11 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	}
 	sum, g := announce.TokenSum(token), &r.grant
 	t.ended.add(r.key(), sum)
-	if (g.fell || g.lost > 0 || t.outOfSight(r, g.token)) && (g.end == 0 || g.end > now) && len(t.endings) < announce.MostLocks {
+	room := announce.MostLocks
+	if !g.fell && g.lost == 0 {
+		room /= 2 // the end of a lock that lost copies is more news
+	}
+	if (g.fell || g.lost > 0 || t.outOfSight(r, g.token)) && (g.end == 0 || g.end > now) && len(t.endings) < room {
 		t.endings[r.key()] = ending{token: sum, until: cmp.Or(g.end, now+packed.Moment(t.maxTTL))}
 	}
 	r.dropVotes(g.token)
