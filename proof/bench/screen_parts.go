@@ -134,7 +134,7 @@ const moved = "▸"
 // seen are the texts one of which shows what a key did.
 func seen(see string) []string {
 	if see == moved {
-		return []string{moved, "\x1b[7m"}
+		return []string{moved, "\x1b[7m", "\x1b[48;"}
 	}
 	return []string{see}
 }
