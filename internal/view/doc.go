@@ -20,8 +20,8 @@ type ClusterDoc struct {
 	Missing   safetext.Text `json:"missing"`
 }
 
-// SightDoc is what a look at locks alone says of the cluster: no verdict, for which everything else
-// would have to be looked at.
+// SightDoc is the cluster in a document about locks. It has no verdict: a look at locks alone does
+// not see the findings.
 type SightDoc struct {
 	Cluster  safetext.Text `json:"cluster"`
 	N        int           `json:"n"`
@@ -48,7 +48,7 @@ func DocOfCluster(s *monitor.Snapshot) ClusterDoc {
 	return ClusterDoc{DocOfSight(s), c.Verdict.String(), safetext.New(c.Reason), c.Protected, safetext.New(c.Missing)}
 }
 
-// DocOfSight returns the document of what a look at locks alone says of the cluster.
+// DocOfSight returns the cluster for a document about locks.
 func DocOfSight(s *monitor.Snapshot) SightDoc {
 	c := &s.Cluster
 	doc := SightDoc{Cluster: safetext.New(c.Name), N: c.N, Quorum: c.Quorum, Serving: c.Serving, CanLose: c.CanLose,

@@ -23,10 +23,10 @@ func clockStep(k known, n *monitor.Node, f *found) bool {
 	case by < 0:
 		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it expire later than they should. They block, but let nobody in."
 	case n.State == monitor.NodeFenced, n.State == monitor.NodeCordoned:
-		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it expire earlier than their holders believe. It accepts no other client's meanwhile."
+		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it expire earlier than their holders believe. It has accepted no new ones since it was fenced."
 		f.Remedy = "Nothing, while a guard keeps it fenced. " + slewRemedy
 	case k.At.Sub(n.Facts.StepAt) >= k.Cluster.MaxTTL && k.Cluster.MaxTTL > 0:
-		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks that it had then have expired."
+		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks that it had then have expired, or were extended since."
 		f.Remedy = slewRemedy
 	}
 	return !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold) &&

@@ -350,6 +350,8 @@ func TestFindings(t *testing.T) {
 			n := &s.Nodes[1]
 			n.State, n.Facts.StepAt, n.Facts.StepBy = monitor.NodeFenced, findingEpoch, time.Second
 		}, []string{"warning clock-step n2"}, "by +1s"},
+		"a clock went forward, more than max TTL ago": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch.Add(-31*time.Second), time.Second }),
+			[]string{"warning clock-step n2"}, "by +1s"},
 		"a clock went back": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch, -time.Second }),
 			[]string{"warning clock-step n2"}, "by -1s"},
 		"it serves before it may vote": {node(1, func(n *monitor.Node) {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever happened, once the nodes have been read twice, the table matches them, with
+// Whatever happened, once the nodes have been read and confirm it, the table matches them, with
 // the numbers that the definitions give; and it never shows an expired copy.
 func TestTheTableFollowsTheNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

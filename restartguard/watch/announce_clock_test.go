@@ -12,7 +12,7 @@ import (
 )
 
 // The time from which a node may vote is announced on the node's own clock: when that is set back
-// after the rejoin, it is announced anew, and no monitor takes the node for one that serves early.
+// after the rejoin, the guard announces the time again, and no monitor reports that it serves early.
 func TestWhatIsAnnouncedFollowsTheClockOfTheNode(t *testing.T) {
 	s := labtest.ClockServers(t, 1)[0]
 	g := guard(t, watch.Config{Delay: 2 * time.Second}, s.Node())
