@@ -65,7 +65,7 @@ type watchedFrames struct {
 func watchFrames(m *model) *watchedFrames {
 	var own []string
 	st := m.St
-	for _, p := range []styles.Paint{st.Strong, st.Dim, st.Good, st.Warn, st.Bad, st.Info, st.Title, st.Label, st.Cursor, st.Banner} {
+	for _, p := range []styles.Paint{st.Strong, st.Dim, st.Good, st.Warn, st.Bad, st.Info, st.Title, st.Label, st.Cursor, st.Banner, st.Row} {
 		for _, code := range []string{p.Open, p.Close} {
 			if code != "" {
 				own = append(own, code, "")

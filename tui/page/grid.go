@@ -208,6 +208,7 @@ func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
 		b.WriteByte(' ')
 	}
 	b.WriteByte(' ')
+	head := "" // up to the end of the first cell
 	done, last := false, len(g.widths)-1
 	for last > 0 && g.widths[last] == 0 {
 		last--
@@ -249,10 +250,13 @@ func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
 		} else {
 			b.WriteString(text)
 		}
+		if head == "" {
+			head = b.String()
+		}
 	})
 	line := strings.TrimRight(b.String(), " ")
 	if look.under && look.block {
-		return st.Row.Under(st.Pad(line, g.width))
+		return st.Selected(head, strings.TrimPrefix(st.Pad(line, g.width), head))
 	}
 	return line
 }

@@ -74,7 +74,7 @@ func (l *latestEvents) lines(n, top, w int, focused bool) (out []string) {
 	for i, e := range all {
 		line := l.eventView.row(e, w, true)
 		if focused && i == l.pos(all) {
-			line = l.St.Row.Under(l.St.Pointer + strings.Replace(l.St.Pad(line, w), " ", "", 1))
+			line = l.St.Selected(l.St.Pointer, strings.Replace(l.St.Pad(line, w), " ", "", 1))
 		}
 		out = append(out, line)
 	}

@@ -47,7 +47,16 @@ type Styles struct {
 	Good, Warn, Bad    Paint
 	Info, Title, Label Paint
 	Cursor, Banner     Paint
-	Row                Paint // the selected row: a background under the colours of its cells
+	Row                Paint // the selected row: a background under the colours of its cells, or a line
+	rowHead            Paint // its beginning, if the row has no background
+}
+
+// Selected paints the selected row: its first cell and the others, which keep their colours.
+func (st *Styles) Selected(head, rest string) string {
+	if st.rowHead.Open != "" {
+		head = st.rowHead.Of(Bare(head))
+	}
+	return st.Row.Under(head + rest)
 }
 
 // Border has the characters around a pane.

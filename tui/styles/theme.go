@@ -66,7 +66,8 @@ func indexed(good, info, warn, bad uint8) Palette {
 }
 
 // Backgrounds of the selected row. With high contrast, sixteen colours or none it is
-// reversed instead.
+// underlined, and its beginning reversed: on a solid background its bars and glyphs could
+// not be read.
 const (
 	tintDark  = uint8(237)
 	tintLight = uint8(253)
@@ -150,13 +151,13 @@ func New(look Look) Styles {
 		Cursor: newPaint(s().Reverse(true)),
 		Banner: newPaint(colored(s().Reverse(true).Bold(true), p.Warn)),
 	}
-	st.Row = st.Cursor
+	st.Row, st.rowHead = newPaint(s().Underline(true)), st.Cursor
 	if t.name != ThemeNone && !t.strong && !look.Sixteen {
 		tint := tintDark
 		if t.light {
 			tint = tintLight
 		}
-		st.Row = newPaint(s().Background(of256(tint)))
+		st.Row, st.rowHead = newPaint(s().Background(of256(tint))), Paint{}
 	}
 	if look.ASCII {
 		st.glyphs = asciiGlyphs

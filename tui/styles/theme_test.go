@@ -210,6 +210,12 @@ func TestSelectedRowKeepsColors(t *testing.T) {
 		if theme != ThemeNone && !theme.find().strong && !strings.Contains(st.Row.Open, tint) {
 			t.Errorf("%s: %q", theme, st.Row.Open)
 		}
+		// Bars and glyphs could not be read on a row of solid blocks: only its beginning is one.
+		for _, st := range []Styles{st, New(Look{Theme: theme, Sixteen: true})} {
+			if strings.Contains(st.Row.Open, "48;") == (st.rowHead == st.Cursor) || st.Row == st.Cursor {
+				t.Errorf("%s: a row is %q, and its beginning %q", theme, st.Row.Open, st.rowHead.Open)
+			}
+		}
 	}
 	for _, theme := range themes[2:] {
 		on := of256(tintDark)
@@ -217,7 +223,7 @@ func TestSelectedRowKeepsColors(t *testing.T) {
 			on = of256(tintLight)
 		}
 		if theme.name == ThemeNone || theme.strong {
-			continue // reversed: the contrast of the theme
+			continue // no background: the contrast of the theme
 		}
 		for i, c := range []color.Color{theme.colors.Good, theme.colors.Info, theme.colors.Warn, theme.colors.Bad} {
 			if r := contrast(lightOf(c), lightOf(on)); r < 3.5 {

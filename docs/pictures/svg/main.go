@@ -94,6 +94,7 @@ func colors() *paint {
 type pen struct {
 	fg, bg               string // "": the terminal's own
 	bold, faint, reverse bool
+	line                 bool // underlined
 }
 
 // cell is one character at its column.
@@ -218,7 +219,7 @@ func parse(line string, p *pen) (row []cell, col int) {
 		if n == 0 {
 			continue
 		}
-		if cluster != " " || p.background() != "" {
+		if cluster != " " || p.background() != "" || p.line {
 			row = append(row, cell{*p, cluster, col})
 		}
 		col += n
@@ -241,8 +242,12 @@ func (p *pen) set(codes []string) {
 			p.bold = true
 		case n == 2:
 			p.faint = true
+		case n == 4:
+			p.line = true
 		case n == 7:
 			p.reverse = true
+		case n == 24:
+			p.line = false
 		case n == 22:
 			p.bold, p.faint = false, false
 		case n == 27:
@@ -332,6 +337,10 @@ func drawRow(w io.Writer, row []cell, y float64) {
 		if bg := row[i].background(); bg != "" {
 			width := float64(last.col+ansi.StringWidth(last.text)-row[i].col) * cellW
 			fmt.Fprintf(w, `<rect x="%.2f" y="%.1f" width="%.2f" height="%.1f" fill="%s"/>`+"\n", at(row[i].col), y, width, cellH, bg)
+		}
+		if row[i].line {
+			width := float64(last.col+ansi.StringWidth(last.text)-row[i].col) * cellW
+			fmt.Fprintf(w, `<rect x="%.2f" y="%.1f" width="%.2f" height="1" fill="%s"/>`+"\n", at(row[i].col), y+cellH-1.5, width, row[i].color())
 		}
 		drawRun(w, row[i:j], y)
 		i = j

@@ -9,7 +9,7 @@ import (
 )
 
 func TestDraw(t *testing.T) {
-	text := " \x1b[1mn1\x1b[0m  \x1b[32m● serving\x1b[39m <&>\n \x1b[7m▸ n2\x1b[27m \x1b[2m████░░\x1b[0m ▁▇\n\n"
+	text := " \x1b[1mn1\x1b[0m  \x1b[32m● serving\x1b[39m <&>\n \x1b[7m▸ n2\x1b[27m \x1b[2m████░░\x1b[0m ▁▇\n \x1b[4mlined\x1b[0m\n\n"
 	svg := drawn(t, text)
 	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
@@ -25,6 +25,7 @@ func TestDraw(t *testing.T) {
 		"an escaped title":             `<title>a &lt;title&gt;</title>`,
 		"a bar as one shape":           ` width="33.72" fill="` + onDark.ink + `" opacity="0.6"/>`,
 		"reversed text":                ` fill="` + onDark.paper + `"> n2</text>`,
+		"a line under text":            `width="42.15" height="1" fill="` + onDark.ink + `"/>`,
 		"the background of a reversed": `width="33.72" height="18.0" fill="#a9b8c8"/>`,
 	} {
 		if !strings.Contains(svg, want) {
