@@ -45,7 +45,7 @@ func nothingSent(t *testing.T, r *rig) {
 func TestForceRelease(t *testing.T) {
 	r := asking(t)
 	r.sees("Force-release orders:42?", "n1 9s · n3 9s · n5 9s", "n2 fenced: no copy",
-		"n4 down: a copy there, if any, expired by 12:03:00, unless it was extended", "two clients will work on orders:42")
+		"n4 down: a copy there, if any, expired by 12:03:00 unless extended", "two clients will work on orders:42")
 	r.settle()
 	r.typed("web-7 is dead")
 	r.press("tab")

@@ -56,6 +56,27 @@ func TestPages(t *testing.T) {
 	r.where(page.Guard)
 }
 
+// In the title of a lock a long name is cut, and never its end; a name that fits is whole.
+func TestTheTitleOfALockKeepsItsEnd(t *testing.T) {
+	long := "billing:invoices:2026-11:customer-4711:nightly-export-of-all-statements"
+	s := monitortest.Degraded(monitortest.Epoch)
+	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, long, monitor.LockHeld, monitortest.TokenB, "2880 - 2880 ? 2880"))
+	for _, w := range []int{80, 120, 160, 200} {
+		r := newRig(t, s, w, 40)
+		r.press("2")
+		r.under(long)
+		r.press("o")
+		r.where(page.Lock)
+		title := lineWith(r.screen(), "ends in 48m (12:51:10)")
+		if !strings.Contains(title, "billing:invo") || !strings.Contains(title, "held, 3/5") {
+			t.Errorf("%d columns: %q", w, title)
+		}
+		if w == 200 && !strings.Contains(r.screen(), "━ "+long[:26]) {
+			t.Errorf("%d columns: more is cut than must be: %q", w, title)
+		}
+	}
+}
+
 // esc goes back step by step, and never in a circle.
 func TestEscGoesBack(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
@@ -63,7 +84,7 @@ func TestEscGoesBack(t *testing.T) {
 	r.under("orders:42")
 	r.press("o")
 	r.where(page.Lock)
-	r.sees("orders:42 ○ bare majority, 3/5, by web-7 (pid 811)", "Holder web-7 (pid 811) (told by its token) · DistributedLock · token", "the majority ends here", "Removal its thread works on until it asks again")
+	r.sees("orders:42 ○ bare majority, 3/5 ends in 9.6s (12:03:19)", "Holder web-7 (pid 811) (told by its token) · DistributedLock · token", "the majority ends here", "Removal its thread works on until it asks again")
 	r.press("3", "down", "enter")
 	r.where(page.Node)
 	r.sees("n2 ◐ fenced", "restarted, 1,180 copies lost")

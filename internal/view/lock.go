@@ -53,8 +53,8 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		})
 	}
 	return append(columns, column{
-		Name: "ENDS", Help: "time until the holder cannot rely on the lock any more: when the Q-th last of its copies expires, lost ones included; `never` (on the screen `∞`): in more than ten years",
-		Fields: []string{"majority_ends_ms", "held_until"}, Key: lockEnd, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
+		Name: "ENDS", Help: "time until the holder cannot rely on the lock any more: when the Q-th last of its copies expires, lost ones included; `never` (on the screen `∞`): in more than ten years. On a screen without room for AT, an end that is ten minutes to a day away is a time of day: `14:03`",
+		Fields: []string{"majority_ends_ms", "held_until"}, Key: lockEnd, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4, Good: len("14:03"),
 	}, column{
 		Name: "AT", Help: "ENDS as a time of day", SortAs: "ends", Wide: true, Rank: 11, Width: 8,
 		Cell: func(c *Context, l *monitor.Lock) Cell {
@@ -71,7 +71,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Fields: []string{"can_get_in.when", "can_get_in.at", "can_get_in.restarts"}, Cell: lockAccess, SortAs: "margin", Wide: true, Rank: 13, Width: 14, Most: 19,
 	}, column{
 		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or, while this token holds it, by `w` (`redlockctl who`): `seen`, or inferred: `?` and its p after the name. Then `alive`, `silent` or `gone`, and for how long nothing was seen of the holder; or when it last extended the lock, or when `w` asked. `– 77c0…1e`: only the token is known, and HOLDER has no room",
-		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 19, Most: 44, Shorten: shortOwner,
+		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 12, Good: 21, Most: 44, Shorten: shortOwner,
 	}, column{
 		Name: "LIBRARY", Help: "which library made the lock, guessed from its key and value ([forms.md](forms.md)), and whether it has several keys or a deadline in its value",
 		Fields: []string{"library"}, Compare: compareBy(func(l *monitor.Lock) string { return libraryOf(l) }),
@@ -263,10 +263,16 @@ func lockEnd(l *monitor.Lock) int64 {
 	return end.UnixMilli()
 }
 
+// clockFrom is from which remaining time on a time of day says more.
+const clockFrom = 10 * time.Minute
+
 func lockEnds(c *Context, l *monitor.Lock) Cell {
-	switch {
-	case !l.HeldUntil().IsZero():
-		return Cell{Text: c.remaining(l.HeldUntil())}
+	switch end := l.HeldUntil(); {
+	case !end.IsZero() && c.NoAt && end.Sub(c.Now) >= clockFrom && end.Sub(c.Now) < 24*time.Hour:
+		c.changes(end.Add(1 - clockFrom))
+		return Cell{Text: end.Format("15:04")}
+	case !end.IsZero():
+		return Cell{Text: c.remaining(end)}
 	case l.State == monitor.LockNoTTL:
 		return Cell{Text: c.Endless}
 	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):

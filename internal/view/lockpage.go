@@ -203,11 +203,12 @@ func earlierFacts(c *Context, l *monitor.Lock) []Fact {
 func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	var facts []Fact
 	if Needs(l.State) > 0 || l.State == monitor.LockPartial {
-		means := States[l.State]
+		means, _, _ := strings.Cut(States[l.State], "; ' marks") // there is none on a lock's page
+		means = l.State.String() + ": " + means
 		if l.State == monitor.LockNoTTL {
 			means = l.EndlessText()
 		}
-		facts = append(facts, Fact{"Means", l.State.String() + ": " + c.Our(means), c.LockState(l.State).Tone})
+		facts = append(facts, Fact{"Means", c.Our(means), c.LockState(l.State).Tone})
 	}
 	var w *who.Answer
 	if c.Known != nil {
@@ -489,9 +490,9 @@ func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
 		return "a copy there, if any, never expires"
 	}
 	if end.Before(c.Now) {
-		return "a copy there, if any, expired by " + Clock(end) + ", unless it was extended"
+		return "a copy there, if any, expired by " + Clock(end) + " unless extended"
 	}
-	return "a copy there, if any, expires by " + Clock(end) + ", unless it is extended"
+	return "a copy there, if any, expires by " + Clock(end) + " unless extended"
 }
 
 // Axis returns a round span that contains the remaining time of all copies; zero if no

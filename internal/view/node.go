@@ -255,7 +255,10 @@ func persistence(n *monitor.Node) string {
 }
 
 func serverFacts(c *Context, n *monitor.Node) []Fact {
-	server := "version " + c.Whole(n.Version) + ", role " + c.Whole(n.Role) + ", up " + Age(n.Uptime)
+	server := "version " + c.Whole(n.Version) + ", role " + c.Whole(n.Role)
+	if n.State.Answers() {
+		server += ", up " + Age(n.Uptime)
+	}
 	if n.Restarts > 0 {
 		server += ", " + Plural(n.Restarts, "restart") + " seen"
 	}

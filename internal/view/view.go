@@ -31,6 +31,8 @@ type Context struct {
 	// NoHolder: the column HOLDER has no room, so OWNER shows the token after the sign for an
 	// owner who is not known.
 	NoHolder bool
+	// NoAt: the column AT has no room, and ENDS has room for a time of day.
+	NoAt bool
 	// NoAbout: there is no column ABOUT, so the sentence of an event names its lock or node.
 	NoAbout bool
 	// Began: this program has only just started to watch, so nothing is known to be new.

@@ -1,9 +1,35 @@
 package view
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
+
+// On a screen without room for AT, an end that is ten minutes to a day away is a time of day,
+// until it is nearer.
+func TestAFarEndIsATimeOfDay(t *testing.T) {
+	now := monitortest.Epoch // 12:03:10
+	for _, c := range []struct {
+		noAt bool
+		left time.Duration
+		want string
+	}{
+		{true, 48 * time.Minute, "12:51"}, {true, 10 * time.Minute, "12:13"}, {true, 10*time.Minute - 1, "9m"}, {true, 9 * time.Second, "9s"},
+		{true, 24*time.Hour - 1, "12:03"}, {true, 24 * time.Hour, "24h"}, {true, 20 * 365 * 24 * time.Hour, "∞"}, {false, 48 * time.Minute, "48m"},
+	} {
+		l := monitortest.LockOf(now, "job", monitor.LockHeld, monitortest.TokenA, "1 1 1 1 1").Timed(now, now.Add(c.left))
+		ctx := &Context{Glyphs: &Unicode, Snap: monitortest.Safe(now), Now: now, Short: true, NoAt: c.noAt}
+		if got := lockEnds(ctx, &l); got.Text != c.want {
+			t.Errorf("%s, AT has no room: %v: %q; want %q", c.left, c.noAt, got.Text, c.want)
+		} else if strings.Contains(got.Text, ":") && !ctx.Until().Equal(now.Add(c.left-clockFrom+1)) {
+			t.Errorf("%s: it is drawn again at %s", c.left, ctx.Until())
+		}
+	}
+}
 
 func TestParseMoment(t *testing.T) {
 	zone := time.FixedZone("CET", 3600)

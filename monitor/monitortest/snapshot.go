@@ -51,8 +51,11 @@ func LockOf(now time.Time, key string, state monitor.LockState, token, copies st
 				l.Held++
 				ends = append(ends, c.Expires)
 			} else {
-				c.Token = safetext.New(TokenC)
-				c.Len = int64(len(TokenC))
+				other := TokenC
+				if token == other {
+					other = TokenA
+				}
+				c.Token, c.Len = safetext.New(other), int64(len(other))
 				l.Tokens = 2
 			}
 		}

@@ -188,7 +188,7 @@ func (m *Desk) AskAcquire() tea.Cmd {
 		}
 		return keep.chosen == 1
 	}
-	reason := newField("Reason", "")
+	reason := newField("Reason (audit log)", "")
 	return m.open(&Dialog{
 		title: "Acquire a lock by hand",
 		Verb:  "acquire",

@@ -102,10 +102,12 @@ func (g *grid[T]) each(f func(c *view.Column[T], w, gap int)) {
 	}
 }
 
-// shows reports whether the column with this word has room.
-func (g *grid[T]) shows(word string) bool {
-	i := slices.IndexFunc(g.columns, func(c view.Column[T]) bool { return c.Word() == word })
-	return i >= 0 && g.widths[i] > 0
+// room returns the width of the column with this word; 0: it is not shown.
+func (g *grid[T]) room(word string) int {
+	if i := slices.IndexFunc(g.columns, func(c view.Column[T]) bool { return c.Word() == word }); i >= 0 {
+		return g.widths[i]
+	}
+	return 0
 }
 
 // sorted returns the shown column by which the rows are sorted; -1 if there is none.

@@ -95,7 +95,7 @@ func (g *guardPage) state() (title Pane, lines []string) {
 	if o := restartguard.OutlookOf(g.drawn.List, g.Shown.Cluster.N, g.Shown.Cluster.Quorum); len(g.drawn.List) > 0 {
 		p := st.Good
 		switch {
-		case o.Unknown():
+		case o.Unknown(), o.Voting == o.Quorum && o.Voting < o.N: // one more stops all locking
 			p = st.Warn
 		case !o.Possible():
 			p = st.Bad

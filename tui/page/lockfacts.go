@@ -31,12 +31,18 @@ func (f *lockFacts) Asks(now time.Time) string {
 // Watch starts to collect the events of a lock, unless it is already watched.
 func (f *lockFacts) Watch(key string) { f.Watched.begin(key, f.events.All) }
 
-// pane draws a lock under a title: its copies on an axis of time, and at most n events.
-func (f *lockFacts) pane(l *monitor.Lock, n int) (title string, lines []string) {
+// pane draws a lock under a title: its copies on an axis of time, and at most n events. In
+// the title a long name is cut before its end is left out.
+func (f *lockFacts) pane(l *monitor.Lock, n int) (pn Pane, lines []string) {
 	f.Watch(l.Key.Raw())
 	ctx, w := f.context(), f.In()
-	state := ctx.LockState(l.State)
-	title = f.St.Text(l.Key, max(8, w/3)) + " " + f.St.Thin.Rule + " " + state.Sign + " " + state.Text + ", " + view.Copies(l) + ", by " + view.LockHolder(ctx, l).Text
+	state, ends := ctx.LockState(l.State), view.LockEnd(ctx, l)
+	is := " " + f.St.Thin.Rule + " " + state.Sign + " " + state.Text + ", " + view.Copies(l)
+	room := w - titleChrome - 1 - view.Width(is)
+	if n := room - view.Width(ends); n >= leastName {
+		room = n
+	}
+	pn = Pane{Title: f.St.Text(l.Key, max(8, room)) + is, Right: f.St.Dim.Of(ends)}
 	lines = append(f.lockBars(ctx, l, w), "")
 	kept := view.Fact{Label: "Kept", Text: f.Kept(l.Key.Raw(), l.Holder.Raw()), Tone: view.Good}
 	lines = append(lines, f.facts(append(append([]view.Fact{kept}, view.LockFacts(ctx, l)...), f.Holders.Maker(ctx, l)...), w)...)
@@ -44,14 +50,11 @@ func (f *lockFacts) pane(l *monitor.Lock, n int) (title string, lines []string) 
 	if log := f.lockEvents(w, n); len(log) > 0 {
 		lines = append(append(lines, ""), log...)
 	}
-	return title, lines
+	return pn, lines
 }
 
-// ends says when a lock ends, for a title.
-func (f *lockFacts) ends(l *monitor.Lock) string {
-	ctx := f.context()
-	return f.St.Dim.Of(view.LockEnd(ctx, l))
-}
+// leastName is how much of a name in a title is worth more than when the lock ends.
+const leastName = 16
 
 // lockEvents returns the last n events of the shown lock.
 func (f *lockFacts) lockEvents(w, n int) (out []string) {

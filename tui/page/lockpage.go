@@ -15,19 +15,20 @@ func (p *lockPage) Selected() Selection { return Selection{Lock: p.Shown.Locks.G
 
 func (p *lockPage) Lines(h int) []string {
 	l, n := p.Shown.Locks.Get(p.key), h-p.chrome()
+	framed := func(events int) []string {
+		pn, lines := p.pane(l, events)
+		pn.Focused = true
+		return p.frame(pn, p.inSight(p.St, lines, n), h)
+	}
 	if l != nil && p.wide() {
-		return p.beside(p.W*3/5, h,
-			func(h int) []string {
-				title, lines := p.pane(l, 0)
-				return p.frame(Pane{Title: title, Right: p.ends(l), Focused: true}, p.inSight(p.St, lines, n), h)
-			},
+		return p.beside(p.listWidth(), h,
+			func(int) []string { return framed(0) },
 			func(h int) []string {
 				return p.eventsPane("Events", p.lockEvents(p.In(), n), h)
 			})
 	}
 	if l != nil {
-		title, lines := p.pane(l, n)
-		return p.frame(Pane{Title: title, Right: p.ends(l), Focused: true}, p.inSight(p.St, lines, n), h)
+		return framed(n)
 	}
 	p.Watch(p.key)
 	title := p.St.Escape(p.key, max(8, p.W/2)) + " " + p.St.Thin.Rule + " " + p.St.Off + " gone: no node has a copy of it"

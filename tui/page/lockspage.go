@@ -22,7 +22,7 @@ func (p *locksPage) Lines(h int) []string {
 		return list(h)
 	}
 	return p.beside(p.listWidth(), h, list, func(h int) []string {
-		title, lines := p.lock.pane(l, h)
-		return p.frame(Pane{Title: title, Right: p.lock.ends(l)}, p.below.draw(p.St, p.Selected(), lines, h-p.chrome()), h)
+		pn, lines := p.lock.pane(l, h)
+		return p.frame(pn, p.below.draw(p.St, p.Selected(), lines, h-p.chrome()), h)
 	})
 }

@@ -62,7 +62,8 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 // rows draws h rows; it reuses rows of the last frame if nothing changed in them.
 func (v *lockView) rows(t *lockTable, h int, ctx *view.Context, at cursorState, marked Marks) []string {
 	out := make([]string, 0, h)
-	ctx.NoHolder = !v.grid.shows("holder")
+	ctx.NoHolder = v.grid.room("holder") == 0
+	ctx.NoAt = v.grid.room("at") == 0 && v.grid.room("ends") >= len("14:03")
 	fresh := make(map[string]DrawnRow, h)
 	for i, listed := range t.window(h) {
 		l := t.latest(listed)

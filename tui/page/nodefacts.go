@@ -21,7 +21,7 @@ type nodeFacts struct {
 
 // besideEvents draws what is known about a node, and its last events beside it, in h lines.
 func (m *nodeFacts) besideEvents(n *monitor.Node, h int, frame func(title string, lines []string, h int) []string) []string {
-	return m.beside(m.W*3/5, h,
+	return m.beside(m.listWidth(), h,
 		func(h int) []string { return m.above(n, h, frame) },
 		func(h int) []string {
 			events, room := m.nodeEvents(n, h, m.In()), max(0, h-m.chrome())
@@ -55,20 +55,26 @@ func (m *nodeFacts) pane(n *monitor.Node, events int, locks bool) (title string,
 	state := ctx.NodeState(n.State)
 	title = st.Escape(n.Name, 20) + " " + st.Thin.Rule + " " + state.Sign + " " + state.Text + view.NodeSince(ctx, n) + " " + st.Thin.Rule + " " + st.Sentence(n.Addr, 40)
 	facts := view.NodeFacts(ctx, n)
-	if i := slices.IndexFunc(facts, func(f view.Fact) bool { return f.Label == "Locks" }); i >= 0 && locks {
-		facts[i].Text += m.copiesOn(n)
+	sparks := max(8, min(60, w-styles.FactIndent-45))
+	for i := range facts {
+		switch f := &facts[i]; {
+		case f.Label == "Locks" && locks:
+			f.Text += m.copiesOn(n)
+		case f.Label == "RTT" && len(n.RTTs) > 1:
+			last := n.RTTs[max(0, len(n.RTTs)-sparks):]
+			f.Text = st.Dim.Of(st.RTTs(last, len(last))) + " " + f.Text
+		}
 	}
 	add := func(label, text string, tone view.Tone) {
 		facts = append(facts, view.Fact{Label: label, Text: text, Tone: tone})
 	}
-	sparks := max(8, min(60, w-styles.FactIndent-30))
 	if past := m.past[n.Name]; past != nil && len(past.Offsets) > 1 {
 		last := past.Offsets[max(0, len(past.Offsets)-sparks):]
-		add("Clocks", st.Info.Of(st.Sparkline(last, len(last)))+" "+st.SignedMS(slices.Min(last))+" to "+st.SignedMS(slices.Max(last)), view.None)
-	}
-	if len(n.RTTs) > 1 {
-		last := n.RTTs[max(0, len(n.RTTs)-sparks):]
-		add("RTTs", st.Dim.Of(st.RTTs(last, len(last)))+" "+view.Milliseconds(slices.Min(last))+" to "+view.Milliseconds(slices.Max(last)), view.None)
+		span := st.SignedMS(slices.Min(last))
+		if most := st.SignedMS(slices.Max(last)); most != span {
+			span += " to " + most
+		}
+		add("Clocks", st.Info.Of(st.Sparkline(last, len(last)))+" "+span, view.None)
 	}
 	label := "Hour"
 	for _, line := range m.Hour(n.Minutes, w-styles.FactIndent-2) {
@@ -138,6 +144,7 @@ func (m *nodeFacts) copies(n *monitor.Node, h int) []string {
 	title.More = m.St.Dim.Of(view.Count(n.Locks) + ", most urgent first")
 	here = here[:max(0, min(len(here), h-m.chrome()-1))]
 	ctx := m.context()
+	ctx.NoAt = true
 	columns := view.OnScreen(view.LockColumns(m.Shown.Nodes), []string{"name", "state", "copies", "ends", "margin", "owner"}, false)
 	g := newGrid(m.St, measure(ctx, columns, here), m.In())
 	lines := []string{g.header(false)}

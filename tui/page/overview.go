@@ -218,8 +218,7 @@ func (o *overview) detail(n int) (title Pane, lines []string) {
 	case s.Event != nil:
 		title.Title, lines = o.latest.eventView.full(s.Event, o.events.All, o.In())
 	case s.Lock != nil:
-		title.Title, lines = o.lock.pane(s.Lock, n)
-		title.Right = o.lock.ends(s.Lock)
+		title, lines = o.lock.pane(s.Lock, n)
 	default:
 		title.Title, lines = "Detail", []string{o.St.Dim.Of(" nothing under the cursor")}
 	}
