@@ -202,16 +202,42 @@ func noneNamedText(w *who.Answer) string {
 	return text
 }
 
-// WhoConns returns the connections of the holder as a table.
+// WhoConns returns the connections of the holder as a table. Those of a named client to one
+// node are one row: that which sent a change of the lock, or was used last, and how many more.
 func WhoConns(w *who.Answer) *Table {
 	t := NewTable("NODE", "CLIENT", "NAME", "USER", "LIBRARY", "OPEN FOR", "FIND ITS PROCESS THERE")
+	type client struct {
+		node, host string
+		name, user safetext.Text
+		library    safetext.Text
+		gone       bool
+	}
+	var rows []who.NodeConn
+	var more []int
+	at := map[client]int{}
 	for _, c := range w.Conns {
+		one := client{c.Node, hostOf(c), c.Name, c.User, c.Library, c.Gone > 0}
+		i, ok := at[one]
+		if !ok || c.Name.Empty() { // several processes may be behind connections without a name
+			at[one], rows, more = len(rows), append(rows, c), append(more, 0)
+			continue
+		}
+		more[i]++
+		if was := &rows[i]; c.Sent != was.Sent && c.Sent || c.Sent == was.Sent && c.Idle < was.Idle {
+			*was = c
+		}
+	}
+	for i, c := range rows {
+		addr := c.Addr.String()
+		if more[i] > 0 {
+			addr += " and " + Count(more[i]) + " more"
+		}
 		age, find := Age(time.Duration(c.Age)*time.Second), c.Find
 		if c.Gone > 0 {
 			age, find = "closed "+Age(c.Gone)+" ago", ""
 		}
 		var row []Cell
-		for _, text := range []string{safetext.Escape(c.Node), c.Addr.String(), c.Name.String(), c.User.String(), c.Library.String(), age, find} {
+		for _, text := range []string{safetext.Escape(c.Node), addr, c.Name.String(), c.User.String(), c.Library.String(), age, find} {
 			row = append(row, Cell{Text: text})
 		}
 		t.Add(row...)
@@ -264,13 +290,18 @@ func WhoFacts(c *Context, l *monitor.Lock, w *who.Answer) []Fact {
 	return facts
 }
 
+// hostOf returns the host of a client.
+func hostOf(c who.NodeConn) string {
+	addr := c.Addr.Raw()
+	return addr[:max(0, strings.LastIndexByte(addr, ':'))]
+}
+
 // WhoFind returns the commands that find the holder's process, one line per host, so that
 // each can be copied.
 func WhoFind(c *Context, w *who.Answer) (facts []Fact) {
 	label, hosts := "Find it", map[string]bool{}
 	for _, conn := range w.Conns {
-		addr := conn.Addr.Raw()
-		host := addr[:max(0, strings.LastIndexByte(addr, ':'))]
+		host := hostOf(conn)
 		if conn.Gone > 0 || conn.Find == "" || hosts[host] {
 			continue
 		}
