@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/server/safetext"
+	"redlockctl/tui/styles"
 )
 
 // copiedMsg reports the result of writing to this machine's clipboard.
@@ -54,11 +55,30 @@ func (m *model) copyText() (text, what string) {
 	return "", ""
 }
 
-// copyPicked copies what is under the cursor to the clipboard of the terminal, which works
-// over SSH, and to that of this machine if possible.
 func (m *model) copyPicked() tea.Cmd {
 	text, what := m.copyText()
 	m.say(m.St.Info, "copied "+what+": "+m.St.Sentence(strings.ReplaceAll(text, "\n", " "), max(10, m.W-30)))
+	return m.copyOut(text, what)
+}
+
+// copyPage copies the page as it is shown, for a ticket or a chat.
+func (m *model) copyPage() tea.Cmd {
+	var b strings.Builder
+	lines := m.body()
+	for _, l := range lines {
+		b.WriteString(strings.TrimRight(styles.Bare(l), " ") + "\n")
+	}
+	if text := b.String(); len(text) <= mostCopied {
+		m.say(m.St.Info, "copied this page as it is shown: "+view.Plural(len(lines), "line"))
+		return m.copyOut(text, "the page")
+	}
+	m.say(m.St.Warn, "this page is too long for the clipboard of a terminal: make the window smaller")
+	return nil
+}
+
+// copyOut copies a text to the clipboard of the terminal, which works over SSH, and to that of
+// this machine if possible.
+func (m *model) copyOut(text, what string) tea.Cmd {
 	osc := tea.SetClipboard(text)
 	put := m.clipboard
 	if put == nil {

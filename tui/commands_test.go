@@ -45,7 +45,7 @@ func TestCommandsAreThoseOfTheCLI(t *testing.T) {
 	onlyHere := []string{
 		"overview", "events", "findings", "lab", // pages
 		"filter", "sort", "columns", "wide", "theme", "ascii", "cluster", // flags there
-		"mark", "mouse", "freeze", "follow", "copy", "redraw", "quit",
+		"mark", "mouse", "freeze", "follow", "copy", "copy-page", "redraw", "quit",
 		"crash", "stop", "continue", "skew", "flush",
 	}
 	here := map[string]bool{}

@@ -214,6 +214,7 @@ func tableKeys(m *model) keys.Map {
 		offWhen(onMain(keys.Looking, "M", "unmark all", m.clearMarks), m.whyNoMarks),
 		asCommand("wide", offWhen(onMain(keys.Looking, "W", "wide: every column", m.toggleWide), m.whyNoWide)),
 		asCommand("copy", offWhen(onMain(keys.Looking, "y", "copy its name", m.copyPicked), m.whyNoCopy)),
+		asCommand("copy-page", onMain(keys.Looking, "Y", "copy the page as shown", m.copyPage)),
 	}
 }
 

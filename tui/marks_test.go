@@ -65,6 +65,17 @@ func TestCopy(t *testing.T) {
 	r.press("?", "y")
 	r.where(page.Help)
 	r.sees("there is nothing here to copy")
+	r.press("esc", "2")
+	shown := r.screen()
+	_, cmd = r.m.Update(keyPress("Y"))
+	runAll(r.m, cmd)
+	if text := put[len(put)-1]; !strings.HasPrefix(shown, strings.TrimRight(text, "\n")) || !strings.Contains(text, "NAME") || strings.ContainsRune(text, 0x1b) {
+		t.Errorf("of a page this is copied:\n%s\nit is\n%s", text, shown)
+	}
+	r.m.W, r.m.H = 400, 400
+	if cmd := r.m.copyPage(); cmd != nil {
+		t.Error("more is copied than a terminal accepts")
+	}
 }
 
 func TestMouse(t *testing.T) {
