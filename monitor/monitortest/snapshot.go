@@ -156,7 +156,7 @@ func Degraded(now time.Time) *monitor.Snapshot {
 		s.Events = append(s.Events, monitor.Event{Seq: uint64(len(s.Events) + 1), At: now.Add(-ago), Level: level, Kind: kind, Node: node, Key: safetext.New(key), Text: safetext.New(text)})
 	}
 	event(19*time.Second, monitor.LevelAlarm, "down", "n4", "", "n4 unreachable: connection refused")
-	event(12*time.Second, monitor.LevelNotice, "restart", "n2", "", "n2 restarted (run 8f2c… → 19aa…): 1,180 copies lost, 14 locks now bare")
+	event(12*time.Second, monitor.LevelNotice, "restart", "n2", "", "n2 restarted: 1,180 locks lost a copy, 14 have a bare majority now · rejoins 12:03:28")
 	event(12*time.Second, monitor.LevelNotice, "fenced", "n2", "", "n2 started fenced")
 	for i := range 20 {
 		event(time.Duration(20-i)*100*time.Millisecond, monitor.LevelInfo, "acquired", "", fmt.Sprintf("job:%03d", i), fmt.Sprintf("job:%03d acquired, 3 of 5", i))

@@ -56,6 +56,20 @@ func (v *eventView) row(e *monitor.Event, w int, named bool) string {
 	return v.st.Dim.Of(at) + v.st.Paint(cell.Tone).Of(v.st.Cut(cell.Sign+" "+cell.Text, w-view.Width(at)-1))
 }
 
+// whole draws one event in as many lines as its sentence needs, within bounds.
+func (v *eventView) whole(e *monitor.Event, w int, named bool) (lines []string) {
+	at := view.Clock(e.At) + " "
+	cell := view.EventText(&v.st.Glyphs, e, named)
+	text := v.st.Paint(cell.Tone).Of(v.st.Cut(cell.Sign+" "+cell.Text, mostOfEvent*w))
+	for _, l := range styles.Wrap(v.st.Dim.Of(at)+text, w-2, view.Width(at)+2) {
+		lines = append(lines, " "+l)
+	}
+	return lines
+}
+
+// mostOfEvent is about how many lines an event may take among others.
+const mostOfEvent = 3
+
 // full draws one event in full under a title; all are the known events.
 func (v *eventView) full(e *monitor.Event, all []monitor.Event, w int) (title string, lines []string) {
 	st := v.st

@@ -45,11 +45,13 @@ func (g *guardPage) Lines(h int) []string {
 			func(h int) []string {
 				return g.frame(nodes, g.states(head+1, h-g.chrome()), h)
 			},
-			func(h int) []string { return g.eventsPane("Events", g.latest(h-g.chrome()), h) })...)
+			func(h int) []string { return g.eventsPane("Events", g.latest(h-g.chrome(), g.eventView.whole), h) })...)
 	}
 	lines = append(lines, g.states(len(lines)+1, max(2, h-len(lines)-2))...)
 	if room := h - len(lines) - 1; room > 0 {
-		lines = append(append(lines, ""), g.latest(room)...)
+		lines = append(append(lines, ""), g.latest(room, func(e *monitor.Event, w int, named bool) []string {
+			return []string{g.eventView.row(e, w, named)} // there is little room
+		})...)
 	}
 	return g.frame(title, lines, whole)
 }
@@ -60,13 +62,13 @@ func (g *guardPage) states(top, h int) []string {
 	return g.fold(top, h, g.cursor(), guardColumns())
 }
 
-// latest returns the latest events of restarts and fences, at most that many.
-func (g *guardPage) latest(most int) (lines []string) {
+// latest draws the latest events of restarts and fences, in about that many lines.
+func (g *guardPage) latest(most int, draw func(e *monitor.Event, w int, named bool) []string) (lines []string) {
 	for i := len(g.events.All) - 1; i >= 0 && len(lines) < most; i-- {
 		e := &g.events.All[i]
 		// Events of a node are about restarts and fences, except clock events.
 		if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && e.Key.Empty() && (g.events.until == 0 || e.Seq <= g.events.until) {
-			lines = append(lines, g.eventView.row(e, g.In(), true))
+			lines = append(lines, draw(e, g.In(), true)...)
 		}
 	}
 	return lines

@@ -59,7 +59,7 @@ const leastName = 16
 // lockEvents returns the last n events of the shown lock.
 func (f *lockFacts) lockEvents(w, n int) (out []string) {
 	for _, e := range lastEvents(f.Watched.Events, n, func(e *monitor.Event) bool { return f.events.until == 0 || e.Seq <= f.events.until }) {
-		out = append(out, f.eventView.row(e, w, false))
+		out = append(out, f.eventView.whole(e, w, false)...)
 	}
 	return out
 }

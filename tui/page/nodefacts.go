@@ -160,7 +160,7 @@ func (m *nodeFacts) nodeEvents(n *monitor.Node, most, w int) (out []string) {
 	for _, e := range lastEvents(m.events.All, most, func(e *monitor.Event) bool {
 		return e.Node == n.Name && !e.Part && (m.events.until == 0 || e.Seq <= m.events.until)
 	}) {
-		out = append(out, m.eventView.row(e, w, false))
+		out = append(out, m.eventView.whole(e, w, false)...)
 		if names := lostLocks(e, m.St); names != "" {
 			for _, l := range styles.Wrap(names, w-14, 0)[:1] {
 				out = append(out, styles.Blanks(12)+m.St.Dim.Of(l))
