@@ -180,10 +180,15 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 			none = append(none, r.Node)
 		case r.Status == redlock.StatusHeld:
 			others = append(others, r.Node+" holds another token, which stays")
-		case !r.MayLiveUntil.IsZero():
-			others = append(others, fmt.Sprintf("%s is %s: a copy may remain there for %s", r.Node, r.Status, view.Left(r.MayLiveUntil.Sub(now))))
 		default:
-			others = append(others, fmt.Sprintf("%s is %s: a copy may remain there until its TTL expires", r.Node, r.Status))
+			is, remains := "is "+r.Status.String(), "until its TTL expires"
+			if r.Status == redlock.StatusUnanswered {
+				is = "was sent the command, and had not answered yet"
+			}
+			if !r.MayLiveUntil.IsZero() {
+				remains = "for " + view.Left(r.MayLiveUntil.Sub(now))
+			}
+			others = append(others, r.Node+" "+is+": a copy may remain there "+remains)
 		}
 	}
 	where := "gone on"

@@ -62,6 +62,7 @@ func TestForceRelease(t *testing.T) {
 		{Node: "n3", Status: redlock.StatusOK},
 		{Node: "n4", Status: redlock.StatusDown, Err: errFake, MayLiveUntil: r.clock.Add(9500 * time.Millisecond)},
 		{Node: "n5", Status: redlock.StatusHeld},
+		{Node: "n6", Status: redlock.StatusUnanswered, MayLiveUntil: r.clock.Add(9500 * time.Millisecond)},
 	}
 	r.run()
 	want := fmt.Sprintf("force-release %q %q because %q", "orders:42", token42, "web-7 is dead")
@@ -69,6 +70,7 @@ func TestForceRelease(t *testing.T) {
 		t.Errorf("sent %q, not %q", got, want)
 	}
 	r.sees("force-release orders:42: done", "2 copies deleted", "n1 ● ok copy deleted", "n2 ○ absent held no copy",
+		"it was sent the release, and had not answered yet when that was done; a copy may remain there until 12:03:19 (9s)",
 		"n4 ✗ down a copy may remain there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ○ held another token's copy, left alone")
 	r.press("enter") // too early to have been read
 	if r.m.Result == nil {

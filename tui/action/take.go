@@ -68,6 +68,8 @@ var releaseWords = map[redlock.Status]string{
 	redlock.StatusOK:     "copy deleted",
 	redlock.StatusAbsent: "held no copy",
 	redlock.StatusHeld:   "another token's copy, left alone",
+	// A release of a kept lock is done when its token has no quorum any more.
+	redlock.StatusUnanswered: "it was sent the release, and had not answered yet when that was done",
 }
 
 var revokeWords = map[redlock.Status]string{
