@@ -24,7 +24,7 @@ func lockClient(t *testing.T, c lab.Cluster) *redlock.Client {
 // The simulated clients do all that a screen should show, keep to their longest
 // TTL, and leave only abandoned locks behind.
 func TestClients(t *testing.T) {
-	const maxTTL = 3 * time.Second
+	const maxTTL = 8 * time.Second
 	c := embedded(t, 5)
 	open(t, c)
 	locks := lockClient(t, c)

@@ -264,7 +264,8 @@ func TestAFirstReadLeavesAThinLineToClients(t *testing.T) {
 	if s.Complete {
 		t.Error("all was read before the clients were")
 	}
-	if failed*5 > all {
+	// On a busy machine some fail without a read, too.
+	if most := 0.2 + 2*float64(quiet)/float64(of); float64(failed) > most*float64(all) {
 		t.Errorf("%d of %d attempts failed", failed, all)
 	}
 }

@@ -161,6 +161,10 @@ type stride struct {
 	best  time.Duration // shortest step of the present number of keys
 	tries int           // steps with it
 	fixed bool          // longer pages exceed the limit of a reply
+	// how many keys were too many before, and how much longer than the shortest round trip
+	// they took
+	before int64
+	over   time.Duration
 }
 
 const (
@@ -201,7 +205,11 @@ func (s *stride) took(d, line, most time.Duration, setting int64) {
 		return
 	}
 	switch over := s.best - s.least; {
+	case over > most && now < s.before && over > s.over/2+s.over*time.Duration(now)/time.Duration(2*s.before):
+		// Fewer keys take almost as long: something else does, on a busy machine for example.
+		s.least, s.before, s.tries = s.best, 0, 0
 	case over > most:
+		s.before, s.over = now, over
 		s.set(max(now/4, now*int64(most)/int64(over)))
 	case over < most/2 && line < strideLine/2:
 		s.set(2 * now)

@@ -87,26 +87,33 @@ func TestReadsInVainAreFewer(t *testing.T) {
 
 // A page of keys is as large as costs the server little, and as a thin line carries soon.
 // A step that was slow for another reason (this machine or the network was busy) changes
-// nothing.
+// nothing, even if each step is.
 func TestPagesAreAsLongAsTheServerBears(t *testing.T) {
 	const setting = 250
 	for name, c := range map[string]struct {
 		perPage     time.Duration // of the server, for as many keys as configured
 		perKey      time.Duration // of the line
+		busy        time.Duration // no step waits for a processor for less
 		least, most int64
 	}{
-		"a fast server":      {10 * time.Microsecond, 0, strideMost * setting, strideMost * setting},
-		"a usual one":        {250 * time.Microsecond, 0, 400, 4 * setting},
-		"a slow one":         {10 * time.Millisecond, 0, strideFew, 30},
-		"far away, but fast": {0, 0, strideMost * setting, strideMost * setting},
-		"over a thin line":   {0, 200 * time.Microsecond, 25, 60},
-		"over a thinner one": {0, 10 * time.Millisecond, strideFew, strideFew},
+		"a fast server":                 {10 * time.Microsecond, 0, 0, strideMost * setting, strideMost * setting},
+		"a usual one":                   {250 * time.Microsecond, 0, 0, 400, 4 * setting},
+		"a slow one":                    {10 * time.Millisecond, 0, 0, strideFew, 30},
+		"far away, but fast":            {0, 0, 0, strideMost * setting, strideMost * setting},
+		"over a thin line":              {0, 200 * time.Microsecond, 0, 25, 60},
+		"over a thinner one":            {0, 10 * time.Millisecond, 0, strideFew, strideFew},
+		"a usual one on a busy machine": {250 * time.Microsecond, 0, 5 * time.Millisecond, 400, 5 * setting},
+		"a fast one on a busy machine":  {10 * time.Microsecond, 0, 5 * time.Millisecond, strideMost * setting, strideMost * setting},
+		"a slow one on a busy machine":  {10 * time.Millisecond, 0, 5 * time.Millisecond, strideFew, 45},
 	} {
 		s := stride{least: time.Millisecond}
 		for i := range 400 {
 			n := s.count(setting)
 			line := time.Duration(n) * c.perKey
 			took := time.Millisecond + time.Duration(n)*c.perPage/setting + line
+			if i > 0 {
+				took += c.busy
+			}
 			if i%4 != 1 {
 				took += 30 * time.Millisecond // waited for a processor
 			}
