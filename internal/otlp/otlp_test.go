@@ -246,7 +246,7 @@ func TestReceiverIsDown(t *testing.T) {
 			wait(t, "the events", func() bool { s := r.texts(); return len(s) > 0 && slices.Contains(s, "event 700") })
 			wait(t, "the counts", func() bool { sent, missed, _ := e.Counts(); return sent+missed >= 701 })
 			_, missed, refused := e.Counts()
-			all := slices.DeleteFunc(r.texts(), func(s string) bool { return !strings.HasPrefix(s, "event") })
+			all := slices.DeleteFunc(r.texts(), func(s string) bool { return !strings.HasPrefix(s, "event ") })
 			if refused != 0 || missed < 90 {
 				t.Errorf("missed %d, refused %d", missed, refused)
 			}
