@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,17 +56,19 @@ func (v versionJSON) line() string {
 }
 
 func build() versionJSON {
+	info, _ := debug.ReadBuildInfo()
+	return buildOf(info, version)
+}
+
+// buildOf is the version of a build: that of a release, or else what the go command stamps. It
+// puts a v before the version of a tag, which releases do not have.
+func buildOf(info *debug.BuildInfo, release string) versionJSON {
 	doc := versionJSON{Version: "(devel)", Go: runtime.Version()}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	if info == nil {
+		doc.Version = cmp.Or(release, doc.Version)
 		return doc
 	}
-	if info.Main.Version != "" {
-		doc.Version = info.Main.Version
-	}
-	if version != "" {
-		doc.Version = version
-	}
+	doc.Version = cmp.Or(release, strings.TrimPrefix(info.Main.Version, "v"), doc.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
