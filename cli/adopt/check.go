@@ -99,7 +99,7 @@ func Check(ctx context.Context, f Folder, getenv func(string) string) (*Progress
 			p.Left.Start = append(p.Left.Start, n.Name())
 		}
 	}
-	p.Steps = append(p.Steps, startSteps(c.nodes, boots)...)
+	p.Steps = append(p.Steps, f.startSteps(c.nodes, boots)...)
 	if s != nil {
 		p.Steps = append(p.Steps, stateSteps(s)...)
 	}
@@ -192,33 +192,35 @@ func guardStep(s *monitor.Snapshot, instance string) Step {
 }
 
 // startSteps are the steps of the nodes' starts, those alike together.
-func startSteps(nodes []*redlock.Node, boots []boot.Verdict) []Step {
+func (f Folder) startSteps(nodes []*redlock.Node, boots []boot.Verdict) []Step {
+	const ours, byHand = "sh servers.sh", "by hand, as step 3 of RUNBOOK.md says, and restart it"
 	var steps []Step
 	for _, kind := range []struct {
-		of    func(boot.Verdict) bool
+		boot  boot.State
 		state State
 		text  string
-		do    string
 	}{
-		{func(v boot.Verdict) bool { return v.Boot == boot.Fenced }, Done, "would start fenced", ""},
-		{func(v boot.Verdict) bool { return v.Boot == boot.Unfenced }, Next, "would start UNFENCED", "sh servers.sh"},
-		{func(v boot.Verdict) bool { return v.Boot == boot.Unknown }, Next, "how it would start is not known", "sh servers.sh"},
-		{func(v boot.Verdict) bool { return v.Boot == boot.Fragile }, Wrong, "would start fenced, but not after CONFIG REWRITE", "sh servers.sh"},
+		{boot.Fenced, Done, "would start fenced"},
+		{boot.Unfenced, Next, "would start UNFENCED"},
+		{boot.Unknown, Next, "how it would start is not known"},
+		{boot.Fragile, Wrong, "would start fenced, but not after CONFIG REWRITE"},
 	} {
-		var names []string
-		because := ""
-		for i, v := range boots {
-			if kind.of(v) {
-				names = append(names, nodes[i].Name())
-				because = strings.Join(v.Because, "; ")
+		for _, do := range []string{ours, byHand} {
+			var names []string
+			because := ""
+			for i, v := range boots {
+				if v.Boot == kind.boot && (kind.state == Done && do == ours || kind.state != Done && f.byHand(nodes[i]) == (do == byHand)) {
+					names = append(names, nodes[i].Name())
+					because = strings.Join(v.Because, "; ")
+				}
 			}
-		}
-		switch {
-		case len(names) == 0:
-		case kind.state == Done:
-			steps = append(steps, Step{"start", Done, nodesText(names) + " " + kind.text, ""})
-		default:
-			steps = append(steps, Step{"start", kind.state, nodesText(names) + " " + kind.text + ": " + because, kind.do})
+			switch {
+			case len(names) == 0:
+			case kind.state == Done:
+				steps = append(steps, Step{"start", Done, nodesText(names) + " " + kind.text, ""})
+			default:
+				steps = append(steps, Step{"start", kind.state, nodesText(names) + " " + kind.text + ": " + because, do})
+			}
 		}
 	}
 	return steps
@@ -237,7 +239,7 @@ func stateSteps(s *monitor.Snapshot) []Step {
 	}
 	var proved []string
 	for i := range s.Nodes {
-		if slices.ContainsFunc(s.Nodes[i].Guards, func(g announce.Guard) bool { return g.Boot == announce.BootFenced }) {
+		if sawBoot(&s.Nodes[i], announce.BootFenced) {
 			proved = append(proved, s.Nodes[i].Name)
 		}
 	}
@@ -261,7 +263,11 @@ func cureOf(finding string) string {
 // files themselves if they can be read from here.
 func (f Folder) bootByFiles(ctx context.Context, n *redlock.Node, method fences.Method) boot.Verdict {
 	v, ok := app.ReadSeen(f.Path, n.Name(), method)
-	if !ok {
+	switch {
+	case ok:
+	case f.byHand(n):
+		v.Because = []string{"servers.sh leaves it out, and no guard has seen it start yet"}
+	default:
 		v.Because = []string{"its files were not read yet"}
 	}
 	if c, err := boot.CheckNode(ctx, n, method, nil); err == nil && c.Local && c.Boot != boot.Unknown {
@@ -284,13 +290,10 @@ func (f Folder) boot(ctx context.Context, n *redlock.Node, method fences.Method)
 
 // proved corrects what files say by what a guard has seen: a start shows more.
 func proved(v *boot.Verdict, n *monitor.Node) {
-	saw := func(boot announce.Boot) bool {
-		return slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot == boot })
-	}
 	switch {
-	case saw(announce.BootUnfenced) && v.Boot == boot.Fenced:
+	case sawBoot(n, announce.BootUnfenced) && v.Boot == boot.Fenced:
 		v.Boot, v.Because = boot.Unknown, []string{"its files say fenced, but a guard saw its last start unfenced: a restart shows which holds"}
-	case saw(announce.BootFenced) && v.Boot == boot.Unknown:
+	case sawBoot(n, announce.BootFenced) && v.Boot == boot.Unknown:
 		v.Boot = boot.Fenced
 	}
 }

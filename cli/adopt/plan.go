@@ -115,6 +115,20 @@ type page struct {
 	Remote       bool
 }
 
+// manual are the hosts that install.sh leaves out.
+func (p page) manual() []host {
+	return slices.DeleteFunc(slices.Clone(p.Hosts), func(h host) bool { return h.Manual == "" })
+}
+
+// AnyManual reports whether install.sh leaves out a host.
+func (p page) AnyManual() bool { return len(p.manual()) > 0 }
+
+// ManyManual reports whether it leaves out several.
+func (p page) ManyManual() bool { return len(p.manual()) > 1 }
+
+// FirstManual is the name of the first one.
+func (p page) FirstManual() string { return p.manual()[0].Name }
+
 // Problems are all reasons why there is no plan.
 type Problems []error
 

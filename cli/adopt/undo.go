@@ -17,6 +17,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard/boot"
+	"redlockctl/server/announce"
 	"redlockctl/server/minreplicas"
 	"redlockctl/server/safetext"
 )
@@ -104,10 +105,17 @@ func (f Folder) startNeeds(ctx context.Context, c *configs, i int, n *monitor.No
 		return "would start fenced, and then nobody lets it rejoin: " + do
 	case v.Boot != boot.Unknown || f.saw(c.nodes[i]):
 		return ""
+	case f.byHand(c.nodes[i]) && sawBoot(n, announce.BootUnfenced):
+		return "" // its arguments are its own, and it was started without the fence
 	case f.byHand(c.nodes[i]):
 		return "may start fenced, and it cannot be seen from here: " + do + " with --force"
 	}
 	return "may start fenced: its files were not read from this folder; do this where servers.sh was run, or copy its seen.conf here: " + do
+}
+
+// sawBoot reports whether a guard saw a node's present process start so.
+func sawBoot(n *monitor.Node, how announce.Boot) bool {
+	return slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot == how })
 }
 
 // byHand reports whether init left out a node, so that its start is changed by hand.

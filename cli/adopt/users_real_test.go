@@ -12,7 +12,10 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/internal/operator"
+	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/restartguard/boot"
+	"redlockctl/server/announce"
 	"redlockctl/server/minreplicas"
 )
 
@@ -200,5 +203,39 @@ func TestMayUndo(t *testing.T) {
 	}
 	for _, step := range Undoable {
 		may(step, "n1 does not answer")
+	}
+}
+
+// A master that servers.sh leaves out is changed by hand: the check says so, and its undo needs
+// no --force once a guard has seen it start without the fence.
+func TestStartByHand(t *testing.T) {
+	const nobody = "127.0.0.1:1" // nothing of its host can be read
+	ours := planFor(t, func(s *Server) { s.Addr = nobody })
+	byHand := planFor(t, func(s *Server) { s.Addr, s.ConfigFile, s.Unit = nobody, "", "" })
+	for _, tc := range []struct {
+		folder     Folder
+		boot       announce.Boot
+		do, needed string
+	}{
+		{ours, announce.BootUnfenced, "sh servers.sh", "n1 may start fenced: its files were not read"},
+		{byHand, announce.BootUnfenced, "by hand, as step 3 of RUNBOOK.md says, and restart it", ""},
+		{byHand, announce.BootUnknown, "by hand, as step 3 of RUNBOOK.md says, and restart it", "n1 may start fenced, and it cannot be seen from here: servers.sh left it out"},
+	} {
+		c, err := tc.folder.configs(func(name string) string { return map[string]string{"HOME": tc.folder.Path}[name] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := tc.folder.bootByFiles(t.Context(), c.nodes[0], c.guard.Nodes[0].Fence)
+		if steps := tc.folder.startSteps(c.nodes, []boot.Verdict{v}); len(steps) != 1 || steps[0].State != Next || steps[0].Do != tc.do {
+			t.Errorf("%v, want one that says %q", steps, tc.do)
+		}
+		n := &monitor.Node{Guards: []announce.Guard{{ID: "a", Boot: tc.boot}}}
+		why := tc.folder.startNeeds(t.Context(), c, 0, n, stepGuard)
+		if why != "" {
+			why = "n1 " + why
+		}
+		if (why == "") != (tc.needed == "") || !strings.HasPrefix(why, tc.needed) {
+			t.Errorf("a guard saw %v: %q, want %q", tc.boot, why, tc.needed)
+		}
 	}
 }
