@@ -107,6 +107,8 @@ func (f Folder) startNeeds(ctx context.Context, c *configs, i int, n *monitor.No
 		return ""
 	case f.byHand(c.nodes[i]) && sawBoot(n, announce.BootUnfenced):
 		return "" // its arguments are its own, and it was started without the fence
+	case f.byHand(c.nodes[i]) && len(n.Guards) > 0:
+		return "may start fenced, and no guard has seen it start otherwise: " + do
 	case f.byHand(c.nodes[i]):
 		return "may start fenced, and it cannot be seen from here: " + do + " with --force"
 	}

@@ -219,7 +219,7 @@ func TestStartByHand(t *testing.T) {
 	}{
 		{ours, announce.BootUnfenced, "sh servers.sh", "n1 may start fenced: its files were not read"},
 		{byHand, announce.BootUnfenced, "by hand, as step 3 of RUNBOOK.md says, and restart it", ""},
-		{byHand, announce.BootUnknown, "by hand, as step 3 of RUNBOOK.md says, and restart it", "n1 may start fenced, and it cannot be seen from here: servers.sh left it out"},
+		{byHand, announce.BootUnknown, "by hand, as step 3 of RUNBOOK.md says, and restart it", "n1 may start fenced, and no guard has seen it start otherwise: servers.sh left it out"},
 	} {
 		c, err := tc.folder.configs(func(name string) string { return map[string]string{"HOME": tc.folder.Path}[name] })
 		if err != nil {
@@ -233,6 +233,9 @@ func TestStartByHand(t *testing.T) {
 		why := tc.folder.startNeeds(t.Context(), c, 0, n, stepGuard)
 		if why != "" {
 			why = "n1 " + why
+		}
+		if strings.Contains(why, "--force") {
+			t.Errorf("%q: a guard will see it start", why)
 		}
 		if (why == "") != (tc.needed == "") || !strings.HasPrefix(why, tc.needed) {
 			t.Errorf("a guard saw %v: %q, want %q", tc.boot, why, tc.needed)
