@@ -223,3 +223,11 @@ func TestWhoCanGetInIsOneAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A copy that was lost before the first look has no time.
+func TestALossOfUnknownTimeHasNone(t *testing.T) {
+	n, one := monitor.Node{Name: "n1", State: monitor.NodeServing}, monitor.Copy{State: monitor.CopyLost, Cause: monitor.LostByRestart}
+	if got := lostText(&Context{}, &n, one); got != "lost (restart), serving" {
+		t.Errorf("%q", got)
+	}
+}
