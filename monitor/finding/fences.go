@@ -98,18 +98,20 @@ func lostByStart(k known, n *monitor.Node, f *found) {
 }
 
 // startsUnseen: a guard watches the nodes and has not seen any start yet. If their files
-// say that the next start is fenced, that is normal.
+// say that the next start is fenced, that is normal: such nodes are named if there are no others.
 func startsUnseen(k known, f *found) bool {
-	var names []string
-	f.Severity = monitor.SeverityInfo
+	var names, unknown []string
 	for i := range k.Nodes {
 		n := &k.Nodes[i]
 		if g, here := k.guardOf(n.Name); monitor.ProtectionOf(n, k.guard) == monitor.ProtectionUnseen && n.State.Readable() {
-			f.Severity = monitor.SeverityWarning
-		} else if seen := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot != announce.BootUnknown }); seen || g.Known || !here && len(n.Guards) == 0 {
-			continue
+			unknown = append(unknown, n.Name)
+		} else if seen := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot != announce.BootUnknown }); !seen && !g.Known && (here || len(n.Guards) > 0) {
+			names = append(names, n.Name)
 		}
-		names = append(names, n.Name)
+	}
+	f.Severity = monitor.SeverityInfo
+	if len(unknown) > 0 {
+		f.Severity, names = monitor.SeverityWarning, unknown
 	}
 	which := strings.Join(names, ", ")
 	f.Title = "start of " + which + " not seen yet"

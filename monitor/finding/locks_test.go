@@ -71,6 +71,19 @@ func TestTitlesCount(t *testing.T) {
 	}
 }
 
+// Beside a node of which nothing is known, those whose files say that they start fenced are not named.
+func TestStartsThatFilesShowAreNotNamed(t *testing.T) {
+	s := goodScene()
+	for i := range 2 {
+		s.guard.Nodes[s.Nodes[i].Name] = monitor.GuardedNode{}
+	}
+	s.Nodes[0].StartsFenced = true
+	_, got := film(t, s, 6*time.Second, nil)
+	if len(got) != 1 || got[0].Title != "start of n2 not seen yet" || got[0].Severity != monitor.SeverityWarning {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Once all have been checked, a change is still found at once.
 func TestABadLockIsFoundWhenItChanges(t *testing.T) {
 	s := goodScene()
