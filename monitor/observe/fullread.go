@@ -165,6 +165,7 @@ type stride struct {
 	// they took
 	before int64
 	over   time.Duration
+	busy   bool // something else takes time, so that the work of many keys would not show
 }
 
 const (
@@ -182,7 +183,11 @@ func (s *stride) count(setting int64) int64 {
 	if s.keys == 0 {
 		s.keys = setting / strideFirst
 	}
-	return min(max(s.keys, min(strideFew, setting)), strideMost*setting)
+	most := strideMost * setting
+	if s.busy {
+		most = setting
+	}
+	return min(max(s.keys, min(strideFew, setting)), most)
 }
 
 // took records how long a step took, and which part of that a thin line did.
@@ -207,7 +212,7 @@ func (s *stride) took(d, line, most time.Duration, setting int64) {
 	switch over := s.best - s.least; {
 	case over > most && now < s.before && over > s.over/2+s.over*time.Duration(now)/time.Duration(2*s.before):
 		// Fewer keys take almost as long: something else does, on a busy machine for example.
-		s.least, s.before, s.tries = s.best, 0, 0
+		s.least, s.before, s.tries, s.busy = s.best, 0, 0, true
 	case over > most:
 		s.before, s.over = now, over
 		s.set(max(now/4, now*int64(most)/int64(over)))

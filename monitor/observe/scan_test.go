@@ -102,8 +102,8 @@ func TestPagesAreAsLongAsTheServerBears(t *testing.T) {
 		"far away, but fast":            {0, 0, 0, strideMost * setting, strideMost * setting},
 		"over a thin line":              {0, 200 * time.Microsecond, 0, 25, 60},
 		"over a thinner one":            {0, 10 * time.Millisecond, 0, strideFew, strideFew},
-		"a usual one on a busy machine": {250 * time.Microsecond, 0, 5 * time.Millisecond, 400, 5 * setting},
-		"a fast one on a busy machine":  {10 * time.Microsecond, 0, 5 * time.Millisecond, strideMost * setting, strideMost * setting},
+		"a usual one on a busy machine": {250 * time.Microsecond, 0, 5 * time.Millisecond, setting / 2, setting},
+		"a fast one on a busy machine":  {10 * time.Microsecond, 0, 5 * time.Millisecond, setting, setting},
 		"a slow one on a busy machine":  {10 * time.Millisecond, 0, 5 * time.Millisecond, strideFew, 45},
 	} {
 		s := stride{least: time.Millisecond}
