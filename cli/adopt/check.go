@@ -194,6 +194,15 @@ func guardStep(s *monitor.Snapshot, instance string) Step {
 // startSteps are the steps of the nodes' starts, those alike together.
 func (f Folder) startSteps(nodes []*redlock.Node, boots []boot.Verdict) []Step {
 	const ours, byHand = "sh servers.sh", "by hand, as step 3 of RUNBOOK.md says, and restart it"
+	cure := func(n *redlock.Node, state State) string {
+		switch {
+		case state == Done:
+			return ""
+		case f.byHand(n):
+			return byHand
+		}
+		return ours
+	}
 	var steps []Step
 	for _, kind := range []struct {
 		boot  boot.State
@@ -205,22 +214,23 @@ func (f Folder) startSteps(nodes []*redlock.Node, boots []boot.Verdict) []Step {
 		{boot.Unknown, Next, "how it would start is not known"},
 		{boot.Fragile, Wrong, "would start fenced, but not after CONFIG REWRITE"},
 	} {
-		for _, do := range []string{ours, byHand} {
+		for _, do := range []string{"", ours, byHand} {
 			var names []string
 			because := ""
 			for i, v := range boots {
-				if v.Boot == kind.boot && (kind.state == Done && do == ours || kind.state != Done && f.byHand(nodes[i]) == (do == byHand)) {
+				if v.Boot == kind.boot && cure(nodes[i], kind.state) == do {
 					names = append(names, nodes[i].Name())
 					because = strings.Join(v.Because, "; ")
 				}
 			}
-			switch {
-			case len(names) == 0:
-			case kind.state == Done:
-				steps = append(steps, Step{"start", Done, nodesText(names) + " " + kind.text, ""})
-			default:
-				steps = append(steps, Step{"start", kind.state, nodesText(names) + " " + kind.text + ": " + because, do})
+			if len(names) == 0 {
+				continue
 			}
+			text := nodesText(names) + " " + kind.text
+			if kind.state != Done {
+				text += ": " + because
+			}
+			steps = append(steps, Step{"start", kind.state, text, do})
 		}
 	}
 	return steps
