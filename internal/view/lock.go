@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
+	"redlockctl/redlock"
 	"redlockctl/server/safetext"
 )
 
@@ -396,9 +397,7 @@ func (c *Context) holderLife(l *monitor.Lock, w *who.Answer) string {
 
 func lockOwner(c *Context, l *monitor.Lock) Cell {
 	switch {
-	case l.State == monitor.LockRevoked: // the token is the tombstone's
-		return c.orNone("")
-	case l.Nobody:
+	case l.Nobody, l.State == monitor.LockRevoked, redlock.IsTombstone(l.Holder.Raw()): // a tombstone does not name who had it
 		return c.orNone("")
 	}
 	switch text := c.owner(l); {

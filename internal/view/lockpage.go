@@ -11,6 +11,7 @@ import (
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/monitor/words"
+	"redlockctl/redlock"
 	"redlockctl/server/lockform"
 	"redlockctl/server/safetext"
 )
@@ -205,8 +206,11 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	if Needs(l.State) > 0 || l.State == monitor.LockPartial {
 		means, _, _ := strings.Cut(States[l.State], "; ' marks") // there is none on a lock's page
 		means = l.State.String() + ": " + means
-		if l.State == monitor.LockNoTTL {
+		switch {
+		case l.State == monitor.LockNoTTL:
 			means = l.EndlessText()
+		case l.State == monitor.LockMayBeHeld && redlock.IsTombstone(l.Holder.Raw()):
+			means = "may be held: it was revoked, and too few nodes have a tombstone left to keep others out: treat it as held"
 		}
 		facts = append(facts, Fact{"Means", c.Our(means), c.LockState(l.State).Tone})
 	}
@@ -243,6 +247,8 @@ func holderText(c *Context, l *monitor.Lock, w *who.Answer) string {
 	by := "not known"
 	if l.Nobody {
 		by = "most copies"
+	} else if redlock.IsTombstone(l.Holder.Raw()) {
+		by = "revoked: a tombstone does not name who had it"
 	} else if f := l.Form; f != nil && !f.Owner.Empty() {
 		by = ToldBy(c, f.Owner)
 	} else if w != nil {
@@ -431,6 +437,9 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 				bar.Bar.Tone, bar.Note.Text = Bad, "of "+c.Token(one.Token)
 			case i == mark:
 				bar.Note.Text = c.Points + " the majority ends here"
+				if l.State == monitor.LockRevoked {
+					bar.Note.Text = c.Points + " others can get in from here"
+				}
 				if l.MajorityEnd().IsZero() {
 					bar.Note.Text = c.Points + " held until here"
 				}

@@ -302,8 +302,12 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		}
 		return monitor.LockHeld
 	}
-	if redlock.IsTombstone(r.Tokens[a.holder].Prefix) {
-		return monitor.LockOrphaned // too few tombstones to keep others out
+	if redlock.IsTombstone(r.Tokens[a.holder].Prefix) { // too few to keep others out, and the holder may rely on the lock until they end
+		a.perhaps, a.lock.Relied = true, a.best.end
+		if a.best.never {
+			a.lock.Relied = 0
+		}
+		return monitor.LockMayBeHeld
 	}
 	if a.minority == 0 {
 		a.minority = a.now
@@ -394,12 +398,14 @@ func (t *Table) relyUntil(r *record, a *assessment) {
 
 // tombstonesHold reports whether the tombstones of a revocation keep everybody else from
 // a quorum: they are on at least N − Q + 1 nodes, or were lost on nodes that refuse
-// writes.
+// writes. A view that began after the revocation does not know which nodes lost one.
 func (t *Table) tombstonesHold(r *record) bool {
 	k := 0
 	for i := range r.Copies {
-		c := &r.Copies[i]
-		if (c.Kind == packed.LockCopy || c.Lost() && t.nodes[i].closed) && redlock.IsTombstone(r.Tokens[c.Token].Prefix) {
+		c, closed := &r.Copies[i], t.nodes[i].reachable && t.nodes[i].closed
+		switch {
+		case (c.Kind == packed.LockCopy || c.Lost() && closed) && redlock.IsTombstone(r.Tokens[c.Token].Prefix),
+			closed && !c.Have() && !c.Lost() && r.grant.token < 0:
 			k++
 		}
 	}

@@ -214,6 +214,47 @@ func TestCompanionsOfLocks(t *testing.T) {
 	}
 }
 
+// Who held a revoked lock may rely on it until its tombstones end. Where a restart took
+// them from so many masters that others can get in, no view calls it a left-over.
+func TestARevocationThatRestartsForget(t *testing.T) {
+	for name, c := range map[string]struct {
+		fenced bool
+		want   monitor.LockState
+	}{
+		"masters that serve":  {false, monitor.LockMayBeHeld},
+		"masters with fences": {true, monitor.LockRevoked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(5, time.Minute).first()
+			r.pass(time.Hour)
+			r.set("k", "a", time.Minute, 0, 1, 2, 3, 4)
+			r.scanAll()
+			r.scanAll()
+			r.set("k", "redlockctl:revoked:xyz", time.Minute, 0, 1, 2, 3, 4)
+			r.scanAll()
+			r.scanAll()
+			end := r.now.Add(time.Minute)
+			first := newRig(5, time.Minute)
+			first.now, first.servers = r.now, r.servers
+			for i := range 3 {
+				r.restart(i, c.fenced, false)
+				first.restart(i, c.fenced, false)
+			}
+			r.scanAll()
+			first.first()
+			for range 5 {
+				r.pass(time.Second)
+				first.pass(time.Second)
+			}
+			for view, r := range map[string]*rig{"goes on": r, "begins": first} {
+				if l := r.lock("k"); l.State != c.want || c.want == monitor.LockMayBeHeld && (!l.ReliedOn() || l.HeldUntil().Sub(end).Abs() > 100*time.Millisecond) {
+					t.Errorf("the view that %s: %+v", view, l)
+				}
+			}
+		})
+	}
+}
+
 // Copies that a holder has left beside a revocation hold nothing.
 func TestARevocationThatDidNotReachAll(t *testing.T) {
 	tomb := "redlockctl:revoked:xyz"

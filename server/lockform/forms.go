@@ -31,7 +31,7 @@ var forms = [...]row{
 	// This program.
 	{"string", 46, ownTombstone, Form{
 		Library: "redlockctl", SharedToken: true,
-		TakingAway: "it is revoked: no other client gets it until the TTL of its last holder ends, and that holder may work until then; a force-release frees it at once",
+		TakingAway: "it is revoked: its last holder cannot extend it, and may work until the TTL ends; a force-release frees it at once",
 	}},
 	{"string", 0, ownKey("fencing:"), Form{
 		Library: "redlockctl", Companion: true,
