@@ -249,7 +249,11 @@ func (a *commandLine) tellHistory(doc historyJSON, lock, hint string, o historyO
 	case lock == "" && !covered:
 		fmt.Fprintf(a.Out, "nothing was recorded %s\n", span)
 	case o.filter != "":
-		fmt.Fprintf(a.Out, "no event %s matches the filter\n", span)
+		of, elsewhere := "", ""
+		if lock == "" && o.node == "" {
+			of, elsewhere = " of the cluster, a node or an action", "; most events of locks are in history LOCK"
+		}
+		fmt.Fprintf(a.Out, "no event%s %s matches the filter%s\n", of, span, elsewhere)
 		if hint != "" {
 			a.Note("filter: %s", safetext.Printable(hint))
 		}

@@ -74,7 +74,7 @@ func Find(all []Command, line string) (found Command, rest, why string) {
 	case len(near) > 0:
 		return Command{}, "", "there is no command " + word + ": it is " + strings.Join(near, ", ")
 	}
-	return Command{}, "", "there is no command " + word
+	return Command{}, "", "there is no command " + word + "; : and Tab lists all"
 }
 
 // Offers returns the completed lines.
