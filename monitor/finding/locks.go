@@ -174,7 +174,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 	w.changed = w.changed[:0]
 	n, most, next := 0, lookAtLocks, ""
 	switch {
-	case w.slowly && slices.Max(w.kept[:]) < badKept:
+	case w.slowly:
 		most = lookSlowly
 	case !w.slowly && s.Counts[monitor.LockNoTTL]+s.Counts[monitor.LockSplit]+s.Counts[monitor.LockOverTTL]+s.Counts[monitor.LockOrphaned]+s.Counts[monitor.LockLostMajority] > 0:
 		most = s.Locks.Len() // there are bad ones: check all now
