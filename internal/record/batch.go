@@ -1,9 +1,12 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"redlockctl/monitor"
@@ -205,6 +208,49 @@ func (b *batch) id(known map[string]int64, key, query string, args ...any) (id i
 }
 
 func (b *batch) lock(name string) int64 {
-	return b.id(b.grants.locks, name, `INSERT INTO locks (cluster, name) VALUES (?, ?)
-		ON CONFLICT (cluster, name) DO UPDATE SET name = name RETURNING id`, b.cluster, name)
+	return b.id(b.grants.locks, name, lockRows(1)+`id`, b.cluster, name)
+}
+
+// locks finds or inserts the rows of many locks.
+func (b *batch) locks(names []string) {
+	names = slices.DeleteFunc(names, func(name string) bool { _, known := b.grants.locks[name]; return known })
+	for ; len(names) >= atOnce && b.err == nil; names = names[atOnce:] {
+		args := make([]any, 0, 2*atOnce)
+		for _, name := range names[:atOnce] {
+			args = append(args, b.cluster, name)
+		}
+		s := b.prepared(lockRows(atOnce) + `id, name`)
+		if s == nil {
+			return
+		}
+		rows, err := s.Query(args...)
+		if b.err = err; err != nil {
+			return
+		}
+		if len(b.grants.locks) >= mostKnown {
+			clear(b.grants.locks)
+		}
+		for rows.Next() {
+			var id int64
+			var name string
+			b.err = cmp.Or(b.err, rows.Scan(&id, &name))
+			b.grants.locks[name] = id
+		}
+		b.err = cmp.Or(b.err, rows.Err(), rows.Close())
+	}
+}
+
+// atOnce is how many rows one statement inserts where there are many.
+const atOnce = 64
+
+// lockRows returns the statement that finds or inserts the rows of n locks, up to what it
+// returns of each.
+func lockRows(n int) string {
+	return `INSERT INTO locks (cluster, name) VALUES ` + values(n, 2) + ` ON CONFLICT (cluster, name) DO UPDATE SET name = name RETURNING `
+}
+
+// values returns the parameters of n rows.
+func values(n, columns int) string {
+	row := "(?" + strings.Repeat(", ?", columns-1) + ")"
+	return row + strings.Repeat(", "+row, n-1)
 }

@@ -9,12 +9,14 @@ import (
 	"redlockctl/monitor"
 )
 
-// A write records locks for at most takeInMost and then pauses takeInPause times as long
-// as that took, so that the console stays responsive.
+// A pass records takeInSome locks at a time and pauses takeInPause times as long as that
+// took, at most takeInRest: with the time between two writes it takes a tenth of a core.
+// After takeInMost it commits.
 const (
 	takeInMost  = 800 * time.Millisecond
-	takeInSome  = 64
-	takeInPause = 3
+	takeInSome  = atOnce
+	takeInPause = 7
+	takeInRest  = 20 * time.Millisecond
 )
 
 // takeIn starts to match the open grants with the existing locks, and to look at each
@@ -45,7 +47,7 @@ func (b *batch) goOn(s *monitor.Snapshot) {
 		if b.takeInNext(s); !b.taking.on || time.Since(begun) >= b.most {
 			return
 		}
-		pause.Reset(takeInPause * time.Since(from))
+		pause.Reset(min(takeInPause*time.Since(from), takeInRest))
 		select {
 		case <-b.ctx.Done():
 		case <-pause.C:
