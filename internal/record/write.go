@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
@@ -138,7 +140,7 @@ func (b *batch) event(e monitor.Event) {
 	text := e.Text.Raw()
 	if token := e.Token.Raw(); token != "" { // only for the holder
 		sha := shortSHA(token)
-		text = strings.ReplaceAll(text, token, TokenName(hex.EncodeToString(sha[:])))
+		text = withoutToken(text, token, TokenName(hex.EncodeToString(sha[:])))
 	}
 	var node, lock any
 	if e.Node != "" {
@@ -153,6 +155,32 @@ func (b *batch) event(e monitor.Event) {
 	}
 	b.exec(`INSERT INTO events (cluster, at_ms, level, kind, node, lock, text) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		b.cluster, millis(after(e.At, b.seen)), level, e.Kind, node, lock, text)
+}
+
+// withoutToken returns a text with a token's hash in its place, where it stands alone. What
+// is shorter than leastToken is no secret, and may be any number or word of the text.
+func withoutToken(text, token, hash string) string {
+	const leastToken = 8
+	if len(token) < leastToken {
+		return text
+	}
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, token)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		last, _ := utf8.DecodeLastRuneInString(before)
+		next, _ := utf8.DecodeRuneInString(after)
+		if word(last) || word(next) {
+			b.WriteString(token)
+		} else {
+			b.WriteString(hash)
+		}
+		text = after
+	}
 }
 
 // nodes writes changed states; of the cluster, its verdict.
