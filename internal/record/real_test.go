@@ -27,13 +27,14 @@ type scene struct {
 	*testing.T
 	servers lab.Servers
 	path    string
-	maxTTL  time.Duration // zero: 10 s
+	maxTTL  time.Duration        // zero: 10 s
+	began   map[string]time.Time // by token: when it was first set
 	m       *observe.Monitor
 	end     func() // ends the process
 }
 
 func newScene(t *testing.T, servers lab.Servers) *scene {
-	s := &scene{T: t, servers: servers, path: filepath.Join(t.TempDir(), "record.db")}
+	s := &scene{T: t, servers: servers, began: map[string]time.Time{}, path: filepath.Join(t.TempDir(), "record.db")}
 	s.begin(s.servers.Nodes())
 	return s
 }
@@ -104,7 +105,11 @@ func (s *scene) do(node int, args ...any) {
 // that takes.
 func (s *scene) set(token string, ttl time.Duration, nodes ...int) {
 	s.Helper()
-	end := time.Now().Add(ttl).UnixMilli()
+	now := time.Now()
+	if s.began[token].IsZero() {
+		s.began[token] = now
+	}
+	end := now.Add(ttl).UnixMilli()
 	for _, i := range nodes {
 		s.do(i, "SET", "job", token, "NX", "PXAT", end)
 	}
@@ -146,13 +151,16 @@ func (s *scene) grants() []record.Grant {
 }
 
 // story describes the grants: token, how they ended and after how many seconds, and their
-// notes.
-func story(grants []record.Grant) string {
+// notes. A token's first grant counts from when it was set: a busy machine sees it later.
+func (s *scene) story(grants []record.Grant) string {
 	names := map[string]string{}
 	var all []string
 	for _, g := range grants {
 		if names[g.Token] == "" {
 			names[g.Token] = string(rune('a' + len(names)))
+			if set := s.began[names[g.Token]]; !set.IsZero() && set.Before(g.Began) {
+				g.Began = set
+			}
 		}
 		one := names[g.Token] + " " + g.How
 		if g.Ended.IsZero() {
@@ -185,7 +193,7 @@ func (s *scene) said() string {
 	for _, e := range events {
 		fmt.Fprintf(&b, "%d %s %s %s %s: %s\n", e.Seq, e.Level, e.Kind, e.Node, e.Key, e.Text)
 	}
-	fmt.Fprintln(&b, story(grants))
+	fmt.Fprintln(&b, s.story(grants))
 	if m, err := r.At(time.Now()); err == nil {
 		for l := range m.Snapshot.Locks.All() {
 			fmt.Fprintf(&b, "replay: %s %s held=%d lost=%d until %s %v\n", l.Key, l.State, l.Held, l.Lost, l.HeldUntil(), l.Earlier)
@@ -209,7 +217,7 @@ func (s *scene) tells(want string) {
 	s.Helper()
 	words, numbers := regexp.MustCompile(`[^0-9]+`), regexp.MustCompile(`[0-9]+`)
 	for begun := time.Now(); ; {
-		got := story(s.grants())
+		got := s.story(s.grants())
 		alike := slices.Equal(words.FindAllString(got, -1), words.FindAllString(want, -1)) &&
 			slices.EqualFunc(numbers.FindAllString(got, -1), numbers.FindAllString(want, -1), func(a, b string) bool {
 				x, _ := strconv.Atoi(a)
@@ -293,7 +301,7 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 				s.do(i, "DEL", "job")
 			}
 			if got := s.grants(); len(got) != 1 || got[0].How != "released" {
-				s.Error(story(got))
+				s.Error(s.story(got))
 			}
 		},
 		"the recorder restarts": func(s *scene) {
