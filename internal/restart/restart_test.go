@@ -1,0 +1,212 @@
+package restart
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
+	"redlockctl/server/announce"
+)
+
+// cluster is a healthy cluster under one guard that does what a restart asks for at once,
+// unless a test says otherwise. It notes what was done.
+type cluster struct {
+	mu      sync.Mutex
+	s       *monitor.Snapshot
+	changed chan struct{}
+	did     []string
+	boot    announce.Boot // how a restarted node starts
+	fails   string        // what fails
+	most    time.Duration
+}
+
+// short is how long a wait for what does not happen takes.
+const short = 200 * time.Millisecond
+
+func newCluster() *cluster {
+	c := &cluster{s: monitortest.Safe(monitortest.Epoch), changed: make(chan struct{}), boot: announce.BootFenced, most: time.Minute}
+	for i := range c.s.Nodes {
+		c.s.Nodes[i].Guards = []announce.Guard{{ID: "g", Delay: 31 * time.Second}}
+	}
+	return c
+}
+
+func (c *cluster) Snapshot() *monitor.Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.s
+}
+
+// Changed returns a channel that is closed: the next snapshot is a second later.
+func (c *cluster) Changed(uint64) <-chan struct{} {
+	c.change(func(*monitor.Snapshot) {})
+	at := make(chan struct{})
+	close(at)
+	return at
+}
+
+func (c *cluster) change(f func(s *monitor.Snapshot)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.s
+	next.Nodes = slices.Clone(next.Nodes)
+	next.At, next.Version = next.At.Add(time.Second), next.Version+1
+	f(&next)
+	c.s = &next
+}
+
+func (c *cluster) node(name string, state monitor.NodeState, g announce.Guard) {
+	g.ID, g.Delay = "g", 31*time.Second
+	c.change(func(s *monitor.Snapshot) { n := s.Node(name); n.State, n.Guards = state, []announce.Guard{g} })
+}
+
+func (c *cluster) note(what, node string) error {
+	c.did = append(c.did, what+" "+node)
+	if c.fails == what+" "+node {
+		return errors.New("refused")
+	}
+	return nil
+}
+
+func (c *cluster) Cordon(_ context.Context, node, _ string) error {
+	err := c.note("cordon", node)
+	if err == nil {
+		c.node(node, monitor.NodeCordoned, announce.Guard{Cordoned: true})
+	}
+	return err
+}
+
+func (c *cluster) Uncordon(_ context.Context, node, _ string) error {
+	c.node(node, monitor.NodeServing, announce.Guard{})
+	return c.note("uncordon", node)
+}
+
+func (c *cluster) RunRestart(ctx context.Context, node, _ string, run func(context.Context) (string, error)) error {
+	_, err := run(ctx)
+	return err
+}
+
+// restart restarts these nodes of c.
+func (c *cluster) restart(ctx context.Context, nodes ...string) error {
+	return Run(ctx, c, c, Plan{
+		Nodes: nodes, Reason: "upgrade", Most: c.most,
+		Tell: func(string, ...any) {},
+		Drain: func(_ context.Context, node string, _ func(string)) error {
+			c.node(node, monitor.NodeCordoned, announce.Guard{Cordoned: true, Drained: true})
+			return c.note("drain", node)
+		},
+		Command: func(_ context.Context, n *monitor.Node) (string, error) {
+			c.node(n.Name, monitor.NodeCordoned, announce.Guard{Cordoned: true, Boot: c.boot})
+			c.change(func(s *monitor.Snapshot) { s.Node(n.Name).RunID = "after " + n.RunID })
+			return "", c.note("command", n.Name)
+		},
+	})
+}
+
+func TestOneAfterTheOther(t *testing.T) {
+	c := newCluster()
+	if err := c.restart(t.Context(), "n2", "n1"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"cordon n2", "drain n2", "command n2", "uncordon n2", "cordon n1", "drain n1", "command n1", "uncordon n1"}
+	if !slices.Equal(c.did, want) {
+		t.Error(c.did)
+	}
+}
+
+// Where it stops, it says at which node, what is left, and whether that node is out.
+func TestWhereARestartStops(t *testing.T) {
+	for name, x := range map[string]struct {
+		make func(c *cluster)
+		last string // what was done last
+		out  bool
+		says string
+	}{
+		"the cordon is refused":        {func(c *cluster) { c.fails = "cordon n1" }, "cordon n1", false, "refused"},
+		"it does not drain":            {func(c *cluster) { c.fails = "drain n1" }, "drain n1", true, "refused"},
+		"the command fails":            {func(c *cluster) { c.fails = "command n1" }, "command n1", true, "refused"},
+		"it starts unfenced":           {func(c *cluster) { c.boot = announce.BootUnfenced }, "command n1", true, "it started unfenced: redlockctl node boot-fence n1"},
+		"it does not come back":        {func(c *cluster) { c.boot, c.most = announce.BootUnknown, short }, "command n1", true, "no guard has said yet that it started fenced"},
+		"the uncordon is refused":      {func(c *cluster) { c.fails = "uncordon n1" }, "uncordon n1", true, "refused"},
+		"a lock does not become whole": {func(c *cluster) { c.lose("orders:42"); c.most = short }, "uncordon n1", false, "orders:42 has 4 of 5 copies: its holder extends it and does not put back what a node lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			x.make(c)
+			err := c.restart(t.Context(), "n1", "n3")
+			var at *Error
+			if !errors.As(err, &at) || at.Node != "n1" || at.Out != x.out || !strings.Contains(err.Error(), x.says) {
+				t.Fatalf("%+v", err)
+			}
+			left := []string{"n1", "n3"}
+			if !x.out && x.last != "cordon n1" { // it is done
+				left = left[1:]
+			}
+			if !slices.Equal(at.Left, left) || c.did[len(c.did)-1] != x.last {
+				t.Errorf("left %v after %v", at.Left, c.did)
+			}
+		})
+	}
+}
+
+// lose takes a copy of a lock from its fifth node, for good.
+func (c *cluster) lose(key string) {
+	l := monitortest.LockOf(monitortest.Epoch, key, monitor.LockHeld, monitortest.TokenB, "900 900 900 900 -")
+	c.change(func(s *monitor.Snapshot) { s.Complete = true; monitortest.Put(s, l) })
+}
+
+// Nothing is done to a cluster that would not bear it.
+func TestNotReady(t *testing.T) {
+	for name, x := range map[string]struct {
+		make  func(s *monitor.Snapshot)
+		again bool
+		says  string
+	}{
+		"another is down":               {func(s *monitor.Snapshot) { s.Node("n3").State = monitor.NodeDown }, false, "n3 is down"},
+		"it is fenced":                  {func(s *monitor.Snapshot) { s.Node("n1").State = monitor.NodeFenced }, false, "n1 is fenced"},
+		"it is fenced, and goes on":     {func(s *monitor.Snapshot) { s.Node("n1").State = monitor.NodeFenced }, true, ""},
+		"a quorum would not serve":      {func(s *monitor.Snapshot) { s.Cluster.Quorum = 5 }, false, "without n1 only 4 of 5 nodes would serve, and a quorum is 5"},
+		"a node has no guard":           {func(s *monitor.Snapshot) { s.Node("n4").Guards = nil }, false, "no guard is seen on n4"},
+		"a danger is open":              {func(s *monitor.Snapshot) { s.Findings = []monitor.Finding{{Severity: monitor.SeverityDanger}} }, false, "1 danger is open"},
+		"everything is as it should be": {func(*monitor.Snapshot) {}, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			c.change(x.make)
+			err := Ready(c.Snapshot(), "n1", x.again)
+			if x.says == "" && err != nil || x.says != "" && (!errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), x.says)) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAnInterruptEndsAWait(t *testing.T) {
+	c := newCluster()
+	c.boot = announce.BootUnknown
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := c.restart(ctx, "n1"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), "interrupted while waiting") {
+		t.Error(err)
+	}
+}
+
+func TestWordsAndOutputOfACommand(t *testing.T) {
+	n := &monitor.Node{Name: "n2", Addr: "[::1]:7002"}
+	if got := Words([]string{"ssh", "{host}", "restart {name} at {addr}"}, n.Name, n.Addr); !slices.Equal(got, []string{"ssh", "::1", "restart n2 at [::1]:7002"}) {
+		t.Error(got)
+	}
+	var out bytes.Buffer
+	kept, err := Command([]string{"sh", "-c", "head -c 70000 /dev/zero | tr '\\0' x; echo {name}; exit 3"}, nil, &out)(t.Context(), n)
+	if err == nil || out.Len() != 70003 || len(kept) != mostKept || !strings.HasSuffix(kept, "xn2\n") {
+		t.Error(err, out.Len(), len(kept))
+	}
+}
