@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -17,17 +18,36 @@ import (
 // than it needs, and enough for what accumulates between two checks.
 const guardMemory = 192 << 20
 
-// garbage is how much garbage, in percent of the memory in use, may accumulate before it is
-// collected, unless GOGC is set. With a million locks nearly all memory is the table: at Go's
-// default of 100 the process would use twice its size.
-const garbage = 50
+// How much garbage, in percent of the memory in use, may accumulate before it is collected,
+// unless GOGC is set. A small process collects seldom, which takes a tenth off a first read.
+// With a million locks nearly all memory is the table: at Go's default of 100 the process
+// would use twice its size.
+const (
+	garbage      = 50
+	smallGarbage = 200
+	small        = 64 << 20 // bytes in use
+)
 
-// newMonitor makes a monitor in a process that collects its garbage early.
+// newMonitor makes a monitor in a process that collects its garbage early once it is large.
 func newMonitor(nodes []*redlock.Node, opt observe.Options) (*observe.Monitor, error) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
+		debug.SetGCPercent(smallGarbage)
+		collectEarly()
 	}
 	return observe.New(nodes, opt)
+}
+
+// collectEarly looks after each collection whether the process is still small.
+func collectEarly() {
+	type sentinel struct{ _ *byte }
+	runtime.AddCleanup(&sentinel{}, func(struct{}) {
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		if metrics.Read(live); live[0].Value.Uint64() < small {
+			collectEarly()
+			return
+		}
+		debug.SetGCPercent(garbage)
+	}, struct{}{})
 }
 
 // errTooMuchMemory is returned when a task was ended because the process took more
