@@ -89,7 +89,7 @@ func TestALateRemovalChangesNothing(t *testing.T) {
 				release()
 				opened := false
 				for !opened && time.Until(until) > 100*time.Millisecond {
-					opened = writes(t, s)
+					opened = writes(t, s) && time.Now().Before(until) // a busy machine answers late
 					time.Sleep(time.Millisecond)
 				}
 				if opened != misses {
@@ -139,7 +139,7 @@ func TestARemovalOfAnotherGuardFromBeforeALossChangesNothing(t *testing.T) {
 			release()
 			opened := false
 			for !opened && time.Until(until) > 100*time.Millisecond {
-				opened = writes(t, s)
+				opened = writes(t, s) && time.Now().Before(until) // a busy machine answers late
 				time.Sleep(time.Millisecond)
 			}
 			if opened != misses {
