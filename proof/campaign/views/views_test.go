@@ -57,7 +57,7 @@ type difference struct {
 
 func (p *pair) take(key string, at time.Time, lag time.Duration, said, then belief) {
 	p.compared++
-	goesOn := !p.agreed && p.last == key
+	goesOn := !p.agreed && p.last == key && at.Sub(p.runs[len(p.runs)-1].last) < shortMost // else something else may have been said meanwhile
 	if p.agreed, p.last = lag <= tolerance, key; p.agreed {
 		return
 	}
