@@ -25,7 +25,7 @@ it is uncordoned. Locks stay held by the copies on the other nodes.
 
 Exit code 1 when --timeout ends first; the node stays cordoned then.`,
 	cordon: true,
-	run:    (*operator.Operator).Cordon,
+	run:    (*operator.Operator).Drain,
 }
 
 // drainCommand cordons a node like node cordon, and then waits until it is empty.

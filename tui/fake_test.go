@@ -213,6 +213,10 @@ func (a *fakeActions) Cordon(ctx context.Context, node, reason string) error {
 	return a.call(ctx, "fence %q because %q", node, reason)
 }
 
+func (a *fakeActions) Drain(ctx context.Context, node, reason string) error {
+	return a.call(ctx, "drain %q because %q", node, reason)
+}
+
 func (a *fakeActions) Uncordon(ctx context.Context, node, reason string) error {
 	return a.call(ctx, "uncordon %q because %q", node, reason)
 }

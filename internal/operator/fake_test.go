@@ -235,6 +235,8 @@ var acts = []struct {
 	}, audit.Record{Act: "revoke", Target: "job", TokenSHA: audit.TokenSHA("t1"), Reason: "runs for hours"}, []string{"inspect", "revoke", "release t1"}},
 	{"fence", func(ctx context.Context, o *Operator) error { return o.Cordon(ctx, "n2", "disk") },
 		audit.Record{Act: "node cordon", Target: "n2", Reason: "disk"}, []string{"hold n2"}},
+	{"drain", func(ctx context.Context, o *Operator) error { return o.Drain(ctx, "n2", "disk") },
+		audit.Record{Act: "node drain", Target: "n2", Reason: "disk"}, []string{"hold n2"}},
 	{"open", func(ctx context.Context, o *Operator) error { return o.RejoinNow(ctx, "n2", "done") },
 		audit.Record{Act: "node rejoin", Target: "n2", Reason: "done"}, []string{"open n2"}},
 }

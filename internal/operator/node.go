@@ -20,7 +20,17 @@ import (
 // Cordon fences a node until an operator uncordons it. If a guard watches the node,
 // Cordon returns when the guard has recorded the cordon, so that it survives a crash.
 func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node cordon", func(ctx context.Context, n *redlock.Node) error {
+	return o.keepOut(ctx, "node cordon", node, reason)
+}
+
+// Drain cordons a node as [Operator.Cordon] does, to be restarted when it is empty: it waits for
+// no copy.
+func (o *Operator) Drain(ctx context.Context, node, reason string) error {
+	return o.keepOut(ctx, "node drain", node, reason)
+}
+
+func (o *Operator) keepOut(ctx context.Context, what, node, reason string) error {
+	return o.node(ctx, what, func(ctx context.Context, n *redlock.Node) error {
 		if err := o.cordon(ctx, n); err != nil || o.kept == nil {
 			return err
 		}

@@ -27,7 +27,7 @@ type Monitor interface {
 
 // Actions is the part of *[operator.Operator] that a restart needs.
 type Actions interface {
-	Cordon(ctx context.Context, node, reason string) error
+	Drain(ctx context.Context, node, reason string) error
 	Uncordon(ctx context.Context, node, reason string) error
 	RunRestart(ctx context.Context, node, reason string, run func(context.Context) (output string, err error)) error
 }
@@ -140,7 +140,7 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 	before := r.node(name).RunID
 	if up := r.node(name).State.Readable(); up || !again {
 		r.Tell("%s: draining, for %s at most", name, drain.Round(time.Second))
-		if err := r.do.Cordon(ctx, name, r.Reason); err != nil {
+		if err := r.do.Drain(ctx, name, r.Reason); err != nil {
 			return r.node(name).State != monitor.NodeServing, err
 		}
 		if err := r.drained(ctx, name, drain); err != nil {

@@ -26,6 +26,7 @@ type Actions interface {
 	// answer or nil.
 	Who(ctx context.Context, resource string, known *who.Answer) (*who.Answer, error)
 	Cordon(ctx context.Context, node, reason string) error
+	Drain(ctx context.Context, node, reason string) error
 	Uncordon(ctx context.Context, node, reason string) error
 	RejoinNow(ctx context.Context, node, reason string) error
 }

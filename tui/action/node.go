@@ -57,7 +57,7 @@ func (m *Desk) AskCordon() tea.Cmd {
 // AskDrain cordons a node, to be restarted when it is empty.
 func (m *Desk) AskDrain() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "drain", "it is cordoned: when the guard's page says drained, restart it, and uncordon it (U)", m.Actions.Cordon, func() []view.Fact {
+	return m.askNode(name, "drain", "it is cordoned: when the guard's page says drained, restart it, and uncordon it (U)", m.Actions.Drain, func() []view.Fact {
 		return append(view.CordonFacts(m.latestNode(name), &m.Latest.Cluster),
 			view.Fact{Label: "Then", Text: "when its last copy has ended a restart forgets nothing: it rejoins as soon as it is uncordoned"})
 	})
