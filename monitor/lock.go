@@ -255,9 +255,3 @@ func (l *Lock) End() (end time.Time, forever bool) {
 	}
 	return end, false
 }
-
-// Taking is the recorded removal of a lock from its holder.
-type Taking struct {
-	Act           string // "force-release", "revoke"
-	Actor, Reason string
-}

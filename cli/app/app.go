@@ -78,15 +78,23 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 	s.Monitor.Witnesses = witnessesOf(cfg, os.Getenv)
 	if s.Audit != "" {
 		log := audit.Follow(s.Audit)
-		s.Monitor.TakenBy = func(key, token string) (monitor.Taking, bool) {
+		s.Monitor.TakenBy = func(key, token string) (monitor.Action, bool) {
 			r, ok := log.Taken(key, token)
-			return monitor.Taking{Act: r.Act, Actor: r.Actor, Reason: r.Reason}, ok
+			return actionOf(r), ok
+		}
+		s.Monitor.ActedOn = func(node string) (monitor.Action, bool) {
+			r, ok := log.ActedOn(s.Monitor.ClusterName, node)
+			return actionOf(r), ok
 		}
 	}
 	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence.Kind != fences.None }) && !s.ReadOnly && cfg.Guardable() == nil {
 		s.Guarded = nodes // one without a fence is only watched
 	}
 	return s, nil
+}
+
+func actionOf(r audit.Record) monitor.Action {
+	return monitor.Action{Act: r.Act, Actor: r.Actor, Reason: r.Reason}
 }
 
 // Methods are how the nodes of a configuration are fenced, by name.

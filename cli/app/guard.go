@@ -37,7 +37,7 @@ func newGuardEvents(path string, tell func(restartguard.Event)) *guardEvents {
 // successor.
 func (k *guardEvents) newGuard(s Spec, former *watch.Guard) (*watch.Guard, error) {
 	cfg, cluster := s.Guard, s.Monitor.ClusterName
-	cfg.OnEvent = func(e restartguard.Event) { k.take(cluster, e) }
+	cfg.OnEvent = func(e restartguard.Event) { k.take(cluster, s.Monitor.ActedOn, e) }
 	if former != nil {
 		return former.Successor(s.Guarded, cfg)
 	}
@@ -48,13 +48,18 @@ func (k *guardEvents) newGuard(s Spec, former *watch.Guard) (*watch.Guard, error
 	return g, err
 }
 
-func (k *guardEvents) take(cluster string, e restartguard.Event) {
+func (k *guardEvents) take(cluster string, actedOn func(string) (monitor.Action, bool), e restartguard.Event) {
 	switch e.Kind { // a person should look at these
 	case "exposed", "unreachable", "no quorum", "clock", "wiped", "evicted", "restored", "memory":
 		e.Alarm = true
 	}
-	k.tell(e)
 	k.record.Take(cluster, e)
+	if e.Kind == "cordoned" && actedOn != nil {
+		if a, ok := actedOn(e.Node); ok && a.KeepsOut() {
+			e.Text += "; " + a.Act + a.By()
+		}
+	}
+	k.tell(e)
 }
 
 // vouch has a guard announce what a monitor beside it knows about locks, until ctx ends, so that a

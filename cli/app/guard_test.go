@@ -21,7 +21,7 @@ func TestGuardLogLevels(t *testing.T) {
 		"WARN ": {Kind: "wiped", Text: "its data were wiped"},
 	} {
 		w.Reset()
-		if k.take("shop", e); !strings.Contains(w.String(), "level="+strings.TrimSpace(want)+" ") {
+		if k.take("shop", nil, e); !strings.Contains(w.String(), "level="+strings.TrimSpace(want)+" ") {
 			t.Errorf("not %s: %s", want, w.String())
 		}
 	}

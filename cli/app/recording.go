@@ -147,10 +147,7 @@ func (a *removals) step(now time.Time, done []audit.Record, from record.Source) 
 		if seen || now.Sub(r.Time) < removalLate {
 			return seen
 		}
-		text := r.Act + " by " + r.Actor
-		if r.Reason != "" {
-			text += ": " + r.Reason
-		}
+		text := r.Act + actionOf(r).By()
 		if sha := r.TokenSHA; len(sha) >= 16 {
 			text += " (" + record.TokenName(sha[:16]) + ")"
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,7 +13,7 @@ import (
 )
 
 // Follower reads the lines that any process on this machine adds to a log, to know who
-// force-released or revoked locks recently. It is safe for concurrent use.
+// force-released or revoked locks recently, and who acted on nodes. It is safe for concurrent use.
 type Follower struct {
 	path string
 
@@ -21,7 +22,7 @@ type Follower struct {
 	offset  int64
 	rest    []byte // the beginning of an incomplete line
 	looked  time.Time
-	records []Record // intents to force-release or revoke, the latest last
+	records []Record // intents to force-release or revoke, and to act on nodes, the latest last
 	done    []Record // those that were completed since the last call of [Follower.Done]
 	whole   bool     // keep all lines for [Follower.Lines]
 	lines   []Record
@@ -88,8 +89,31 @@ func (f *Follower) Taken(target, token string) (Record, bool) {
 	sha := TokenSHA(token)
 	for i := len(f.records) - 1; i >= 0; i-- {
 		r := &f.records[i]
-		if (r.Target == target || r.Target == safetext.Escape(target)) && (r.TokenSHA == sha || strings.Contains(r.Detail, sha)) && sha != "" {
+		if removes(r.Act) && (r.Target == target || r.Target == safetext.Escape(target)) && (r.TokenSHA == sha || strings.Contains(r.Detail, sha)) && sha != "" {
 			return *r, true
+		}
+	}
+	return Record{}, false
+}
+
+// nodeActs are the actions of operators that change whether a node has a vote. Those of guards have
+// other names.
+var nodeActs = []string{"node cordon", "node drain", "node uncordon", "node rejoin"}
+
+func removes(act string) bool { return act == "force-release" || act == "revoke" }
+
+// actsWithin is how long after the intent of an action its effect on a node may be seen.
+const actsWithin = 10 * time.Second
+
+// ActedOn returns the intent of the latest action of an operator on a node, if that was a moment
+// ago and is not known to have failed.
+func (f *Follower) ActedOn(cluster, node string) (Record, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read()
+	for i := len(f.records) - 1; i >= 0; i-- {
+		if r := &f.records[i]; !removes(r.Act) && r.Cluster == cluster && r.Target == node {
+			return *r, time.Since(r.Time) < actsWithin
 		}
 	}
 	return Record{}, false
@@ -140,10 +164,9 @@ func (f *Follower) read() {
 		if err == nil && f.whole {
 			f.lines = append(f.lines, l.Record)
 		}
-		if err != nil || l.Act != "force-release" && l.Act != "revoke" {
-			continue
+		if err == nil && (removes(l.Act) || slices.Contains(nodeActs, l.Act)) {
+			f.add(l.Record)
 		}
-		f.add(l.Record)
 	}
 }
 
@@ -158,6 +181,9 @@ func (f *Follower) add(r Record) {
 			case Intent:
 				old.Detail += " " + r.Detail
 			case Done:
+				if !removes(r.Act) {
+					return
+				}
 				f.done = append(f.done[max(0, len(f.done)+1-followed):], *old)
 			}
 			return

@@ -3,6 +3,7 @@ package audit
 import (
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // The follower knows who removed a lock as soon as the intent is written, until the
@@ -21,7 +22,7 @@ func TestFollower(t *testing.T) {
 	defer log.Close()
 	write := func(r Record) {
 		t.Helper()
-		r.Actor = "ops@host"
+		r.Actor, r.Time = "ops@host", time.Now()
 		if err := log.Write(r); err != nil {
 			t.Fatal(err)
 		}
@@ -45,4 +46,24 @@ func TestFollower(t *testing.T) {
 	is("all", "t4", true)
 	write(Record{ID: "3", Phase: Intent, Act: "release", Target: "mine", TokenSHA: TokenSHA("t5")})
 	is("mine", "t5", false)
+
+	acted := func(node, want string) {
+		t.Helper()
+		if r, ok := f.ActedOn("shop", node); ok != (want != "") || ok && r.Act != want {
+			t.Errorf("on %s: %v %+v", node, ok, r)
+		}
+	}
+	write(Record{ID: "4", Phase: Intent, Act: "node drain", Target: "n1", Cluster: "shop"})
+	write(Record{ID: "5", Phase: Intent, Act: "node cordon", Target: "n1", Cluster: "other"})
+	write(Record{ID: "6", Phase: Done, Act: "node cordoned", Target: "n1", Cluster: "shop"}) // a guard
+	acted("n1", "node drain")
+	acted("n2", "")
+	write(Record{ID: "4", Phase: Failed, Act: "node drain", Target: "n1", Cluster: "shop"})
+	acted("n1", "")
+	write(Record{ID: "7", Phase: Intent, Act: "node uncordon", Target: "n1", Cluster: "shop"})
+	write(Record{ID: "7", Phase: Done, Act: "node uncordon", Target: "n1", Cluster: "shop"})
+	acted("n1", "node uncordon")
+	if done := f.Done(); len(done) != 1 {
+		t.Errorf("%+v", done)
+	}
 }

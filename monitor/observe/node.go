@@ -67,6 +67,8 @@ type watch struct {
 	// min-replicas-to-write. writable: it accepts writes as a replica.
 	byUser   *userFenceSight
 	unfenced bool // its fence method is "none"
+	// cordoned is since when an operator keeps it out, also while it is restarted; zero: none does.
+	cordoned time.Time
 	writable bool
 	ops      int64 // commands per second, including ours
 	loading  bool
@@ -432,6 +434,19 @@ func rejoinsAfter(n *monitor.Node) time.Time {
 // mostBehind is how long a node that reports its changes may prove nothing. It is pinged
 // every pingSeldom, and an answer proves what happened before the previous ping.
 const mostBehind = 2*pingSeldom + time.Second
+
+// noteCordon records after a change of state whether an operator keeps the node out. A restarted server has forgotten
+// the cordon until a guard sets it again: to a person it is the same one.
+func (w *watch) noteCordon(was monitor.NodeState, restarted bool) {
+	switch {
+	case w.State == monitor.NodeCordoned && (w.cordoned.IsZero() || was == monitor.NodeFenced && !restarted):
+		w.cordoned = w.Since
+	case w.State == monitor.NodeCordoned:
+		w.Since = w.cordoned
+	case w.State == monitor.NodeServing, !restarted && (w.State == monitor.NodeFenced || was == monitor.NodeFenced):
+		w.cordoned = time.Time{}
+	}
+}
 
 // stateEvent returns the event for a change of state; false: none is needed.
 func (w *watch) stateEvent(was monitor.NodeState, now time.Time) (monitor.Event, bool) {

@@ -51,7 +51,10 @@ type Options struct {
 	// TakenBy returns who removed a lock from the holder of this token, as far as
 	// recorded here; nil: unknown. It is called when a lock has ended, and must return at
 	// once.
-	TakenBy func(key, token string) (monitor.Taking, bool)
+	TakenBy func(key, token string) (monitor.Action, bool)
+	// ActedOn returns what an operator did to a node a moment ago, as far as recorded here;
+	// nil: unknown. It must return at once.
+	ActedOn func(node string) (monitor.Action, bool)
 	// Witnesses returns what guards on other hosts report about the nodes; nil: none is configured.
 	// It is called for each snapshot in which too few nodes are seen from here, and must
 	// return at once.

@@ -191,7 +191,11 @@ func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
 		}
 	}
 	text := costText(cost, now)
-	if d := w.rejoinDelay(); d > 0 && !n.Persistent && (kind == "restart" || cost.Lost > 0) {
+	switch d := w.rejoinDelay(); {
+	case d == 0:
+	case !n.cordoned.IsZero():
+		text += " · stays cordoned, since " + words.Moment(n.cordoned, now) + ": it rejoins after redlockctl node uncordon " + n.Name
+	case !n.Persistent && (kind == "restart" || cost.Lost > 0):
 		cost.Rejoins = now.Add(d)
 		text += " · rejoins " + cost.Rejoins.Format("15:04:05")
 	}
@@ -250,7 +254,7 @@ func (w *world) note(e monitor.Event) {
 	case "guard first contact":
 		w.contacts = append(w.contacts, e)
 		return
-	case "guard unreachable", "guard reachable", "guard restart", "guard waiting":
+	case "guard unreachable", "guard reachable", "guard restart", "guard waiting", "guard cordoned":
 		e.Part = e.Node != ""
 	case "guard rejoined": // without a reason and without anything unusual
 		e.Part = e.Node != "" && e.Text.Raw() == "guard: "+e.Node+" rejoined"
@@ -304,6 +308,7 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 	was := n.State
 	if n.State = n.shown(); n.State != was {
 		n.Since = now
+		n.noteCordon(was, w.table.JustRestarted(i, now))
 		changed = true
 		if n.served && n.State == monitor.NodeFenced && !w.table.JustLost(i, now) {
 			w.table.Suspected(i, now)
@@ -317,9 +322,15 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 		case !n.SilentSince.IsZero():
 			w.silence.keep(e)
 		default:
-			// The event of its restart says that the node is fenced. That the nodes are up
-			// is a part of that they are seen again.
-			e.Part = n.State == monitor.NodeFenced && w.table.JustRestarted(i, now) || w.silence.cut
+			// The event of its restart says that the node is fenced, or still cordoned. That the
+			// nodes are up is a part of that they are seen again.
+			again := n.State == monitor.NodeCordoned && n.Since.Before(now)
+			e.Part = (again || n.State == monitor.NodeFenced) && w.table.JustRestarted(i, now) || w.silence.cut
+			if w.opt.ActedOn != nil && !again {
+				if a, ok := w.opt.ActedOn(n.Name); ok && a.Leads(was, n.State) {
+					e.Text, e.Part = safetext.New(e.Text.Raw()+"; "+a.Act+a.By()), false
+				}
+			}
 			w.events.add(e)
 		}
 	}

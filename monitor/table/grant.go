@@ -345,11 +345,7 @@ func (t *Table) by(r *record, tok int8, act string) string {
 	if !ok || taking.Act != act {
 		return ""
 	}
-	by := " by " + taking.Actor
-	if taking.Reason != "" {
-		by += ": " + taking.Reason
-	}
-	return by
+	return taking.By()
 }
 
 // emitLostCopies reports lost copies of a lock that is still held: once all nodes have

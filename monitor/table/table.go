@@ -69,7 +69,7 @@ type Table struct {
 	emit                       func(monitor.Event)
 	// TakenBy returns who removed a lock from the holder of this token; nil or false:
 	// unknown.
-	TakenBy func(key, token string) (monitor.Taking, bool)
+	TakenBy func(key, token string) (monitor.Action, bool)
 	// OnRestart gets the cost of a restart of node i, or of a wipe of its data, once all
 	// locks have been assessed; may be nil.
 	OnRestart func(i int, cost monitor.RestartCost, now time.Time)

@@ -1,0 +1,29 @@
+package monitor
+
+// Action is what an operator did, as the audit log of this machine has it.
+type Action struct {
+	Act           string // "force-release", "revoke", "node drain", …
+	Actor, Reason string
+}
+
+// KeepsOut reports whether it cordons a node.
+func (a Action) KeepsOut() bool { return a.Act == "node cordon" || a.Act == "node drain" }
+
+// Leads reports whether it leads a node from one state to another.
+func (a Action) Leads(from, to NodeState) bool {
+	switch to {
+	case NodeCordoned:
+		return a.KeepsOut()
+	case NodeFenced, NodeServing:
+		return a.Act == "node uncordon" && from == NodeCordoned || a.Act == "node rejoin" && to == NodeServing
+	}
+	return false
+}
+
+// By says who did it, and why: " by ops@host: host burnt down".
+func (a Action) By() string {
+	if a.Reason == "" {
+		return " by " + a.Actor
+	}
+	return " by " + a.Actor + ": " + a.Reason
+}
