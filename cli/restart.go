@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ import (
 
 func (a *commandLine) restartCommand() *cobra.Command {
 	var p restart.Plan
-	var dry bool
+	var dry, yes bool
 	cmd := &cobra.Command{
 		Use:   "restart NODE... -- COMMAND [ARG...]",
 		Short: "Restart masters one after the other, and lose no lock",
@@ -43,10 +44,11 @@ begins with it. An interrupt waits for the command that runs. Locks that their c
 and does not put back on a node that has restarted are never whole: the restart
 stops after that node and names one.
 
---dry-run prints the steps and how long each takes at most.
+Without --yes it shows the steps and how long each takes at most, as --dry-run does, and
+asks you to type the names; without a terminal it is refused.
 
 Exit code 6 if it must not begin.`,
-		Example: `redlockctl restart n1 n2 n3 --reason "upgrade" -- ssh {host} sudo systemctl restart redis-server
+		Example: `redlockctl restart n1 n2 n3 --reason "upgrade" --yes -- ssh {host} sudo systemctl restart redis-server
 redlockctl restart n1 n2 n3 --dry-run -- ssh {host} sudo systemctl restart redis-server`,
 		ValidArgsFunction: a.completeNodes,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -60,17 +62,18 @@ redlockctl restart n1 n2 n3 --dry-run -- ssh {host} sudo systemctl restart redis
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		dash := cmd.ArgsLenAtDash()
 		p.Nodes = args[:dash]
-		return a.restart(ctx, p, args[dash:], dry)
+		return a.restart(ctx, p, args[dash:], dry, yes)
 	})
 	f := cmd.Flags()
 	f.StringVar(&p.Reason, "reason", "planned restart", "why, for the audit log")
 	f.BoolVar(&p.Resume, "resume", false, "the first node may be out, as a restart before has left it")
 	f.BoolVar(&dry, "dry-run", false, "print the steps with their times, and do nothing")
+	f.BoolVar(&yes, "yes", false, "do it without being asked")
 	f.DurationVar(&p.Most, "timeout", 0, "of each wait (default: so long as it can take, and a minute)")
 	return cmd
 }
 
-func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string, dry bool) error {
+func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string, dry, yes bool) error {
 	if err := a.tableOnly("what is printed is the command's"); err != nil {
 		return err
 	}
@@ -99,12 +102,18 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 			if dry {
 				return a.printRestart(s, p, argv)
 			}
+			if !yes {
+				err := a.confirm(ctx, strings.Join(p.Nodes, " "), func(w io.Writer) error { tellRestart(w, s, p, argv); return nil })
+				if err != nil {
+					return err
+				}
+			}
 			return restart.Run(ctx, mon, op, p)
 		})
 		var stopped *restart.Error
 		switch {
 		case errors.As(err, &stopped):
-			a.Note("%s", safetext.Printable(howToGoOn(stopped, argv)))
+			a.Note("%s", safetext.Printable(howToGoOn(stopped, yes, argv)))
 		case errors.Is(err, restart.ErrNotReady):
 			return fmt.Errorf("%w: %w", operator.ErrRefused, err)
 		}
@@ -113,17 +122,20 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 }
 
 // howToGoOn says how a node was left, and what can be done.
-func howToGoOn(e *restart.Error, argv []string) string {
+func howToGoOn(e *restart.Error, yes bool, argv []string) string {
 	text := "all nodes that were restarted serve"
 	if e.Out {
 		text = e.Node + " is out: it stays cordoned or fenced, and nothing is lost"
 	}
 	if len(e.Left) > 0 {
-		resume := ""
+		options := ""
 		if e.Out {
-			resume = " --resume"
+			options = " --resume"
 		}
-		text += ". To go on: redlockctl restart " + strings.Join(e.Left, " ") + resume + " -- " + strings.Join(argv, " ")
+		if yes {
+			options += " --yes"
+		}
+		text += ". To go on: redlockctl restart " + strings.Join(e.Left, " ") + options + " -- " + strings.Join(argv, " ")
 	}
 	if e.Out {
 		text += ". To let it serve anyway: redlockctl node uncordon " + e.Node
@@ -131,23 +143,28 @@ func howToGoOn(e *restart.Error, argv []string) string {
 	return text
 }
 
-// printRestart prints the plan.
+// printRestart prints the plan, and fails if it must not begin.
 func (a *commandLine) printRestart(s *monitor.Snapshot, p restart.Plan, argv []string) error {
-	drain, rejoin, whole := restart.Longest(s)
-	for i, name := range p.Nodes {
-		n := s.Node(name)
-		fmt.Fprintf(a.Out, "%s %s, %s\n", safetext.Escape(name), safetext.Escape(n.Addr), view.Plural(n.Locks, "copy of a lock", "copies of locks"))
-		fmt.Fprintf(a.Out, "  drain    cordon it, and wait until it has no copy: %s at most\n", view.Span(drain))
-		fmt.Fprintf(a.Out, "  command  %s\n", safetext.Printable(strings.Join(restart.Words(argv, n.Name, n.Addr), " ")))
-		fmt.Fprintf(a.Out, "  rejoin   started fenced: at once; otherwise %s after its start\n", view.Span(rejoin))
-		fmt.Fprintf(a.Out, "  whole    until each lock has all copies, or has ended: %s for locks that are kept or not extended\n", view.Span(whole))
-		if err := restart.Ready(s, name, p.Resume && i == 0); err != nil {
-			fmt.Fprintf(a.Out, "  now      %s\n", safetext.Printable(err.Error()))
-		}
-	}
-	fmt.Fprintf(a.Out, "all: %s and the commands at most, if each starts fenced\n", view.Span(time.Duration(len(p.Nodes))*(drain+whole)))
+	tellRestart(a.Out, s, p, argv)
 	if err := restart.Ready(s, p.Nodes[0], p.Resume); err != nil {
 		return exit.Silently(fmt.Errorf("%w: %w", operator.ErrRefused, err))
 	}
 	return a.Unwritten()
+}
+
+// tellRestart prints the plan.
+func tellRestart(w io.Writer, s *monitor.Snapshot, p restart.Plan, argv []string) {
+	drain, rejoin, whole := restart.Longest(s)
+	for i, name := range p.Nodes {
+		n := s.Node(name)
+		fmt.Fprintf(w, "%s %s, %s\n", safetext.Escape(name), safetext.Escape(n.Addr), view.Plural(n.Locks, "copy of a lock", "copies of locks"))
+		fmt.Fprintf(w, "  drain    cordon it, and wait until it has no copy: %s at most\n", view.Span(drain))
+		fmt.Fprintf(w, "  command  %s\n", safetext.Printable(strings.Join(restart.Words(argv, n.Name, n.Addr), " ")))
+		fmt.Fprintf(w, "  rejoin   started fenced: at once; otherwise %s after its start\n", view.Span(rejoin))
+		fmt.Fprintf(w, "  whole    until each lock has all copies, or has ended: %s for locks that are kept or not extended\n", view.Span(whole))
+		if err := restart.Ready(s, name, p.Resume && i == 0); err != nil {
+			fmt.Fprintf(w, "  now      %s\n", safetext.Printable(err.Error()))
+		}
+	}
+	fmt.Fprintf(w, "all: %s and the commands at most, if each starts fenced\n", view.Span(time.Duration(len(p.Nodes))*(drain+whole)))
 }

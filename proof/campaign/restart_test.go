@@ -176,7 +176,7 @@ func TestPlannedRestartsUnderLoad(t *testing.T) {
 	}
 
 	began := time.Now()
-	out := run(slices.Concat([]string{"restart", "--config", file}, names, []string{"--", "sh", "-c", restartScript, "sh", wanted, "{name}"})...)
+	out := run(slices.Concat([]string{"restart", "--config", file}, names, []string{"--yes", "--", "sh", "-c", restartScript, "sh", wanted, "{name}"})...)
 	t.Logf("five restarts in %s\n%s", time.Since(began).Round(100*time.Millisecond), out)
 	if !kept.Valid(time.Now()) {
 		t.Errorf("the kept lock is lost: %v", keeper.State())
