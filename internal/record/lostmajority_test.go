@@ -231,3 +231,23 @@ func TestASplitThatMayBeHeld(t *testing.T) {
 		}
 	}
 }
+
+// Which locks lost their majority is known also where the event of a restart only counts them.
+func TestLostMajorities(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	for _, job := range []string{"job:1", "job:2"} {
+		from.tell("acquired", job, "a", now, now.Add(20*time.Second))
+		from.tell(lostMajority, job, "a", now.Add(5*time.Second), now.Add(20*time.Second))
+		e := &from.events[len(from.events)-1]
+		e.Part, e.Level = true, monitor.LevelAlarm
+	}
+	write(t, w, from, now.Add(30*time.Second))
+	r, in := read(t, path), Span{now.Add(-time.Hour), now.Add(time.Hour)}
+	lost, err := r.LostMajorities(in)
+	if err != nil || len(lost) != 2 || lost[0].Lock != "job:1" || lost[1].Lock != "job:2" {
+		t.Errorf("%+v: %v", lost, err)
+	}
+}

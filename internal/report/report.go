@@ -30,10 +30,13 @@ type Report struct {
 	Events   []record.Event // except those of findings
 	// EventsLeft is how many older events of single locks are left out.
 	EventsLeft int
-	Longest    []record.Grant
-	Busiest    []record.Use
-	Patterns   []record.Minute
-	Coverage   record.Coverage
+	// Lost are locks that lost their majority, and LostLeft how many more did.
+	Lost     []record.Event
+	LostLeft int
+	Longest  []record.Grant
+	Busiest  []record.Use
+	Patterns []record.Minute
+	Coverage record.Coverage
 	// LocksUnrecorded says that locks were not recorded then, and how to record them;
 	// empty: they were.
 	LocksUnrecorded string
@@ -64,6 +67,7 @@ type Away struct {
 const (
 	mostEvents = 500
 	mostLocks  = 10
+	mostLost   = 100
 )
 
 // Make reads a report from a record.
@@ -92,6 +96,11 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	}
 	events = record.Fold(slices.DeleteFunc(events, func(e record.Event) bool { return strings.HasPrefix(e.Kind, "finding") }))
 	rep.Events, rep.EventsLeft = record.Latest(events, mostEvents)
+	if rep.Lost, err = r.LostMajorities(in); err != nil {
+		return nil, err
+	}
+	rep.LostLeft = max(0, len(rep.Lost)-mostLost)
+	rep.Lost = rep.Lost[:min(mostLost, len(rep.Lost))]
 	if rep.Longest, err = r.Longest(in, mostLocks); err != nil {
 		return nil, err
 	}
@@ -262,6 +271,16 @@ func (rep *Report) Text(w io.Writer) error {
 	if rep.EventsLeft > 0 {
 		fmt.Fprintf(&b, "  %s\n", rep.Left())
 	}
+	heading("Lost their majority")
+	for _, e := range rep.Lost {
+		fmt.Fprintf(&b, "  %s  %s: %s\n", rep.at(e.At), safetext.Escape(e.Lock), safetext.Escape(e.Text))
+	}
+	switch {
+	case rep.LostLeft > 0:
+		fmt.Fprintf(&b, "  and %s\n", view.Plural(rep.LostLeft, "more lock"))
+	case len(rep.Lost) == 0 && rep.LocksUnrecorded == "":
+		fmt.Fprintln(&b, "  none, as far as was seen")
+	}
 	heading("Held longest")
 	if rep.LocksUnrecorded != "" {
 		fmt.Fprintf(&b, "  %s\n", rep.LocksUnrecorded)
@@ -270,11 +289,11 @@ func (rep *Report) Text(w io.Writer) error {
 	for _, g := range rep.Longest {
 		fmt.Fprintf(&b, "  %-8s %s from %s, %s %s\n", hold(g), safetext.Escape(g.Lock), rep.at(g.Began), cmp.Or(g.How, "still held"), safetext.Escape(g.Owner))
 	}
-	heading("Granted most often")
+	heading("Granted most often: grants that began in this time")
 	for _, u := range rep.Busiest {
 		fmt.Fprintf(&b, "  %8s × %s, %d lost\n", view.Count(u.Grants), safetext.Escape(u.Lock), u.Lost)
 	}
-	heading("By pattern: grants, held p50 and p99, wait p50, lost, orphaned")
+	heading("By pattern, in whole minutes: grants that ended, held p50 and p99, wait p50, lost, orphaned")
 	for _, m := range rep.Patterns {
 		fmt.Fprintf(&b, "  %8s  %-32s %s %s %s  %d %d\n", view.Count(m.Grants), safetext.Escape(m.Pattern), view.Milliseconds(m.HeldP50), view.Milliseconds(m.HeldP99), view.Milliseconds(m.WaitP50), m.Lost, m.Orphaned)
 	}

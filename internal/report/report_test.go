@@ -1,6 +1,8 @@
 package report
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +30,25 @@ func TestGapsAreNotKnown(t *testing.T) {
 	for _, a := range rep.Away {
 		if a.State == "down" && a.Total != 10*time.Minute {
 			t.Errorf("it was down for %s, in which it was seen", a.Total)
+		}
+	}
+}
+
+// A page names the locks that lost their majority, and says which grants it counts.
+func TestLostLocksAreNamed(t *testing.T) {
+	rep := &Report{Lost: []record.Event{{Lock: "job:1", Text: "lost its majority: held until 12:00:00"}}, LostLeft: 2}
+	var text, page strings.Builder
+	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"job:1: lost its majority: held until 12:00:00", "and 2 more locks", "Granted most often: grants that began", "grants that ended"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in %s", want, text.String())
+		}
+	}
+	for _, want := range []string{"<td>job:1<td>lost its majority", "Grants that began", "Grants that ended"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("no %q in %s", want, page.String())
 		}
 	}
 }
