@@ -323,6 +323,8 @@ func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings [
 	} else {
 		fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", l.Key, a.Paint(state.Text, state.Tone), copies, end)
 	}
+	band := a.holdersOf(l)
+	ctx.Holders = band.Grants
 	a.Facts(view.LockFacts(ctx, l))
 	axis := view.Axis(ctx, l)
 	t := view.NewTable("NODE", "COPY", "NOTE")
@@ -338,27 +340,25 @@ func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings [
 	}
 	fmt.Fprintln(a.Out)
 	a.Table(t)
-	a.printHolders(ctx, l)
+	if len(band.Grants) > 0 {
+		fmt.Fprintln(a.Out)
+		a.Facts(view.MakerFacts(ctx, l, band.Grants))
+		a.Facts(band.Lines(ctx, mostHolders))
+	}
 	a.printFindings(s, findings)
 }
 
 // mostHolders is the number of holders that a lock's page shows.
 const mostHolders = 8
 
-// printHolders prints who held a lock in the last hour, if that is recorded here, and how
-// the grant of an orphaned lock ended.
-func (a *commandLine) printHolders(ctx *view.Context, l *monitor.Lock) {
+// holdersOf returns who held a lock in the last hour, if that is recorded here.
+func (a *commandLine) holdersOf(l *monitor.Lock) (band view.Band) {
 	r, err := a.openRecord("")
 	if err != nil {
-		return // history says why
+		return band // history says why
 	}
 	defer r.Close()
 	now := time.Now()
-	band, err := app.BandOf(r, l.Key.Raw(), now.Add(-time.Hour), now)
-	if err != nil || len(band.Grants) == 0 {
-		return
-	}
-	fmt.Fprintln(a.Out)
-	a.Facts(view.MakerFacts(ctx, l, band.Grants))
-	a.Facts(band.Lines(ctx, mostHolders))
+	band, _ = app.BandOf(r, l.Key.Raw(), now.Add(-time.Hour), now)
+	return band
 }

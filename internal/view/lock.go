@@ -443,14 +443,29 @@ func lockLibrary(c *Context, l *monitor.Lock) Cell {
 }
 
 func lockSeen(c *Context, l *monitor.Lock) Cell {
-	if l.Since().IsZero() || c.Began && !l.Since().After(c.Snap.Settled) {
+	since, partly, recorded := c.heldSince(l)
+	if since.IsZero() || c.Began && !recorded && !since.After(c.Snap.Settled) {
 		return Cell{Text: c.None, Tone: Dim}
 	}
-	text := c.age(l.Since())
-	if !c.Snap.Settled.IsZero() && !l.Since().After(c.Snap.Settled) {
+	text := c.age(since)
+	if partly {
 		text = c.Our("≥") + text
 	}
 	return Cell{Text: text}
+}
+
+// heldSince returns since when a lock is held, by the record if that knows of an earlier time; partly: it
+// may have been before that.
+func (c *Context) heldSince(l *monitor.Lock) (since time.Time, partly, recorded bool) {
+	since = l.Since()
+	partly = !c.Snap.Settled.IsZero() && !since.After(c.Snap.Settled)
+	for i := range c.Holders {
+		g := &c.Holders[i]
+		if g.Ended.IsZero() && g.Lock == l.Key && g.TokenSHA != "" && strings.HasPrefix(tokenSHA(l.Holder), g.TokenSHA) && (since.IsZero() || g.Began.Before(since)) {
+			return g.Began, g.Partly, true
+		}
+	}
+	return since, partly, false
 }
 
 func lockKeys(c *Context, l *monitor.Lock, between string) string {

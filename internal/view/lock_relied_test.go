@@ -231,3 +231,27 @@ func TestALossOfUnknownTimeHasNone(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Since when a lock is held has one answer: the record's, if it goes further back than this program.
+func TestHeldSinceIsTheRecords(t *testing.T) {
+	now := time.Now()
+	l := monitor.Lock{Key: safetext.New("job"), Holder: safetext.New("token"), Held: 2}.Timed(now.Add(-3*time.Second), now.Add(time.Minute))
+	s := &monitor.Snapshot{At: now, Settled: now.Add(-3 * time.Second), Cluster: monitor.Cluster{N: 3, Quorum: 2}}
+	grant := GrantDoc{Lock: l.Key, TokenSHA: tokenSHA(l.Holder)[:16], Began: now.Add(-26 * time.Second)}
+	ended, other, partly := grant, grant, grant
+	ended.Ended, other.TokenSHA, partly.Partly = now, tokenSHA(safetext.New("other"))[:16], true
+	for name, c := range map[string]struct {
+		grants []GrantDoc
+		want   string
+	}{
+		"not recorded":            {nil, "≥3s, since " + Clock(now.Add(-3*time.Second))},
+		"recorded":                {[]GrantDoc{ended, grant}, "26s, since " + Clock(grant.Began)},
+		"ended, or another token": {[]GrantDoc{ended, other}, "≥3s, since " + Clock(now.Add(-3*time.Second))},
+		"before the record":       {[]GrantDoc{partly}, "≥26s, since " + Clock(grant.Began)},
+	} {
+		ctx := &Context{Glyphs: &Unicode, Snap: s, Now: now, Holders: c.grants}
+		if got := heldFact(ctx, &l); got.Label != "Held" || got.Text != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -273,7 +273,8 @@ func holderText(c *Context, l *monitor.Lock, w *who.Answer) string {
 func heldFact(c *Context, l *monitor.Lock) Fact {
 	seen := ""
 	if cell := lockSeen(c, l); cell.Tone != Dim {
-		seen = cell.Text + ", since " + Clock(l.Since())
+		since, _, _ := c.heldSince(l)
+		seen = cell.Text + ", since " + Clock(since)
 		if at := l.ExtendedAt(); !at.IsZero() {
 			seen += ", last extended " + Age(max(0, c.Now.Sub(at))) + " ago"
 		}

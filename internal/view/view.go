@@ -37,6 +37,9 @@ type Context struct {
 	NoAbout bool
 	// Began: this program has only just started to watch, so nothing is known to be new.
 	Began bool
+	// Holders are the recorded holders of the lock whose facts are shown: the record may know since
+	// when it is held.
+	Holders []GrantDoc
 	// until is the earliest time at which a cell made since [Context.Fresh] changes by itself.
 	until time.Time
 }

@@ -38,12 +38,17 @@ func (h *heldBy) Take(key string, band view.Band, from time.Time) {
 	}
 }
 
-// Maker returns what is recorded about who left an orphaned lock.
-func (h *heldBy) Maker(ctx *view.Context, l *monitor.Lock) []view.Fact {
+// of returns the recorded holders of a lock.
+func (h *heldBy) of(l *monitor.Lock) []view.GrantDoc {
 	if h.key != l.Key.Raw() {
 		return nil
 	}
-	return view.MakerFacts(ctx, l, h.band.Grants)
+	return h.band.Grants
+}
+
+// Maker returns what is recorded about who left an orphaned lock.
+func (h *heldBy) Maker(ctx *view.Context, l *monitor.Lock) []view.Fact {
+	return view.MakerFacts(ctx, l, h.of(l))
 }
 
 // lines draws the recent holders of a lock on an axis of time.

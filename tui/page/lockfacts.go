@@ -43,6 +43,7 @@ func (f *lockFacts) pane(l *monitor.Lock, n int) (pn Pane, lines []string) {
 		room = n
 	}
 	pn = Pane{Title: f.St.Text(l.Key, max(8, room)) + is, Right: f.St.Dim.Of(ends)}
+	ctx.Holders = f.Holders.of(l)
 	lines = append(f.lockBars(ctx, l, w), "")
 	kept := view.Fact{Label: "Kept", Text: f.Kept(l.Key.Raw(), l.Holder.Raw()), Tone: view.Good}
 	lines = append(lines, f.facts(append(append([]view.Fact{kept}, view.LockFacts(ctx, l)...), f.Holders.Maker(ctx, l)...), w)...)
