@@ -225,8 +225,11 @@ type Node struct {
 	// yet.
 	GuardsDenied bool
 
-	Locks int   // copies of locks on this node
-	Keys  int64 // in its database, as reported by the server; -1: unknown
+	Locks int // copies of locks on this node
+	// CopiesUntil is when the last of them expires while the node is cordoned; zero: unknown, or one
+	// has no TTL.
+	CopiesUntil time.Time
+	Keys        int64 // in its database, as reported by the server; -1: unknown
 	// Read is the share of its keys that has been read since it became reachable; 1: all
 	// that are wanted.
 	Read float64

@@ -15,6 +15,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
@@ -527,4 +528,38 @@ func TestDangerousDialogsAreRed(t *testing.T) {
 	if !strings.HasPrefix(r.m.Dialog.Box(r.m.St, 96, 28, r.clock)[0], r.m.St.Bad.Of("┏━")) {
 		t.Errorf("rejoin has no red frame:\n%s", r.screen())
 	}
+}
+
+// A drain is not done while copies remain: its result counts down, and stays until the node is empty.
+func TestADrainWaitsUntilItIsEmpty(t *testing.T) {
+	now := monitortest.Epoch
+	snapshot := func(state monitor.NodeState, copies int, drained bool) *monitor.Snapshot {
+		s := monitortest.Safe(now)
+		n := &s.Nodes[0]
+		n.State, n.Locks = state, copies
+		if n.Guards = []announce.Guard{{ID: "g", Drained: drained}}; copies > 0 && state == monitor.NodeCordoned {
+			n.CopiesUntil = now.Add(27 * time.Second)
+		}
+		return s
+	}
+	r := newRig(t, snapshot(monitor.NodeServing, 2, false), 120, 40)
+	r.press("tab", "D")
+	r.sees("Drain n1?")
+	r.settle()
+	r.typed("upgrade")
+	r.press("tab")
+	r.typed("n1")
+	r.press("enter")
+	r.run()
+	r.sees("drain n1: not yet done", "2 copies left")
+	r.push(snapshot(monitor.NodeCordoned, 2, false))
+	r.sees("drain n1: not yet done", "2 copies left, the last ends at", "(26s)")
+	r.wait(20 * time.Second)
+	r.sees("drain n1: not yet done", "(6s)")
+	r.push(snapshot(monitor.NodeCordoned, 0, false))
+	r.sees("no copy is left; a guard has to see that too")
+	r.push(snapshot(monitor.NodeCordoned, 0, true))
+	r.sees("drain n1: done", "restart it, then uncordon it")
+	r.wait(12 * time.Second)
+	r.seesNot("drain n1: done")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -24,6 +25,9 @@ const (
 	// drainSeen is how long a guard takes to count the copies of a node itself, at most.
 	drainSeen = 10 * time.Second
 )
+
+// remaining is the part of a text that changes each second.
+var remaining = regexp.MustCompile(` \(<?[0-9]+[a-z]+\)`)
 
 // Drained is the result of waiting for a cordoned node.
 type Drained struct {
@@ -56,11 +60,12 @@ func Drain(ctx context.Context, cfg *config.Config, name string, says func(strin
 			if d.Guards, d.Unseen = drainedSeen(ctx, cfg, name); d.Guards || time.Since(empty) > drainSeen {
 				return d, nil
 			}
-			text = "no copy is left; a guard has to see that too"
+			text = view.GuardMustSee
 		}
-		if last = text; text != said {
+		last = text
+		if now := remaining.ReplaceAllString(text, ""); now != said {
 			says(text)
-			said = text
+			said = now
 		}
 		_ = sleep.For(ctx, drainPoll)
 	}
@@ -88,7 +93,7 @@ func drainLook(ctx context.Context, cfg *config.Config, node *redlock.Node) (tex
 	}
 	now := time.Now()
 	latest := slices.MaxFunc(copies, func(a, b restartguard.Copy) int { return a.Ends().Compare(b.Ends()) })
-	text = fmt.Sprintf("%s left, the last ends at %s (%s)", view.Plural(len(copies), "copy", "copies"), view.Clock(latest.Ends()), view.Remaining(latest.Ends().Sub(now)))
+	text = view.CopiesLeft(len(copies), latest.Ends(), now)
 	inWay := slices.DeleteFunc(slices.Clone(copies), func(c restartguard.Copy) bool {
 		return !c.Endless() && (cfg.Cluster.MaxTTL == 0 || c.Left <= cfg.Cluster.MaxTTL)
 	})

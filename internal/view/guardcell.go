@@ -30,7 +30,11 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero():
 		return Cell{Text: countdownText(c, s), Tone: Warn}
 	case n.State == monitor.NodeCordoned, ok && s.Phase == restartguard.PhaseCordoned:
-		if may := MayServe(n, c.Now); may != "" {
+		may := MayServe(n, c.Now)
+		if at, known := n.MayVote(); n.Locks > 0 && (!known || !at.After(c.Now)) {
+			may = CopiesLeft(n.Locks, n.CopiesUntil, c.Now)
+		}
+		if may != "" {
 			return Cell{Text: "cordoned: " + may, Tone: Warn}
 		}
 		if c.Short {

@@ -27,6 +27,35 @@ func MayServe(n *monitor.Node, now time.Time) string {
 	return ""
 }
 
+// CopiesLeft says how many copies are left on a node that takes no new ones, and when the last one
+// ends; a zero end is not known, or never.
+func CopiesLeft(count int, last, now time.Time) string {
+	text := Plural(count, "copy left", "copies left")
+	switch {
+	case count == 0:
+		return ""
+	case last.After(now):
+		text += ", the last ends at " + Clock(last) + " (" + Remaining(last.Sub(now)) + ")"
+	}
+	return text
+}
+
+// DrainLeft says what a node that is being drained still waits for; empty: nothing.
+func DrainLeft(n *monitor.Node, now time.Time) string {
+	switch {
+	case n == nil || n.Drained():
+		return ""
+	case n.Locks > 0:
+		return CopiesLeft(n.Locks, n.CopiesUntil, now)
+	case len(n.Guards) > 0:
+		return GuardMustSee
+	}
+	return ""
+}
+
+// GuardMustSee is what an empty node still waits for.
+const GuardMustSee = "no copy is left; a guard has to see that too"
+
 // CordonFacts says what cordoning a node means.
 func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	serving := c.Serving

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/table"
 	"redlockctl/server/announce"
 )
 
@@ -55,5 +56,30 @@ func TestACordonOutlivesARestart(t *testing.T) {
 	}
 	if n := see(90*time.Second, "two", "2147483646"); !n.Since.Equal(now.Add(90 * time.Second)) {
 		t.Errorf("another cordon is said to last since %s", n.Since.Sub(now))
+	}
+}
+
+// A cordoned node says how many copies are left, and when the last one expires.
+func TestACordonedNodeSaysWhenItIsEmpty(t *testing.T) {
+	now := time.Now()
+	w := newTestWorld(t, now, "n1")
+	read := func(at time.Time, second time.Duration) *monitor.Node {
+		w.answered(0, sight{sent: at, received: at, info: master(), config: fence("2147483646")}, at)
+		w.read(0, "one", at, at, []table.Row{
+			{Key: "a", Type: "string", TTL: 5 * time.Second, Len: 1, Prefix: "a"}, {Key: "b", Type: "string", TTL: second, Len: 1, Prefix: "b"},
+		})
+		w.scanned(0, "one", w.table.Epoch(0), at, at)
+		return &w.snapshot(at, 1).Nodes[0]
+	}
+	if n := read(now, 20*time.Second); n.Locks != 2 || n.CopiesUntil.Sub(now.Add(20*time.Second)).Abs() > 10*time.Millisecond {
+		t.Errorf("%d until %s", n.Locks, n.CopiesUntil.Sub(now))
+	}
+	// What was extended before the cordon is read a moment later.
+	later := now.Add(1100 * time.Millisecond)
+	if n := read(later, 30*time.Second); n.CopiesUntil.Sub(later.Add(30*time.Second)).Abs() > 10*time.Millisecond {
+		t.Errorf("extended: until %s", n.CopiesUntil.Sub(later))
+	}
+	if n := read(later.Add(1100*time.Millisecond), -time.Millisecond); !n.CopiesUntil.IsZero() {
+		t.Errorf("no TTL: until %s", n.CopiesUntil.Sub(later))
 	}
 }

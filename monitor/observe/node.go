@@ -69,6 +69,7 @@ type watch struct {
 	unfenced bool // its fence method is "none"
 	// cordoned is since when an operator keeps it out, also while it is restarted; zero: none does.
 	cordoned time.Time
+	copies   copiesLeft
 	writable bool
 	ops      int64 // commands per second, including ours
 	loading  bool
@@ -342,6 +343,21 @@ func (w *watch) readConfig(config map[string]string) {
 		w.note("fence", monitor.Limit{Text: "min-replicas-max-lag 0 switches the fence off"}) // see fenceOff
 	default:
 		w.note("fence", monitor.Limit{})
+	}
+}
+
+// copiesLeft is how many copies a cordoned node had when all locks were last looked at, and when the
+// last one expires.
+type copiesLeft struct {
+	count     int
+	until, at time.Time
+}
+
+// update looks at all locks again if that may say something else, at most once a second.
+func (c *copiesLeft) update(count int, cordoned, now time.Time, lastEnd func() time.Time) {
+	settled := now.Sub(cordoned) > 3*time.Second // what was written before is read
+	if now.Sub(c.at) >= time.Second && !(settled && count == c.count && c.until.After(now)) {
+		*c = copiesLeft{count, lastEnd(), now}
 	}
 }
 

@@ -510,6 +510,10 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 	for i, n := range w.nodes {
 		s.Nodes[i] = n.snapshot(now, now.Sub(w.base), w.table.Present(i))
 		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = w.table.NoRoom(i)
+		if one := &s.Nodes[i]; one.State == monitor.NodeCordoned && one.Locks > 0 {
+			n.copies.update(one.Locks, n.cordoned, now, func() time.Time { return w.table.LastEnd(i) })
+			one.CopiesUntil = n.copies.until
+		}
 		heard = heard && n.probed
 		s.Complete = s.Complete && n.probed && (!n.State.Readable() || s.Nodes[i].ReadWhole() && s.Nodes[i].NoRoomLocks == 0)
 	}

@@ -241,6 +241,22 @@ func (t *Table) JustLost(i int, now time.Time) bool {
 // Present returns the number of copies of locks seen on node i.
 func (t *Table) Present(i int) int { return t.nodes[i].present }
 
+// LastEnd returns when the last copy of a lock on node i expires; zero: there is none, or one has no
+// TTL. It looks at all locks.
+func (t *Table) LastEnd(i int) time.Time {
+	var last packed.Moment
+	for _, r := range t.all {
+		switch c := &r.Copies[i]; {
+		case c.Kind != packed.LockCopy:
+		case c.Expires == 0:
+			return time.Time{}
+		default:
+			last = max(last, c.Expires)
+		}
+	}
+	return t.Time(last)
+}
+
 // NoRoom returns how many keys of node i found no room, and how many of them may be
 // locks.
 func (t *Table) NoRoom(i int) (keys, locks int) {

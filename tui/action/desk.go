@@ -114,6 +114,8 @@ func (m *Desk) Finish(f Finished) tea.Cmd {
 	if m.Dialog != d { // it runs in the background: show a message
 		if o.err != nil {
 			m.Say(m.St.Bad, o.what+": failed: "+m.St.Whole(o.err.Error()))
+		} else if waits := o.waits(); waits != "" {
+			m.Say(m.St.Warn, o.what+": not yet done: "+waits)
 		} else {
 			m.Say(m.St.Good, o.what+": done")
 		}
@@ -145,7 +147,9 @@ func (m *Desk) ExpireResult() {
 	d := m.Result
 	switch {
 	case d == nil || d.Drawn.IsZero():
-	case m.Now().Sub(d.Drawn) >= failedTime, !d.failed && m.Now().Sub(d.Drawn) >= doneTime:
+	case d.waits():
+		d.waited = m.Now()
+	case m.Now().Sub(d.shown()) >= failedTime, !d.failed && m.Now().Sub(d.shown()) >= doneTime:
 		m.Result = nil
 	}
 }

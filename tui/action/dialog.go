@@ -76,6 +76,7 @@ type Dialog struct {
 	early         time.Time // the last key before it accepted enter
 	held          bool      // the last key was an enter that was ignored
 	began         time.Time // start of the action; zero: not started
+	waited        time.Time // when its result was last seen to wait for something; zero: it never did
 	steps         []step
 	at            int  // the running or next step
 	stopped       bool // no further step starts
@@ -93,6 +94,19 @@ type step struct {
 
 // oneStep returns the steps of a dialog with a single step.
 func oneStep(run func(context.Context) Outcome) []step { return []step{{run: run}} }
+
+// waits reports whether what it did still waits for something.
+func (d *Dialog) waits() bool {
+	return slices.ContainsFunc(d.steps, func(s step) bool { return s.end != nil && s.end.waits() != "" })
+}
+
+// shown returns since when its result, as it is now, has been shown.
+func (d *Dialog) shown() time.Time {
+	if d.waited.After(d.Drawn) {
+		return d.waited
+	}
+	return d.Drawn
+}
 
 func (d *Dialog) Mode() page.Mode {
 	if d.began.IsZero() {

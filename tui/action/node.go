@@ -54,13 +54,32 @@ func (m *Desk) AskCordon() tea.Cmd {
 	})
 }
 
-// AskDrain cordons a node, to be restarted when it is empty.
+// AskDrain cordons a node, to be restarted when it is empty. Its result waits until it is.
 func (m *Desk) AskDrain() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "drain", "it is cordoned: when the guard's page says drained, restart it, and uncordon it (U)", m.Actions.Drain, func() []view.Fact {
+	asked := m.askNode(name, "drain", "when it is empty: restart it, then uncordon it (U)", m.Actions.Drain, func() []view.Fact {
 		return append(view.CordonFacts(m.latestNode(name), &m.Latest.Cluster),
 			view.Fact{Label: "Then", Text: "when its last copy has ended a restart forgets nothing: it rejoins as soon as it is uncordoned"})
 	})
+	start, seen := m.Dialog.start, false
+	m.Dialog.start = func() []step {
+		steps := start()
+		cordon := steps[0].run
+		steps[0].run = func(ctx context.Context) Outcome {
+			o := cordon(ctx)
+			o.rest = func() string {
+				n := m.latestNode(name)
+				cordoned := n != nil && n.State == monitor.NodeCordoned
+				if seen = seen || cordoned; seen && !cordoned {
+					return "" // it is uncordoned or restarted
+				}
+				return view.DrainLeft(n, m.Now())
+			}
+			return o
+		}
+		return steps
+	}
+	return asked
 }
 
 func (m *Desk) AskUncordon() tea.Cmd {

@@ -17,14 +17,23 @@ type Outcome struct {
 	words map[redlock.Status]string
 	nodes []redlock.NodeResult
 	err   error
-	done  string   // the message without an error
-	also  []string // results for further keys of the lock, safe to show
-	apply func()   // updates the model, in the program's goroutine; may be nil
+	done  string        // the message without an error
+	rest  func() string // what it still waits for, asked in the program's goroutine; nil or "": nothing
+	also  []string      // results for further keys of the lock, safe to show
+	apply func()        // updates the model, in the program's goroutine; may be nil
 }
 
 // partly reports whether a failed action changed something.
 func (o *Outcome) partly() bool {
 	return slices.ContainsFunc(o.nodes, func(n redlock.NodeResult) bool { return n.Status == redlock.StatusOK })
+}
+
+// waits says what a successful action still waits for; empty: nothing.
+func (o *Outcome) waits() string {
+	if o.rest == nil || o.err != nil {
+		return ""
+	}
+	return o.rest()
 }
 
 // gone reports whether the lock had already ended, so there was nothing to remove.
@@ -59,12 +68,17 @@ func (o *Outcome) lines(st *styles.Styles, w int, now time.Time) (p *styles.Pain
 		}
 	} else {
 		glyph := st.On
-		if p = &st.Good; o.silent(st) != "" {
+		waits, how := o.waits(), ": done"
+		if p = &st.Good; o.silent(st) != "" || waits != "" {
 			p, glyph = &st.Warn, st.Half
 		}
-		title = glyph + " " + st.Cut(o.what, w-14) + ": done"
+		if waits != "" {
+			how = ": not yet done"
+			body = indented(waits, w, 2)
+		}
+		title = glyph + " " + st.Cut(o.what, w-8-view.Width(how)) + how
 		if o.done != "" {
-			body = indented(o.done, w, 2)
+			body = append(body, indented(o.done, w, 2)...)
 		}
 	}
 	for _, more := range o.also {
