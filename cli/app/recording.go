@@ -142,7 +142,8 @@ func (a *removals) step(now time.Time, done []audit.Record, from record.Source) 
 	}
 	a.waiting = slices.DeleteFunc(a.waiting, func(r audit.Record) bool {
 		seen := slices.ContainsFunc(a.seen, func(e monitor.Event) bool {
-			return (e.Key.Raw() == r.Target || safetext.Escape(e.Key.Raw()) == r.Target) && e.At.After(r.Time.Add(-time.Second))
+			same := e.Kind == monitor.LockLostMajority.String() || (e.Kind == "force-released") == (r.Act == "force-release")
+			return same && (e.Key.Raw() == r.Target || safetext.Escape(e.Key.Raw()) == r.Target) && e.At.After(r.Time.Add(-time.Second))
 		})
 		if seen || now.Sub(r.Time) < removalLate {
 			return seen
@@ -151,7 +152,7 @@ func (a *removals) step(now time.Time, done []audit.Record, from record.Source) 
 		if sha := r.TokenSHA; len(sha) >= 16 {
 			text += " (" + record.TokenName(sha[:16]) + ")"
 		}
-		unseen = append(unseen, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text + "; its holder was not seen here")})
+		unseen = append(unseen, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text + "; that was not seen here")})
 		return true
 	})
 	return unseen

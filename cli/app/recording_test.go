@@ -24,13 +24,14 @@ func TestActsThatNobodySaw(t *testing.T) {
 	}
 	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "force-released", Key: safetext.New("seen")})
 	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "revoked", Key: safetext.New("odd\x1b")})
+	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "revoked", Key: safetext.New("unseen")})
 	from.Note(monitor.Event{At: now.Add(-time.Minute), Kind: "force-released", Key: safetext.New("unseen")})
 	var got []monitor.Event
 	for d := time.Second; d < 20*time.Second; d += time.Second {
 		got = append(got, a.step(now.Add(d), nil, from)...)
 	}
 	if len(got) != 1 || got[0].Key.Raw() != "unseen" || !got[0].At.Equal(now) || got[0].Kind != "force-release" ||
-		got[0].Text.Raw() != "force-release by ops@host: its host is gone (sha256:"+audit.TokenSHA("t")[:16]+"); its holder was not seen here" {
+		got[0].Text.Raw() != "force-release by ops@host: its host is gone (sha256:"+audit.TokenSHA("t")[:16]+"); that was not seen here" {
 		t.Errorf("told %v", got)
 	}
 	if len(a.waiting)+len(a.seen) != 0 {

@@ -69,8 +69,14 @@ func TestOverlaps(t *testing.T) {
 	from.tell("acquired", "job", "c", second(8), second(38))
 	from.tell("released", "job", "c", second(9), time.Time{})
 	from.tell("acquired", "job", "d", second(21), second(38))
+	from.tell("acquired", "freed", "a", now, second(20)) // revoked, and its tombstones force-released
+	from.tell("revoked", "freed", "a", second(5), time.Time{})
+	from.tell(forceReleased, "freed", "redlockctl:revoked:a", second(6), second(20))
+	from.tell("acquired", "freed", "b", second(7), second(19))
+	from.tell("released", "freed", "b", second(8), time.Time{})
+	from.tell("acquired", "freed", "c", second(20), second(39))
 	write(t, w, from, second(30))
-	for lock, want := range map[string][]bool{"forever": {false, true}, "job": {false, true, true, false}} {
+	for lock, want := range map[string][]bool{"forever": {false, true}, "job": {false, true, true, false}, "freed": {false, true, false}} {
 		var got []bool
 		grants, err := read(t, path).GrantsOf(lock, Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
 		for _, g := range grants {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/redlock"
 	"redlockctl/server/lockform"
 )
 
@@ -56,6 +57,9 @@ func (b *batch) begin(lock, token string, at, until time.Time, partly bool) *gra
 
 func (b *batch) follow(e monitor.Event) {
 	lock := e.Key.Raw()
+	if redlock.IsTombstone(e.Token.Raw()) {
+		return // its grant has ended
+	}
 	if b.taking.noneOpen {
 		b.taking.told[lock] = true
 	}

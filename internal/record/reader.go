@@ -218,10 +218,10 @@ func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 }
 
 // lastsBeyond reports whether the holder relied on a grant at this time after its start,
-// or may have: a holder is not notified of a force-release.
+// or may have: a holder is not told of a force-release, also not of what was revoked before.
 func (g *Grant) lastsBeyond(t time.Time) bool {
 	return g.Ended.IsZero() || g.How != notSeen && g.Ended.After(t) || g.How == lostMajority && g.Until.IsZero() ||
-		g.How == forceReleased && g.Until.After(t)
+		(g.How == forceReleased || g.How == "revoked") && g.Until.After(t.Add(extendedBy))
 }
 
 const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `

@@ -193,6 +193,22 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 	}
 }
 
+// tellUnrevoked reports that somebody has force-released a revoked lock: others can get in, while the
+// client from which it was revoked may still work.
+func (t *Table) tellUnrevoked(r *record, now packed.Moment) {
+	if !t.settled || !r.known || r.lock.State != monitor.LockRevoked || r.holder < 0 || r.lock.Span.End <= now {
+		return
+	}
+	by := t.by(r, r.holder, "force-release")
+	if by == "" {
+		return // copies of it were lost
+	}
+	e := monitor.LockEvent(t.Time(now), monitor.LevelNotice, "force-released", r.key(), "force-released%s: it was revoked, and its holder may rely on it until %s; others can get in",
+		by, words.Moment(t.Time(r.lock.Span.End), t.Time(now)))
+	e.Token, e.Until = safetext.New(r.Tokens[r.holder].Prefix), t.Time(r.lock.Span.End)
+	t.emit(e)
+}
+
 // goesOn reports whether the grant of r, whose last known end has passed, may have been
 // extended: a node has yet to be read, or its copies and lost votes say so by now.
 func (t *Table) goesOn(r *record, s *standing, now packed.Moment) bool {

@@ -167,6 +167,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 		t.holdEarlier(r, r.earlier)
 		a = t.assessLock(r, now)
 	case gone:
+		t.tellUnrevoked(r, now)
 		t.concludeNobody(r, now)
 		t.alarmEnds(r, &a)
 		t.bury(r)
@@ -174,6 +175,9 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	}
 	if r.foreign != (a.locks == 0) {
 		t.weigh(r, a.locks == 0)
+	}
+	if a.lock.State != monitor.LockRevoked {
+		t.tellUnrevoked(r, now)
 	}
 	if a.holder != r.holder {
 		t.changeHolder(r, a.holder)
@@ -202,7 +206,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if len(t.vouching) < 4*announce.MostLocks && t.vouchesFor(r, now) {
 		t.vouching[r] = struct{}{}
 	}
-	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && a.best.open > 0 && (a.best.never || a.best.end-now > packed.Moment(t.Attempt)) { // on nodes that refuse writes it blocks nobody
+	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && was != monitor.LockRevoked && a.best.open > 0 && (a.best.never || a.best.end-now > packed.Moment(t.Attempt)) { // on nodes that refuse writes it blocks nobody
 		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r, r.lock)))
 	}
 	if r.hit != 0 {
