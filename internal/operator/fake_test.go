@@ -232,7 +232,7 @@ var acts = []struct {
 	{"revoke", func(ctx context.Context, o *Operator) error {
 		_, err := o.Revoke(ctx, "job", "t1", "runs for hours")
 		return err
-	}, audit.Record{Act: "revoke", Target: "job", TokenSHA: audit.TokenSHA("t1"), Reason: "runs for hours"}, []string{"inspect", "revoke", "release t1"}},
+	}, audit.Record{Act: "revoke", Target: "job", TokenSHA: audit.TokenSHA("t1"), Reason: "runs for hours"}, []string{"inspect", "revoke", "release t1", "inspect"}},
 	{"fence", func(ctx context.Context, o *Operator) error { return o.Cordon(ctx, "n2", "disk") },
 		audit.Record{Act: "node cordon", Target: "n2", Reason: "disk"}, []string{"hold n2"}},
 	{"drain", func(ctx context.Context, o *Operator) error { return o.Drain(ctx, "n2", "disk") },

@@ -175,13 +175,20 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 	relied := r.Standing.reliedUntil(found, plan.Tokens, time.Now())
 	if len(r.Tokens) != 1 {
 		// Only now are the removed tokens known: log them before they are removed.
-		if err := a.write(audit.Intent, joined("; ", relied, hashes(found))); err != nil {
+		if err := a.write(audit.Intent, hashes(found)); err != nil {
 			return failed(unlogged(err))
 		}
 	}
 	do := o.removingBy(r.Kind, slices.ContainsFunc(found, func(r redlock.NodeResult) bool { return r.Type == "hash" }))
 	results, err := removeTokens(ctx, do, key, plan.Tokens, found, r.Standing)
-	out, detail, bad := []KeyOutcome{{Key: key, Results: results}}, joined("; ", relied, summary(results)), 0
+	if r.Kind == Revoke && err == nil {
+		// The holder may have extended it since the look: the tombstones have the TTLs that the
+		// copies had when they were replaced.
+		if left, bad := o.locks.Inspect(ctx, key); bad == nil {
+			relied = relied.later(r.Standing.reliedUntil(left, tombstones(left), time.Now()))
+		}
+	}
+	out, detail, bad := []KeyOutcome{{Key: key, Results: results}}, joined("; ", relied.String(), summary(results)), 0
 	if err == nil && !r.OnlyKeys {
 		out = append(out, removeSiblings(ctx, do, r, key, plan.Tokens)...)
 		for i, k := range out[1:] {

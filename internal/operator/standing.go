@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -194,9 +193,34 @@ func (s *Standing) stays(r redlock.NodeResult, now time.Time) string {
 // endless reports whether a copy has no TTL, or one too long for any lock.
 func endless(r redlock.NodeResult) bool { return r.TTL < 0 || r.TTL > redlock.LongestTTL }
 
-// reliedUntil says, for the log, until when a client may have relied on a lock by the
-// removed tokens, from its copies or from what else is known; "": no client is known.
-func (s *Standing) reliedUntil(found []redlock.NodeResult, tokens []TokenCopies, now time.Time) string {
+// reliance is until when a client may rely on a lock; a zero end: without end.
+type reliance struct {
+	known bool // a client may
+	end   time.Time
+}
+
+// String says it for the log; "": no client is known.
+func (r reliance) String() string {
+	switch {
+	case !r.known:
+		return ""
+	case r.end.IsZero():
+		return "its holder may rely on it without end"
+	}
+	return "its holder may rely on it until " + r.end.UTC().Format(time.RFC3339)
+}
+
+// later returns the one that lasts longer.
+func (r reliance) later(other reliance) reliance {
+	if !r.known || other.known && !r.end.IsZero() && (other.end.IsZero() || other.end.After(r.end)) {
+		return other
+	}
+	return r
+}
+
+// reliedUntil returns until when a client may have relied on a lock by the removed tokens, from its
+// copies or from what else is known.
+func (s *Standing) reliedUntil(found []redlock.NodeResult, tokens []TokenCopies, now time.Time) reliance {
 	var end time.Time
 	if quorum := redlock.Quorum(len(found)); len(tokens) > 0 && len(tokens[0].Nodes) >= quorum {
 		var ends []time.Duration
@@ -216,10 +240,23 @@ func (s *Standing) reliedUntil(found []redlock.NodeResult, tokens []TokenCopies,
 	} else if r := s.relianceOf(tokens); r != nil {
 		end = r.Until
 	} else {
-		return ""
+		return reliance{}
 	}
-	if end.IsZero() {
-		return "its holder may rely on it without end"
+	return reliance{true, end}
+}
+
+// tombstones returns the tombstones among copies, those with the most first.
+func tombstones(found []redlock.NodeResult) (tokens []TokenCopies) {
+	for _, r := range found {
+		if !copyOf(r) || !redlock.IsTombstone(r.Token) {
+			continue
+		}
+		i := slices.IndexFunc(tokens, func(t TokenCopies) bool { return t.Token == r.Token })
+		if i < 0 {
+			i, tokens = len(tokens), append(tokens, TokenCopies{Token: r.Token})
+		}
+		tokens[i].Nodes = append(tokens[i].Nodes, r.Node)
 	}
-	return fmt.Sprintf("its holder may rely on it until %s", end.UTC().Format(time.RFC3339))
+	slices.SortStableFunc(tokens, func(a, b TokenCopies) int { return len(b.Nodes) - len(a.Nodes) })
+	return tokens
 }

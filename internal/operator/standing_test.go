@@ -1,11 +1,13 @@
 package operator
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/redlock"
 	"redlockctl/server/safetext"
 )
 
@@ -96,5 +98,41 @@ func TestThePlanOfCopiesOnNodesThatRefuseWrites(t *testing.T) {
 				t.Errorf("%q: %v", p.Effect, err)
 			}
 		})
+	}
+}
+
+// A holder that extends a lock while it is revoked relies on it for longer than was seen before: the log
+// has one end, the latest.
+func TestARevokeSaysTheLatestEnd(t *testing.T) {
+	o, c := start(t, nil)
+	c.look = look("t1", "t1", "t1")
+	c.onCall = func(call string) {
+		if call == "revoke" { // the extension reached two nodes before it
+			c.look = look("redlockctl:revoked:x", "redlockctl:revoked:x", "redlockctl:revoked:x")
+			c.look[0].TTL, c.look[1].TTL = 20*time.Second, 20*time.Second
+		}
+	}
+	c.release = func(string) ([]redlock.NodeResult, error) {
+		ok := look("t1", "t1", "t1")
+		for i := range ok {
+			ok[i] = redlock.NodeResult{Node: ok[i].Node, Status: redlock.StatusOK}
+		}
+		return ok, nil
+	}
+	now := time.Now()
+	if _, err := o.Revoke(t.Context(), "job", "", "runs for hours"); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(c.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(log), "its holder may rely on it until ")
+	if len(parts) != 2 {
+		t.Fatalf("%d statements in %s", len(parts)-1, log)
+	}
+	end, err := time.Parse(time.RFC3339, parts[1][:len("2026-01-31T15:04:05Z")])
+	if err != nil || end.Before(now.Add(18*time.Second)) || end.After(now.Add(22*time.Second)) {
+		t.Errorf("until %s, at %s: %v", end, now, err)
 	}
 }
