@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -60,9 +61,9 @@ func lookAtBoots(ctx context.Context, memory map[string]restartguard.Fact, memor
 	all.Wait()
 }
 
-// bootSights returns how the nodes start: by the files of those on this host, by [SeenFile] in the
+// bootSights returns how the nodes start, and the files that were read: by the files of those on this host, by [SeenFile] in the
 // folder of the configuration for others, and by what a guard on this host remembers.
-func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
+func bootSights(ctx context.Context, s Spec) (sights map[string]finding.BootSight, files []string) {
 	looks := make([]BootLook, len(s.Nodes))
 	for i, n := range s.Nodes {
 		looks[i] = BootLook{Node: n, Method: s.Guard.Methods[n.Name()]}
@@ -72,8 +73,9 @@ func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
 	}
 	memory, err := remembered(s.Memory)
 	lookAtBoots(ctx, memory, err, looks, "")
-	sights := make(map[string]finding.BootSight, len(looks))
+	sights = make(map[string]finding.BootSight, len(looks))
 	for i, l := range looks {
+		files = append(files, l.Check.Files...)
 		name := l.Node.Name()
 		m, ok := memory[name]
 		ok = ok && m.Addr == l.Node.Addr()
@@ -83,7 +85,7 @@ func bootSights(ctx context.Context, s Spec) map[string]finding.BootSight {
 		}
 		sights[name] = sight
 	}
-	return sights
+	return sights, files
 }
 
 // form sets how the node starts: firm only if the files or the command line show it.
@@ -110,14 +112,37 @@ func (l *BootLook) form(s *finding.BootSight, folder string, method fences.Metho
 	}
 }
 
-// bootsEvery is how often the files are looked at again by what stays.
-const bootsEvery = 30 * time.Second
+const (
+	// bootsEvery is how often the nodes are asked again how they start; filesEvery is how often
+	// their files on this host are looked at for a change.
+	bootsEvery = 30 * time.Second
+	filesEvery = 2 * time.Second
+)
 
-// followBoots tells a monitor how the nodes start, again and again until ctx ends.
-func followBoots(ctx context.Context, s Spec, mon *observe.Monitor) {
-	for sleep.For(ctx, bootsEvery) == nil {
-		mon.Booted(bootSights(ctx, s))
+// followBoots tells a monitor how the nodes start, again and again until ctx ends: soon after one of the
+// files on this host that were read has changed.
+func followBoots(ctx context.Context, s Spec, mon *observe.Monitor, files []string) {
+	was, looked := changes(files), time.Now()
+	for sleep.For(ctx, filesEvery) == nil {
+		if time.Since(looked) < bootsEvery && was == changes(files) {
+			continue
+		}
+		var sights map[string]finding.BootSight
+		sights, files = bootSights(ctx, s)
+		mon.Booted(sights)
+		was, looked = changes(files), time.Now()
 	}
+}
+
+// changes is a text that changes with the files.
+func changes(files []string) string {
+	var b strings.Builder
+	for _, f := range files {
+		if is, err := os.Stat(f); err == nil {
+			fmt.Fprintln(&b, f, is.Size(), is.ModTime().UnixNano())
+		}
+	}
+	return b.String()
 }
 
 // SeenFile is, in a folder for each node beside a configuration that init has written, what

@@ -235,7 +235,11 @@ func (d *clusterGuard) watch(ctx context.Context, guard *watch.Guard, plan guard
 		return func() {}
 	}
 	mon.Guarded(func() monitor.GuardView { return guardView(guard) })
-	wg.Go(crash.Safe(func() { mon.Booted(bootSights(ctx, plan.Spec)); followBoots(ctx, plan.Spec, mon) }))
+	wg.Go(crash.Safe(func() {
+		sights, files := bootSights(ctx, plan.Spec)
+		mon.Booted(sights)
+		followBoots(ctx, plan.Spec, mon, files)
+	}))
 	wg.Go(crash.Safe(func() { vouch(ctx, mon, guard) }))
 	about.Export, about.Record = d.record(ctx, &wg, plan, mon, guard)
 	if r := about.Record; r != nil {

@@ -82,7 +82,11 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, m *metrics.Metrics
 	run, stop := context.WithCancel(ctx)
 	ses.stop = stop
 	ses.wg.Go(crash.Safe(func() { mon.Run(run) }))
-	ses.wg.Go(crash.Safe(func() { mon.Booted(bootSights(run, s)); followBoots(run, s, mon) }))
+	ses.wg.Go(crash.Safe(func() {
+		sights, files := bootSights(run, s)
+		mon.Booted(sights)
+		followBoots(run, s, mon, files)
+	}))
 	if r := recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus, nil); r != nil {
 		ses.recorder = r
 		others := recordFails(run, &ses.wg, s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ type Check struct {
 	// Rewrites is how often the present process was told to rewrite the files of its fence: by
 	// CONFIG REWRITE, and with [fences.ACL] also by ACL SAVE; −1 if it does not tell.
 	Rewrites int64
+	// Files are the files that were read on this host.
+	Files []string
 	// Data is what the server does with its data after its next start.
 	Data NextData
 }
@@ -82,10 +85,11 @@ func CheckNode(ctx context.Context, node *redlock.Node, method fences.Method, re
 	c.Process, why = findProcess(ctx, node.Addr(), info.Val())
 	c.Local = why == ""
 	filesRead := false // all that its files say is known
+	var changed time.Time
 	switch {
 	case c.Local && (c.File != "" || c.Process.ArgsKnown):
 		t := Text{Args: c.Process.Args, ArgsKnown: c.Process.ArgsKnown, Main: c.File, Dir: c.Process.dir,
-			Read: readFiles, Write: names, Writes: writesACLFile(c.Process.PID)}
+			Read: c.reading(&changed), Write: names, Writes: writesACLFile(c.Process.PID)}
 		if t.Dir == "" && c.File != "" {
 			t.Dir = filepath.Dir(c.File)
 		}
@@ -95,7 +99,7 @@ func CheckNode(ctx context.Context, node *redlock.Node, method fences.Method, re
 		c.Verdict, c.Data = Assess(t, method), AssessData(t)
 		_, _, err := t.readAll()
 		filesRead = err == nil
-		if c.Boot == Unfenced && c.contradicts(o, remembered, info.Val()) {
+		if c.Boot == Unfenced && c.contradicts(o, remembered, info.Val(), changed) {
 			c.Boot, c.Form, c.Because, c.Do, filesRead = Unknown, FormUnknown, nil, nil, false
 			c.because("what is read of its files and its command line does not start it fenced, and its present process did start so")
 		}
@@ -108,7 +112,7 @@ func CheckNode(ctx context.Context, node *redlock.Node, method fences.Method, re
 	known := remembered != nil && remembered.Known && remembered.RunID == o.RunID
 	c.StartedUnfenced = known && !remembered.Verified
 	if c.Boot == Unknown {
-		c.byPresentProcess(o, known, filesRead)
+		c.byPresentProcess(o, known, filesRead, unchanged(info.Val(), changed))
 	} else if c.StartedUnfenced && c.Boot == Fenced {
 		c.because("a guard saw its present process start UNFENCED: whatever fences it was not there then")
 	}
@@ -118,18 +122,37 @@ func CheckNode(ctx context.Context, node *redlock.Node, method fences.Method, re
 
 // contradicts reports whether the present process is known to have started fenced, and nothing has
 // changed since: then something else starts the server as well.
-func (c *Check) contradicts(o restartguard.Observation, remembered *restartguard.Fact, info string) bool {
+func (c *Check) contradicts(o restartguard.Observation, remembered *restartguard.Fact, info string, changed time.Time) bool {
 	fenced, _ := o.Fenced()
 	seen := remembered != nil && remembered.Known && remembered.Verified && remembered.RunID == o.RunID
 	if !seen && (!fenced || o.Configured) || c.Process.ExecStart != "" || c.Rewrites != 0 {
 		return false
 	}
-	up, ok := serverinfo.Number(info, "uptime_in_seconds")
-	if c.File == "" {
-		return true
+	return unchanged(info, changed)
+}
+
+// reading reads files of this host, and notes their names and when the last of them was changed.
+func (c *Check) reading(changed *time.Time) func(string) ([]File, error) {
+	return func(pattern string) ([]File, error) {
+		files, err := readFiles(pattern)
+		for _, f := range files {
+			if slices.Contains(c.Files, f.Path) {
+				continue
+			}
+			c.Files = append(c.Files, f.Path)
+			if is, err := os.Stat(f.Path); err == nil && is.ModTime().After(*changed) {
+				*changed = is.ModTime()
+			}
+		}
+		return files, err
 	}
-	file, err := os.Stat(c.File)
-	return ok && err == nil && time.Since(file.ModTime()) > time.Duration(up+1)*time.Second
+}
+
+// unchanged reports whether the present process of a server started after this change of its files;
+// zero: it has none.
+func unchanged(info string, changed time.Time) bool {
+	up, ok := serverinfo.Number(info, "uptime_in_seconds")
+	return changed.IsZero() || ok && time.Since(changed) > time.Duration(up+1)*time.Second
 }
 
 // scriptsPass withdraws the verdict for a fence that scripts write through.
@@ -144,8 +167,11 @@ func (c *Check) scriptsPass(method fences.Method, version string) {
 
 // byPresentProcess decides by how the present process started, if the files and the command line do
 // not tell.
-func (c *Check) byPresentProcess(o restartguard.Observation, remembered, filesRead bool) {
-	const where = "run this command on the server's own host, or copy its file and use --file"
+func (c *Check) byPresentProcess(o restartguard.Observation, remembered, filesRead, unchanged bool) {
+	where := "run this command on the server's own host, or copy its file and use --file"
+	if c.Local {
+		where = "put the fence into its files, or give the unit that starts it with --file: its command line cannot be seen"
+	}
 	fenced, _ := o.Fenced()
 	switch {
 	case c.StartedUnfenced:
@@ -157,21 +183,25 @@ func (c *Check) byPresentProcess(o restartguard.Observation, remembered, filesRe
 	case fenced && !o.Configured:
 		c.because("it is fenced, and nothing was set since its start: it started fenced")
 	default:
-		c.do(where)
+		c.do("%s", where)
 		return
 	}
 	switch {
+	case filesRead && !unchanged:
+		c.Boot, c.Form = Unfenced, FormNone
+		c.because("but its files were changed after that, and do not fence it now")
+		c.do("%s", where)
 	case filesRead:
-		// Its files have no fence, so its options do.
+		// Its files have no fence, and had none, so its options do.
 		c.Boot, c.Form = Fenced, FormCommandLine
 		c.because("its files do not fence it, so its command line does")
 	case c.Rewrites > 0:
 		c.because("CONFIG REWRITE or ACL SAVE was sent to it %d times since then: whether it starts fenced again depends on its files", c.Rewrites)
-		c.do(where)
+		c.do("%s", where)
 	default:
 		c.Boot = Fenced
 		c.because("whether CONFIG REWRITE or ACL SAVE can undo it depends on its files")
-		c.do(where)
+		c.do("%s", where)
 	}
 }
 
