@@ -367,3 +367,29 @@ func TestTheRiskFitsTheState(t *testing.T) {
 	r.press("X")
 	r.sees("ShedLock unlocks by a bare DEL")
 }
+
+// A dialog is about the holder for which it was opened: what is known of another one, or of the
+// tombstone that a second operator has put in its place, is not said of it.
+func TestADialogAfterSomebodyElseWasFaster(t *testing.T) {
+	for _, c := range map[string]struct{ token, says string }{
+		"the same holder":  {token42, ", first seen "},
+		"it was revoked":   {"redlockctl:revoked:x", ", revoked meanwhile"},
+		"somebody else is": {"another", ", no longer the holder"},
+	} {
+		s := monitortest.Degraded(monitortest.Epoch)
+		r := newRig(t, s, 120, 40)
+		r.under("orders:42")
+		r.press("R")
+		next := *s
+		l := *s.Locks.Get("orders:42")
+		if c.token != token42 {
+			l.Holder = safetext.New(c.token)
+			l = l.Timed(monitortest.Epoch, l.MajorityEnd())
+		}
+		next.Locks = monitor.NewLocks(l)
+		r.push(&next)
+		if r.sees("Revoke orders:42?", c.says); c.token != token42 {
+			r.seesNot("first seen", "(0s ago)")
+		}
+	}
+}

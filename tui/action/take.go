@@ -309,9 +309,15 @@ func sameTokens(a, b []operator.TokenCopies) bool {
 // heldBy says who holds the lock of a target; l is nil if the lock is gone.
 func (m *Desk) heldBy(t target, l *monitor.Lock) string {
 	held := m.St.Token(safetext.New(t.token), 40)
-	if l != nil && l.Nobody {
+	switch still := l != nil && !l.Holder.Empty() && strings.HasPrefix(t.token, l.Holder.Raw()); {
+	case l == nil:
+	case l.Nobody:
 		held = l.NobodyText()
-	} else if l != nil && !l.Since().IsZero() {
+	case !still && redlock.IsTombstone(l.Holder.Raw()):
+		held += ", revoked meanwhile"
+	case !still:
+		held += ", no longer the holder"
+	case !l.Since().IsZero():
 		held += ", first seen " + view.Clock(l.Since()) + " (" + view.Age(m.Now().Sub(l.Since())) + " ago)"
 	}
 	if g, ok := m.Mine[t.keys[0]]; ok && g.Token == t.token {
