@@ -70,7 +70,8 @@ With --node it lists the states and events of that node. Without either, it list
 of the cluster: verdict, nodes, restarts, findings, what operators did.
 
 A moment is written "03:12" (the last one), "yesterday 03:12", "2026-01-31 15:04", RFC 3339
-or "2h ago". What is recorded is kept for a week unless the configuration says otherwise.
+or "2h ago". With a LOCK, --since and --until may be the same: who held it then. What is
+recorded is kept for a week unless the configuration says otherwise.
 
 A filter chooses events (that of watch and locks chooses locks) by its terms, all of which
 must hold: a part of what is told, * globs, ~regular expressions, kind:PART, node:NAME,
@@ -82,6 +83,7 @@ events.`,
 		Args:              flags.OptionalName("lock"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Example: `redlockctl history orders:nightly --since "yesterday 03:00"
+redlockctl history orders:nightly --since 03:12 --until 03:12
 redlockctl history --since 03:00 --until 03:30 -o csv
 redlockctl history --filter "kind:restart|fenced node:n2"`,
 		RunE: a.run(func(_ context.Context, args []string) error {
@@ -104,7 +106,8 @@ redlockctl history --filter "kind:restart|fenced node:n2"`,
 	return cmd
 }
 
-func (o historyOptions) asked() (in record.Span, err error) {
+// asked returns the span that the flags name; of a lock it may be a moment.
+func (o historyOptions) asked(lock string) (in record.Span, err error) {
 	now := time.Now()
 	if o.utc {
 		now = now.UTC()
@@ -115,10 +118,27 @@ func (o historyOptions) asked() (in record.Span, err error) {
 	if in.Until, err = view.ParseEnd(o.until, in.Since, now); err != nil {
 		return in, exit.Usagef("--until %w", err)
 	}
+	switch moment := o.since == o.until || in.Since.Equal(in.Until); {
+	case moment && lock == "":
+		return in, exit.Usagef("--since and --until are one moment: redlockctl replay --at %q shows everything at that moment, and history LOCK who held a lock then", o.since)
+	case moment:
+		in.Until = in.Since.Add(oneMoment)
+	}
 	if !in.Since.Before(in.Until) {
 		return in, exit.Usagef("--since %s is not before --until %s", view.Stamp(in.Since, o.utc), view.Stamp(in.Until, o.utc))
 	}
 	return in, nil
+}
+
+// oneMoment is the length of a moment: the record counts in milliseconds.
+const oneMoment = time.Millisecond
+
+// spanText says which time a history is about.
+func (o historyOptions) spanText(doc *historyJSON) string {
+	if doc.Until.Sub(doc.Since) == oneMoment {
+		return "at " + view.Stamp(doc.Since, o.utc)
+	}
+	return "from " + view.Stamp(doc.Since, o.utc) + " to " + view.Stamp(doc.Until, o.utc)
 }
 
 func (o *historyOptions) add(f *pflag.FlagSet) {
@@ -129,7 +149,7 @@ func (o *historyOptions) add(f *pflag.FlagSet) {
 }
 
 func (a *commandLine) history(lock string, o historyOptions) error {
-	in, err := o.asked()
+	in, err := o.asked(lock)
 	switch {
 	case err != nil:
 		return err
@@ -236,7 +256,7 @@ func (a *commandLine) tellHistory(doc historyJSON, lock, hint string, o historyO
 	if err != nil {
 		return err
 	}
-	span := "from " + view.Stamp(doc.Since, o.utc) + " to " + view.Stamp(doc.Until, o.utc)
+	span := o.spanText(&doc)
 	covered := len(doc.Recorded) > 0 || len(events) > 0 // a record that has just begun has a length of zero
 	switch {
 	case len(events) > 0 || a.Output == "csv":
@@ -301,14 +321,14 @@ func (a *commandLine) tellGrants(ctx *view.Context, doc historyJSON, lock string
 		if len(doc.LockGaps) > 0 {
 			while = ", while locks were recorded"
 		}
-		fmt.Fprintf(a.Out, "nobody was seen to hold %s from %s to %s%s\n", safetext.Escape(lock), view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc), while)
+		fmt.Fprintf(a.Out, "nobody was seen to hold %s %s%s\n", safetext.Escape(lock), o.spanText(&doc), while)
 	}
 	return nil
 }
 
 // unrecordedLocks says that no locks were recorded in that time, and how to record them.
 func unrecordedLocks(doc historyJSON, o historyOptions) string {
-	return fmt.Sprintf("locks were not recorded from %s to %s: %s", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc), monitor.AdviceRecordLocks)
+	return fmt.Sprintf("locks were not recorded %s: %s", o.spanText(&doc), monitor.AdviceRecordLocks)
 }
 
 func (a *commandLine) reportCommand() *cobra.Command {
@@ -325,7 +345,7 @@ With -o html it is a page of its own that loads nothing, light or dark as the re
 		Args:    flags.NoArgs,
 		Example: `redlockctl report --since "yesterday 22:00" --until 04:00 -o html >night.html`,
 		RunE: a.run(func(context.Context, []string) error {
-			in, err := o.asked()
+			in, err := o.asked("")
 			if err != nil {
 				return err
 			}
