@@ -76,8 +76,8 @@ func (c *cluster) note(what, node string) error {
 	return nil
 }
 
-func (c *cluster) Cordon(_ context.Context, node, _ string) error {
-	err := c.note("cordon", node)
+func (c *cluster) Drain(_ context.Context, node, _ string) error {
+	err := c.note("drain", node)
 	if err == nil {
 		c.node(node, monitor.NodeCordoned, announce.Guard{Cordoned: true})
 	}
@@ -101,7 +101,7 @@ func (c *cluster) restart(ctx context.Context, nodes ...string) error {
 		Tell: func(string, ...any) {},
 		Drain: func(_ context.Context, node string, _ func(string)) error {
 			c.node(node, monitor.NodeCordoned, announce.Guard{Cordoned: true, Drained: true})
-			return c.note("drain", node)
+			return c.note("empty", node)
 		},
 		Command: func(_ context.Context, n *monitor.Node) (string, error) {
 			c.node(n.Name, monitor.NodeCordoned, announce.Guard{Cordoned: true, Boot: c.boot})
@@ -116,7 +116,7 @@ func TestOneAfterTheOther(t *testing.T) {
 	if err := c.restart(t.Context(), "n2", "n1"); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"cordon n2", "drain n2", "command n2", "uncordon n2", "cordon n1", "drain n1", "command n1", "uncordon n1"}
+	want := []string{"drain n2", "empty n2", "command n2", "uncordon n2", "drain n1", "empty n1", "command n1", "uncordon n1"}
 	if !slices.Equal(c.did, want) {
 		t.Error(c.did)
 	}
@@ -130,8 +130,8 @@ func TestWhereARestartStops(t *testing.T) {
 		out  bool
 		says string
 	}{
-		"the cordon is refused":        {func(c *cluster) { c.fails = "cordon n1" }, "cordon n1", false, "refused"},
-		"it does not drain":            {func(c *cluster) { c.fails = "drain n1" }, "drain n1", true, "refused"},
+		"the drain is refused":         {func(c *cluster) { c.fails = "drain n1" }, "drain n1", false, "refused"},
+		"it does not drain":            {func(c *cluster) { c.fails = "empty n1" }, "empty n1", true, "refused"},
 		"the command fails":            {func(c *cluster) { c.fails = "command n1" }, "command n1", true, "refused"},
 		"it starts unfenced":           {func(c *cluster) { c.boot = announce.BootUnfenced }, "command n1", true, "it started unfenced: redlockctl node boot-fence n1"},
 		"it does not come back":        {func(c *cluster) { c.boot, c.most = announce.BootUnknown, short }, "command n1", true, "no guard has said yet that it started fenced"},
@@ -147,7 +147,7 @@ func TestWhereARestartStops(t *testing.T) {
 				t.Fatalf("%+v", err)
 			}
 			left := []string{"n1", "n3"}
-			if !x.out && x.last != "cordon n1" { // it is done
+			if !x.out && x.last != "drain n1" { // it is done
 				left = left[1:]
 			}
 			if !slices.Equal(at.Left, left) || c.did[len(c.did)-1] != x.last {
