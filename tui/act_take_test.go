@@ -368,8 +368,8 @@ func TestTheRiskFitsTheState(t *testing.T) {
 	r.sees("ShedLock unlocks by a bare DEL")
 }
 
-// A dialog is about the holder for which it was opened: what is known of another one, or of the
-// tombstone that a second operator has put in its place, is not said of it.
+// A dialog shows what is known of the holder for which it was opened, not of another one or of the
+// tombstone of a second operator.
 func TestADialogAfterSomebodyElseWasFaster(t *testing.T) {
 	for _, c := range map[string]struct{ token, says string }{
 		"the same holder":  {token42, ", first seen "},

@@ -8,7 +8,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// A force-release of a revoked lock is told at once, with who did it and until when the holder may rely
+// A force-release of a revoked lock has an event at once, with who did it and until when the holder may rely
 // on the lock. That tombstones expire, or are lost in another way, is no force-release.
 func TestAForceReleaseOfARevokedLockIsTold(t *testing.T) {
 	const tombstone = "redlockctl:revoked:x"
