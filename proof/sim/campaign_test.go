@@ -22,11 +22,14 @@ func play(t *testing.T, cfg Config) Report {
 	return r
 }
 
-// few is how many schedules to play of so many: the race detector makes each ten times
-// slower, and sees as much in few of them as in many.
+// few is how many schedules to play of so many: a fifth with -short, as in CI. The race
+// detector makes each ten times slower, and sees as much in few of them as in many.
 func few(n int64) int64 {
-	if race.Enabled {
+	switch {
+	case race.Enabled:
 		return n / 20
+	case testing.Short():
+		return n / 5
 	}
 	return n
 }

@@ -90,7 +90,7 @@ func TestMutants(t *testing.T) {
 // mutant with the right rules: that alone must break nothing.
 func TestMutantsAreKilled(t *testing.T) {
 	race.Skip(t)
-	const n = 1500
+	n := few(1500)
 	for _, m := range mutant.All() {
 		if m.Force == nil || m.Rules().NoExcuse {
 			continue
