@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"redlockctl/base/race"
 	"redlockctl/redlock/attempt"
 )
 
@@ -176,15 +177,15 @@ func ascending(numbers []uint64) bool {
 
 func TestFencingUnderFaults(t *testing.T) {
 	t.Parallel()
-	total := 0
-	for seed := range seeds(t, 12) {
+	total, least := 0, race.Few(uint64(12))
+	for seed := range seeds(t, least) {
 		granted := fencedRun(t, seed, nil)
 		total += len(granted)
 		if len(granted) > 0 && !ascending(granted) {
 			t.Fatalf("seed %d: %v", seed, granted)
 		}
 	}
-	if total < 400 {
+	if 3*total < 100*int(least) {
 		t.Errorf("only %d grants: this shows nothing", total)
 	}
 }

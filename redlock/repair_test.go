@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"redlockctl/base/race"
 )
 
 // restart lets a node come back as another incarnation, empty.
@@ -181,8 +183,8 @@ func takenRun(t *testing.T, seed uint64) (taken, after bool) {
 // TestAForceReleasedLockIsNotPutBack: what an operator was told is gone stays gone,
 // whatever is put back meanwhile.
 func TestAForceReleasedLockIsNotPutBack(t *testing.T) {
-	taken := 0
-	for seed := range seeds(t, 300) {
+	taken, least := 0, race.Few(uint64(300))
+	for seed := range seeds(t, least) {
 		was, after := takenRun(t, seed)
 		if was {
 			taken++
@@ -191,7 +193,7 @@ func TestAForceReleasedLockIsNotPutBack(t *testing.T) {
 			t.Fatalf("seed %d: extended after it was revoked or force-released", seed)
 		}
 	}
-	if taken < 100 {
+	if taken < int(least)/3 {
 		t.Errorf("only %d were revoked or force-released: this shows nothing", taken)
 	}
 }

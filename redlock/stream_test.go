@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/base/race"
 	"redlockctl/server/resp"
 )
 
@@ -71,6 +72,7 @@ func TestStreamKeepsOrder(t *testing.T) {
 }
 
 func TestStreamNeverBlocksAndIsBounded(t *testing.T) {
+	race.Skip(t)
 	inStream(t, func(t *testing.T, n *memNode, s *stream) {
 		n.hang()
 		const many = 20_000

@@ -306,6 +306,7 @@ func TestWaitingMutants(t *testing.T) {
 // TestFiftyTakeTurns: the order of turns is learnt from nothing in a few seconds,
 // and nobody starves meanwhile.
 func TestFiftyTakeTurns(t *testing.T) {
+	race.Skip(t) // two of them do the same in TestTwoTakeTurns
 	t.Parallel()
 	const long = 3 * time.Second
 	is, err := take(t, waiting{}, 50, long)

@@ -13,6 +13,15 @@ func Skip(t testing.TB) {
 	}
 }
 
+// Few is how many random cases to play of n: the race detector sees as much in a quarter of
+// them. scripts/test runs the whole without it.
+func Few[N int | uint64](n N) N {
+	if Enabled {
+		return n / 4
+	}
+	return n
+}
+
 // Only leaves out all cases of a test but one, where the others start the same goroutines.
 func Only(t testing.TB, name, only string) {
 	if Enabled && name != only {
