@@ -388,7 +388,7 @@ func TestFenceAndOpen(t *testing.T) {
 }
 
 func TestCrash(t *testing.T) {
-	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+	r := newLabRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("tab", "c")
 	r.sees("Crash n1?", "rejoin after D = 30.35s")
 	r.settle()

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"redlockctl/base/race"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
@@ -29,7 +30,16 @@ type rig struct {
 	pending []tea.Cmd
 }
 
+// newRig returns a rig. One goroutine drives it, and what it starts: the race detector has
+// nothing to find, unless something is done to a lab.
 func newRig(t *testing.T, s *monitor.Snapshot, w, h int, with ...func(*Options)) *rig {
+	t.Helper()
+	race.Skip(t)
+	return newLabRig(t, s, w, h, with...)
+}
+
+// newLabRig returns a rig that may start goroutines.
+func newLabRig(t *testing.T, s *monitor.Snapshot, w, h int, with ...func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, clock: monitortest.Epoch, src: newFakeSource(s), acts: &fakeActions{}, lab: fakeLab{make(chan string, 9)}}
 	opt := Options{Cluster: Cluster{Source: r.src, Guard: fakeGuardStatus(monitortest.Epoch), Actions: r.acts, Delay: 30350 * time.Millisecond}, Lab: r.lab}

@@ -117,7 +117,7 @@ func TestSortCompletion(t *testing.T) {
 // under the cursor.
 func TestEachTableIsChosen(t *testing.T) {
 	store := &fakeStore{}
-	open := func(place page.Kind) *rig {
+	open := func(t *testing.T, place page.Kind) *rig {
 		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, withAudit, func(o *Options) {
 			o.Store, o.Clusters = store, &fakeClusters{}
 		})
@@ -153,11 +153,11 @@ func TestEachTableIsChosen(t *testing.T) {
 					t.Errorf("first is %q, not %q", line, want)
 				}
 			}
-			r := open(c.place)
+			r := open(t, c.place)
 			under(r, c.first)
 			do(r, "sort "+c.sort)
 			do(r, "columns "+c.columns)
-			for _, r := range []*rig{r, open(c.place)} {
+			for _, r := range []*rig{r, open(t, c.place)} {
 				r.sees(c.has)
 				if head := lineWith(r.screen(), c.has); !strings.ContainsAny(head, "↑↓") && !strings.Contains(flat(r.screen()), "sort: ") {
 					t.Errorf("the order is not said: %s", head)

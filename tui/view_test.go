@@ -131,7 +131,7 @@ func TestLockPageStaysOnItsLock(t *testing.T) {
 // Actions on a node work on each page that shows one.
 func TestActsOnPages(t *testing.T) {
 	for _, keys := range [][]string{{"3"}, {"6"}, {"7"}, {"3", "enter"}} {
-		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+		r := newLabRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 		r.press(keys...)
 		r.press("C")
 		r.sees("Cordon n1?")
@@ -149,7 +149,7 @@ func TestActsOnPages(t *testing.T) {
 	for _, c := range []struct{ keys, does string }{
 		{"7 down Z", "continue n2"}, {"7 F", "flush n1"}, {"7 t", "skew 2s n1"}, {"7 c", "crash n1"},
 	} {
-		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+		r := newLabRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 		r.press(strings.Fields(c.keys)...)
 		r.settle()
 		r.press("enter")
@@ -161,12 +161,12 @@ func TestActsOnPages(t *testing.T) {
 			t.Errorf("%s: the lab did %q, not %q", c.keys, got, c.does)
 		}
 	}
-	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Lab = justCrash{fakeLab{}} })
+	r := newLabRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Lab = justCrash{fakeLab{}} })
 	r.press("7", "z")
 	r.sees("this lab cannot")
 	r.press("t")
 	r.sees("no clock of their own")
-	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Lab = nil })
+	r = newLabRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Lab = nil })
 	r.press("7")
 	r.where(page.Overview)
 	r.sees("there is a lab only in redlockctl demo")
