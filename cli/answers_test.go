@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -195,7 +194,7 @@ func playRandomAnswers(t *testing.T, most int) {
 	part("commands", func(ctx context.Context) error {
 		command := strings.Replace(askingCommands[next%len(askingCommands)], "JOB", fmt.Sprintf("job:%d", 10+next), 1)
 		next++
-		var out bytes.Buffer
+		var out lockedLog // what runs under a lock writes to it, too
 		env := map[string]string{"REDLOCKCTL_CONFIG": filepath.Join(dir, "config.toml"), "HOME": dir, "XDG_STATE_HOME": dir, "USER": "test"}
 		a := newCommandLine(&printer.Printer{In: strings.NewReader(""), Out: &out, Err: &out, Getenv: func(name string) string { return env[name] }})
 		code := a.main(ctx, strings.Fields(command))
