@@ -60,13 +60,16 @@ func TestNothingFound(t *testing.T) {
 			if cfg.Cycles = 15; name == "guard" {
 				cfg.Cycles = 40
 			}
-			r := play(t, cfg)
-			if !r.Clean() || r.Accepted > 0 {
-				t.Error("something was found")
+			for range 3 { // a busy machine may leave no time for what is to be tried
+				r := play(t, cfg)
+				if !r.Clean() || r.Accepted > 0 {
+					t.Fatal("something was found")
+				}
+				if r.Kills+r.GuardKills >= 15 && r.Voters > 0 && r.Grants > 0 && r.Rejoined > 0 && (!r.Config.Early || r.Rejoins.Early > 0) && (!r.Drains || r.Drained > 0 && r.Cuts > 0) {
+					return
+				}
 			}
-			if r.Kills+r.GuardKills < 15 || r.Voters == 0 || r.Grants == 0 || r.Rejoined == 0 || r.Config.Early && r.Rejoins.Early == 0 || r.Drains && (r.Drained == 0 || r.Cuts == 0) {
-				t.Error("nothing was tried")
-			}
+			t.Error("nothing was tried")
 		})
 	}
 }
