@@ -101,6 +101,8 @@ type writer struct {
 	most    time.Duration // time limit per write
 	seen    time.Time     // all events are recorded up to then; zero: none yet
 	began   time.Time     // of this recorder
+	before  int64         // until when the recorder before this one recorded, in milliseconds
+	wrote   bool          // at least once
 
 	names      []string             // of the nodes, with their addresses
 	states     map[string]nodeState // by node; "" is the cluster

@@ -321,6 +321,34 @@ func testGoesOnAfterAStop(t *testing.T, limit func(*writer)) {
 	}
 }
 
+// A console that records on after a guard has events of the time before, too: the record has
+// those, and gets the ones since.
+func TestASuccessorRepeatsNothing(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("acquired", "job", "a", second(1), second(31))
+	from.tell("released", "job", "a", second(2), second(31))
+	from.events = append(from.events, monitor.Event{Seq: 3, At: second(2), Level: monitor.LevelAlarm, Kind: "down", Node: "n1", Text: safetext.New("n1 is down")})
+	write(t, w, from, second(3))
+	from.tell("acquired", "job", "b", second(4), second(34))
+	next, err := newWriter(w.db, from.s.Cluster, Options{By: "another"}, second(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, next, from, second(10))
+	got, err := read(t, path).GrantsOf("job", Span{now, second(60)}, 10)
+	if err != nil || len(got) != 2 || !got[0].Ended.Equal(second(2)) || !got[1].Began.Equal(second(4)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	events, err := read(t, path).Events("n1", "", Span{now, second(60)}, 10)
+	if err != nil || len(events) != 1 || !events[0].At.Equal(second(2)) {
+		t.Errorf("%+v, %v", events, err)
+	}
+}
+
 // The oldest data is deleted first, and the file stays within its limit.
 func TestTheRecordIsBounded(t *testing.T) {
 	race.Skip(t)

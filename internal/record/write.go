@@ -36,7 +36,7 @@ func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*
 		return nil, err
 	}
 	if last.Valid {
-		w.seen = time.UnixMilli(last.Int64)
+		w.seen, w.before = time.UnixMilli(last.Int64), last.Int64
 		w.grants.seen = w.seen
 		_, err = db.Exec(`INSERT INTO events (cluster, at_ms, level, kind, text) VALUES (?1, ?2, 'notice', 'recorder', ?3);
 			UPDATE findings SET cleared_ms = ?4 WHERE cluster = ?1 AND cleared_ms IS NULL;
@@ -78,7 +78,9 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	w.collect(from, s)
 	for _, e := range events {
 		w.seq = e.Seq
-		b.event(e)
+		if w.wrote || e.At.UnixMilli() > w.before { // the recorder before this one has those up to then
+			b.event(e)
+		}
 	}
 	b.takeAllExtensions()
 	if begins {
@@ -106,7 +108,7 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	if err := b.commit(); err != nil {
 		return err
 	}
-	w.seen = seen
+	w.seen, w.wrote = seen, true
 	if w.follows {
 		w.grants.seen = seen
 	}
