@@ -192,13 +192,13 @@ func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error
 const overdue = 2 * time.Second
 
 // GrantsOf returns the last n grants of a lock in a span, oldest first, as known at its
-// end.
+// end, and those that were revoked or force-released before and on which somebody may rely in it.
 func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	at, err := r.lastLocks(in.Until.Add(-time.Millisecond))
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.grants(ofLocks+`WHERE l.cluster = ?2 AND l.name = ?3 AND g.began_ms <= ?1 AND (g.ended_ms IS NULL OR g.ended_ms >= ?4) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?5`,
+	all, err := r.grants(ofLocks+`WHERE l.cluster = ?2 AND l.name = ?3 AND g.began_ms <= ?1 AND (g.ended_ms IS NULL OR g.ended_ms >= ?4 OR g.ended IN ('revoked', 'force-released') AND g.until_ms >= ?4) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?5`,
 		at, r.cluster, lock, millis(in.Since), n)
 	slices.Reverse(all)
 	for i := range len(all) - 1 { // what the next one told of it was known

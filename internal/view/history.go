@@ -58,6 +58,15 @@ func (g *GrantDoc) held(now time.Time) time.Duration {
 	return max(0, now.Sub(g.Began))
 }
 
+// reliedUntil returns until when the holder of a revoked or force-released grant may rely on
+// it: nobody tells it. Zero: not beyond the grant's end.
+func (g *GrantDoc) reliedUntil() (t time.Time) {
+	if (g.How == "revoked" || g.How == "force-released") && g.Until.Sub(g.Ended) > time.Second {
+		return g.Until
+	}
+	return t
+}
+
 // Who returns the owner that the token names, or the beginning of the token's SHA-256.
 func (g *GrantDoc) Who() string {
 	return cmp.Or(rawOf(g.Owner), g.TokenSHA[:min(6, len(g.TokenSHA))])
@@ -129,12 +138,21 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		Name: "LIBRARY", Help: "library, guessed from the form of its token", Compare: compareBy(func(g *GrantDoc) string { return g.Library }), Fields: []string{"library"}, Wide: true,
 		Cell: textOf(func(g *GrantDoc) string { return g.Library }),
 	}, {
-		Name: "NOTE", Help: "`OVERLAP`: it began before another grant ended, or a force-released one would have: two clients may have relied on the lock", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
+		Name: "NOTE", Help: "`OVERLAP`: it began before another grant ended, or a force-released one would have: two clients may have relied on the lock; or until when the holder of a revoked or force-released one may rely on it", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
 		Cell: func(_ *Context, g *GrantDoc) Cell {
+			var notes []string
+			cell := Cell{}
 			if g.Overlaps {
-				return Cell{Text: "OVERLAP", Tone: Bad}
+				notes, cell.Tone = append(notes, "OVERLAP"), Bad
 			}
-			return Cell{}
+			if until := g.reliedUntil(); !until.IsZero() {
+				if until = until.Local(); utc {
+					until = until.UTC()
+				}
+				notes = append(notes, "may rely on it until "+until.Format(time.TimeOnly))
+			}
+			cell.Text = strings.Join(notes, ", ")
+			return cell
 		},
 	}}
 }
@@ -222,7 +240,11 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 		}
 	}
 	// nobody draws the time until a holder: where it was free, and where nothing is known.
+	var relied time.Time // until when the last holder may rely on the lock
 	nobody := func(to int) {
+		if !relied.IsZero() {
+			part("may work", "~", min(to, cell(relied)))
+		}
 		for _, gap := range b.Gaps {
 			from, end := cell(gap.Since), cell(gap.Until)
 			if end = min(to, max(end, from+1)); end > at && from < to {
@@ -255,6 +277,9 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 			}
 		}
 		parts, at = append(parts, Cell{Text: c.Cut(padded(text, n), n), Tone: tone}), to
+		if relied = g.reliedUntil(); relied.After(b.To) {
+			relied = b.To
+		}
 	}
 	nobody(w)
 	return parts
@@ -280,6 +305,9 @@ func (b *Band) Lines(c *Context, n int) (facts []Fact) {
 		g := &b.Grants[i]
 		missing(g.Began)
 		text := Clock(g.Began) + "  " + c.Cut(c.who(g), 40) + ", " + Age(g.held(b.To)) + ", " + cmp.Or(c.Whole(g.How), "still")
+		if until := g.reliedUntil(); !until.IsZero() {
+			text += ", may rely on it until " + Clock(until)
+		}
 		tone := None
 		if g.Overlaps {
 			text, tone = text+", OVERLAP with the one before", Bad

@@ -316,6 +316,7 @@ func TestFindings(t *testing.T) {
 			[]string{"warning no-guard", "warning unsafe-persistence n5"}, "no guard is seen on n5"},
 		"a lock without TTL": {locks(lockOf("job:2", monitor.LockNoTTL, "a", "a", "a", "", "")), []string{"danger no-ttl-lock"},
 			"job:2: a without TTL on n1 n2 n3"},
+		"a lock without TTL that is being revoked": {locks(lockOf("job:2", monitor.LockNoTTL, "a", "a", "redlockctl:revoked:x", "", "")), []string{"danger no-ttl-lock"}, ""},
 		"a lock without TTL with another token": {locks(lockOf("job:2", monitor.LockNoTTL, "a", "a", "a", "b", "")),
 			[]string{"danger split-lock", "danger no-ttl-lock"}, ""},
 		"locks that are split": {locks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", "b", "c"), lockOf("job:3", monitor.LockSplit, "a", "b", "", "", "")),

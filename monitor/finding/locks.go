@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
+	"redlockctl/redlock"
 	"redlockctl/server/lockform"
 	"redlockctl/server/safetext"
 )
@@ -92,7 +93,7 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 			kind = badNoTTL
 		}
 		kinds[kind], any = true, true
-		kinds[badSplit] = l.Tokens > 1
+		kinds[badSplit] = rivals(l)
 	case monitor.LockSplit:
 		kinds[badSplit], any = true, true
 	case monitor.LockOverTTL:
@@ -122,6 +123,21 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 		}
 	}
 	return kinds, any
+}
+
+// rivals reports whether copies of several holders are there. A tombstone has none.
+func rivals(l *monitor.Lock) bool {
+	var holder safetext.Text
+	for _, c := range l.Copies.All() {
+		switch {
+		case c.Token.Empty() || redlock.IsTombstone(c.Token.Raw()):
+		case holder.Empty():
+			holder = c.Token
+		case holder != c.Token:
+			return true
+		}
+	}
+	return false
 }
 
 // note adds the keys of locks that have changed.
