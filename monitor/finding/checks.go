@@ -148,7 +148,10 @@ func nodeDown(k known, n *monitor.Node, f *found) bool {
 		return false // no-quorum or not-seen reports it
 	}
 	f.Title, f.Evidence = "the node is "+n.State.String(), n.Err
-	f.Consequence = fmt.Sprintf("%d more may fail before nothing can be locked.", max(0, k.Cluster.CanLose))
+	f.Consequence = "Losing one more node stops all locking."
+	if n := k.Cluster.CanLose; n > 0 {
+		f.Consequence = fmt.Sprintf("Losing %d more nodes stops all locking.", n+1)
+	}
 	switch n.State {
 	case monitor.NodeDown, monitor.NodeSlow:
 	case monitor.NodeLoading:
