@@ -229,7 +229,7 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 			c.fell++
 			c.until = max(c.until, r.lock.Relied)
 			c.felled = named(c.felled, r)
-		case r.lock.Held >= t.quorum && r.lock.Margin() <= 0:
+		case r.lock.State != monitor.LockRevoked && r.lock.Held >= t.quorum && r.lock.Margin() <= 0: // a tombstone's majority is nobody's
 			c.bare++
 			c.bared = named(c.bared, r)
 		default:
