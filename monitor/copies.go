@@ -28,12 +28,13 @@ const (
 	LostByWipe                      // FLUSHALL, FLUSHDB, SWAPDB, or a replica was promoted
 	LostByDeletion                  // deleted or evicted without a release of the lock
 	LostByClock                     // it expired early: the node's clock was stepped forward
+	LostUnseen                      // a guard announced it; neither why nor when is known here
 	numLossCauses
 )
 
-// String returns the cause as the screen and JSON show it.
+// String returns the cause as the screen and JSON show it; empty: it is not known.
 func (c LossCause) String() string {
-	return [...]string{"restart", "data wiped", "deleted", "clock step"}[min(c, numLossCauses-1)]
+	return [...]string{"restart", "data wiped", "deleted", "clock step", ""}[min(c, numLossCauses-1)]
 }
 
 // Copy is a key on one node.
@@ -45,7 +46,8 @@ type Copy struct {
 	// Expires is computed from PTTL on the local monotonic clock; zero: the copy
 	// has no TTL.
 	Expires time.Time
-	// LostAt is when the loss of a [CopyLost] was seen, Cause why it was lost.
+	// LostAt is when the loss of a [CopyLost] was seen, zero: it was not; Cause is why it was
+	// lost.
 	LostAt time.Time
 	Cause  LossCause
 }
@@ -113,8 +115,12 @@ func (c Copies) At(i int) Copy {
 	p := &c.set.Copies[i]
 	if p.Lost() && p.State == CopyLost {
 		o := c.set.Origin
-		return Copy{State: CopyLost, Type: "string", Token: safetext.New(c.set.Tokens[p.Token].Prefix), Len: c.set.Tokens[p.Token].Length,
-			Expires: o.Time(p.Expires), LostAt: o.Time(p.Sent), Cause: LossCause(p.Type)}
+		lost := Copy{State: CopyLost, Type: "string", Token: safetext.New(c.set.Tokens[p.Token].Prefix), Len: c.set.Tokens[p.Token].Length,
+			Expires: o.Time(p.Expires), Cause: LossCause(p.Type)}
+		if lost.Cause != LostUnseen {
+			lost.LostAt = o.Time(p.Sent)
+		}
+		return lost
 	}
 	if !p.Have() {
 		return Copy{State: p.State}

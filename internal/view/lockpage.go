@@ -465,14 +465,17 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 	return bars
 }
 
-// lostText says when, if that is known, and why a copy was lost, and the present state of its
-// node: "lost 22:17:04 (restart), fenced 18s".
+// lostText says when and why a copy was lost, as far as that is known, and the present state of
+// its node: "lost 22:17:04 (restart), fenced 18s".
 func lostText(c *Context, n *monitor.Node, one monitor.Copy) string {
 	text := "lost "
 	if !one.LostAt.IsZero() {
 		text += Clock(one.LostAt) + " "
 	}
-	text += "(" + one.Cause.String() + "), " + n.State.String()
+	if why := one.Cause.String(); why != "" {
+		text += "(" + why + ")"
+	}
+	text = strings.TrimSuffix(text, " ") + ", " + n.State.String()
 	if left, ok := c.Guard.Countdown(n, c.Now); ok {
 		text += " " + Remaining(left)
 	} else if n.State == monitor.NodeFenced && n.RejoinsAfter.After(c.Now) {

@@ -187,6 +187,8 @@ func (t *Table) lookUp(rows []Row) []*record {
 func (t *Table) dropVanished(r *record, i int, now packed.Moment) {
 	n, c := &t.nodes[i], &r.Copies[i]
 	switch {
+	case r.awaited(i):
+		t.explain(r, i)
 	case !c.Have():
 	case c.Epoch < n.incarnation: // certain: no other node has to confirm it
 		t.countLoss(r, i, monitor.LostByRestart, now)
@@ -205,6 +207,12 @@ func (t *Table) countLoss(r *record, i int, cause monitor.LossCause, now packed.
 	if cause == monitor.LostByDeletion || c.Kind != packed.LockCopy || c.Expires != 0 && c.Expires <= now {
 		return
 	}
+	t.charge(r, i)
+}
+
+// charge adds the copy of r on node i, which is lost, to the cost of the loss.
+func (t *Table) charge(r *record, i int) {
+	c := &r.Copies[i]
 	if n := &t.nodes[i]; n.restart != nil {
 		n.restart.copies++
 	}

@@ -83,6 +83,13 @@ func named(names []string, r *record) []string {
 	return names
 }
 
+// fall counts r as a lock that lost its majority.
+func (c *restartCost) fall(r *record) {
+	c.fell++
+	c.until = max(c.until, r.lock.Relied)
+	c.felled = named(c.felled, r)
+}
+
 // lossCost returns the cost of a loss on node i, for an event.
 func (t *Table) lossCost(i int) monitor.RestartCost {
 	c := t.nodes[i].restart

@@ -226,9 +226,7 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 		switch {
 		case c == nil || r.hit&(1<<min(i, 63)) == 0:
 		case r.lock.State == monitor.LockLostMajority && was != monitor.LockLostMajority:
-			c.fell++
-			c.until = max(c.until, r.lock.Relied)
-			c.felled = named(c.felled, r)
+			c.fall(r)
 		case r.lock.State != monitor.LockRevoked && r.lock.Held >= t.quorum && r.lock.Margin() <= 0: // a tombstone's majority is nobody's
 			c.bare++
 			c.bared = named(c.bared, r)

@@ -228,11 +228,11 @@ func (t *Table) stateOf(r *record, i int) monitor.CopyState {
 	return monitor.CopyUnknown
 }
 
-// stale reports whether dropVanished would drop anything of r.
+// stale reports whether dropVanished may change anything of r.
 func (t *Table) stale(r *record) bool {
 	for i := range r.Copies {
 		n, c := &t.nodes[i], &r.Copies[i]
-		if c.Have() && (c.Epoch < n.incarnation || (n.scanned == n.epoch && c.Sent < n.began)) {
+		if r.awaited(i) || c.Have() && (c.Epoch < n.incarnation || (n.scanned == n.epoch && c.Sent < n.began)) {
 			return true
 		}
 	}

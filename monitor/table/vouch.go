@@ -320,8 +320,16 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 	}
 	for _, name := range v.Lost {
 		if i := slices.Index(t.names, name); i >= 0 && t.acceptsLoss(r, i, k) {
+			cause, seen, known := t.lossSeen(r, i, k)
+			c := packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: uint8(k), Expires: end, Sent: seen, Epoch: explained}
+			if !known && !t.nodes[i].reachable {
+				c.Epoch = t.nodes[i].epoch
+			}
 			r.own()
-			r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(monitor.LostByRestart), Token: uint8(k), Expires: end, Sent: t.nodes[i].loss.at}
+			r.Copies[i] = c
+			if known {
+				t.charge(r, i)
+			}
 			t.markDirty(r)
 		}
 	}
@@ -335,6 +343,69 @@ func (t *Table) acceptsLoss(r *record, i int, k int8) bool {
 		return !t.nodes[i].reachable
 	}
 	return !c.Have() && !c.Lost() && r.grant.deleted == 0
+}
+
+// explained is the epoch of an announced lost vote whose loss will not be seen here any more:
+// it was seen, or the node was read without it.
+const explained = ^uint32(0)
+
+// lossSeen returns the cause and the time of the loss in which node i lost the vote of token k of
+// r, if it was seen here: the last one, unless the lock or its copy was first seen after it.
+func (t *Table) lossSeen(r *record, i int, k int8) (cause monitor.LossCause, at packed.Moment, known bool) {
+	n, since := &t.nodes[i], packed.Moment(0)
+	switch c := &r.Copies[i]; {
+	case c.Kind == packed.LockCopy:
+		since = c.Sent
+	case r.known && r.holder == k:
+		since = r.lock.Span.Begin
+	}
+	at = max(n.restarted, n.wiped)
+	switch {
+	case since == 0 || at < since:
+		return monitor.LostUnseen, n.loss.at, false
+	case n.wiped > n.restarted:
+		return monitor.LostByWipe, at, true
+	}
+	return monitor.LostByRestart, at, true
+}
+
+// awaited reports whether copy i of r is a lost vote that was announced while its node was
+// silent, and whose loss may be seen once the node answers.
+func (r *record) awaited(i int) bool {
+	c := &r.Copies[i]
+	return c.Lost() && monitor.LossCause(c.Type) == monitor.LostUnseen && c.Epoch != explained
+}
+
+// explain completes an awaited lost vote by the restart or the wipe that took it, and adds it to
+// the cost of that.
+func (t *Table) explain(r *record, i int) {
+	n, cause, at := &t.nodes[i], monitor.LostUnseen, r.Copies[i].Sent
+	switch {
+	case r.Copies[i].Epoch < n.incarnation:
+		cause, at = monitor.LostByRestart, n.restarted
+	case !n.reachable || n.scanned != n.epoch:
+		return
+	case n.wiped > n.lostSight:
+		cause, at = monitor.LostByWipe, n.wiped
+	}
+	votes, token := 0, r.Copies[i].Token // of its holder, as if those that are awaited were there
+	for k := range r.Copies {
+		if c := &r.Copies[k]; c.Token == token && (c.Kind == packed.LockCopy || r.awaited(k)) {
+			votes++
+		}
+	}
+	r.own()
+	c := &r.Copies[i]
+	c.Type, c.Sent, c.Epoch = uint8(cause), at, explained
+	if cause == monitor.LostUnseen {
+		return
+	}
+	if cost := n.restart; cost != nil && votes == t.quorum && r.lock.State == monitor.LockLostMajority {
+		cost.fall(r)
+		cost.copies++
+		return
+	}
+	t.charge(r, i)
 }
 
 // tokenOfSum returns the token of r with this sum; −1: none.

@@ -476,7 +476,11 @@ func (m *Desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		case monitor.CopyAbsent:
 			other(node, state+": no copy")
 		case monitor.CopyLost:
-			other(node, state+": lost its copy ("+c.Cause.String()+")")
+			why := c.Cause.String()
+			if why != "" {
+				why = " (" + why + ")"
+			}
+			other(node, state+": lost its copy"+why)
 		default:
 			other(node, state+": "+view.UnknownCopy(m.latest(), n, c))
 		}

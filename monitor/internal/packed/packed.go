@@ -97,7 +97,7 @@ type State uint8
 type Copy struct {
 	Sent    Moment // when the last read that found it was sent, or when the loss of a lost vote was seen; only for the table, which may write it at any time
 	Expires Moment // zero: no TTL
-	Epoch   uint32 // of the node, when the copy was read
+	Epoch   uint32 // of the node, when the copy was read, or its loss announced
 	Type    uint8  // of a lost vote: its [monitor.LossCause]
 	Token   uint8
 	Kind    Kind
