@@ -152,7 +152,7 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 		if g.Owner+g.Library != "" {
 			l.Form = &lockform.Form{Library: g.Library, Owner: safetext.New(g.Owner)}
 		}
-		recallCopies(s, l, g.Copies, g.Token)
+		recallCopies(s, l, g.Began, g.Copies, g.Token)
 		if g.EndUnknown {
 			g.Until = time.Time{}
 		}
@@ -222,7 +222,7 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 				since = was.began
 			}
 			letters, relied, _ := strings.Cut(was.copies, reliedUntil)
-			recallCopies(s, l, letters, was.token)
+			recallCopies(s, l, since, letters, was.token)
 			if l.State = known; known == monitor.LockLostMajority || known == monitor.LockMayBeHeld {
 				*l = l.Timed(since, time.Time{}).Until(end)
 			} else {
@@ -244,9 +244,26 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 	return unread, nil
 }
 
-// recallCopies sets the copies of a lock; tokens has the tokens in hex, the holder's
-// first.
-func recallCopies(s *monitor.Snapshot, l *monitor.Lock, letters, tokens string) {
+// lossOf returns when and why a node lost what it had since then: its last restart, or wipe of its
+// data, among these events.
+func lossOf(events []monitor.Event, node string, since time.Time) (time.Time, monitor.LossCause) {
+	for _, e := range slices.Backward(events) {
+		if e.Node != node || e.At.Before(since) {
+			continue
+		}
+		switch e.Kind {
+		case "restart":
+			return e.At, monitor.LostByRestart
+		case "data wiped":
+			return e.At, monitor.LostByWipe
+		}
+	}
+	return time.Time{}, monitor.LostUnseen
+}
+
+// recallCopies sets the copies of a lock that is held since then; tokens has the tokens in hex,
+// the holder's first.
+func recallCopies(s *monitor.Snapshot, l *monitor.Lock, since time.Time, letters, tokens string) {
 	names := make([]string, 0, 1)
 	for tokens != "" {
 		n := min(16, len(tokens))
@@ -268,6 +285,7 @@ func recallCopies(s *monitor.Snapshot, l *monitor.Lock, letters, tokens string) 
 			continue
 		case '!':
 			copies[i] = monitor.Copy{State: monitor.CopyLost, Type: "string", Token: l.Holder}
+			copies[i].LostAt, copies[i].Cause = lossOf(s.Events, s.Nodes[i].Name, since)
 			l.Lost++
 			continue
 		}

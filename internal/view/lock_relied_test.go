@@ -230,6 +230,10 @@ func TestALossOfUnknownTimeHasNone(t *testing.T) {
 	if got := lostText(&Context{}, &n, one); got != "lost (restart), serving" {
 		t.Errorf("%q", got)
 	}
+	one.Cause = monitor.LostUnseen
+	if got := lostText(&Context{}, &n, one); got != "lost, serving" {
+		t.Errorf("%q", got)
+	}
 }
 
 // Since when a lock is held has one answer: the record's, if it goes further back than this program.
