@@ -37,8 +37,9 @@ func (t *Table) publish(r *record, next *monitor.Lock) {
 	alone := next != nil && (r.group == nil || r.group.crowd)
 	if wasAlone {
 		t.counts[old.State]--
-		if !alone {
+		if !alone { // the lock of its group may be shown under another key
 			t.locks.Delete(old)
+			t.fresh = append(t.fresh, old.Key.Raw())
 		}
 	}
 	switch {

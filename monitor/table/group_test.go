@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -346,5 +347,69 @@ func TestASweepInSlices(t *testing.T) {
 		if l.State != monitor.LockHeld && l.Margin() > 0 || l.Margin() == 0 && l.State != monitor.LockBareMajority {
 			t.Fatalf("%+v", l)
 		}
+	}
+}
+
+// Whatever happens to locks, alone and of several keys, each key that is added to the view,
+// removed from it or shown otherwise is told as changed: a listing that follows the told keys
+// would keep the others for ever.
+func TestEachChangeOfTheViewIsTold(t *testing.T) {
+	hex := strings.Repeat("0123456789abcdef", 2)
+	tokens := []string{"tok0", "tok1", "tok2", hex, "redlockctl:revoked:" + strings.Repeat("a", 27), "redlockctl:revoked:" + strings.Repeat("b", 27)}
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		keys, all := 12, []int{0, 1, 2}
+		if seed%10 == 0 {
+			keys = groupMost + 20 // one lock cannot have so many
+		}
+		r := newRig(3, 0).first()
+		before := r.Locks()
+		r.TakeFresh()
+		for step := range 80 {
+			for range 1 + rng.IntN(keys) {
+				key, nodes := fmt.Sprintf("k%03d", rng.IntN(keys)), all
+				if rng.IntN(3) == 0 {
+					nodes = []int{rng.IntN(3)}
+				}
+				switch rng.IntN(6) {
+				case 0:
+					r.del(key, nodes...)
+				case 1:
+					r.set(key, tokens[rng.IntN(len(tokens))], 0, nodes...)
+				default:
+					r.set(key, tokens[rng.IntN(len(tokens))], time.Duration(1+rng.IntN(9))*time.Second, nodes...)
+				}
+			}
+			if rng.IntN(4) == 0 {
+				r.pass(time.Duration(rng.IntN(6)) * time.Second)
+			}
+			r.scanAll()
+			now, told := r.Locks(), r.TakeFresh()
+			for i := range keys {
+				if key := fmt.Sprintf("k%03d", i); before.Get(key) != now.Get(key) && !slices.Contains(told, key) {
+					t.Fatalf("seed %d, step %d: the change of %s is not told", seed, step, key)
+				}
+			}
+			total(t, r)
+			before = now
+		}
+	}
+}
+
+// Two locks with the same token are one lock once they are revoked, since their tombstones are
+// the same.
+func TestLockThatIsShownWithAnotherIsToldAsGone(t *testing.T) {
+	r := newRig(3, 0)
+	for _, key := range []string{"a", "b"} {
+		r.set(key, "tok4", 30*time.Second, 0, 1, 2)
+	}
+	r.first()
+	r.TakeFresh()
+	for _, key := range []string{"a", "b"} {
+		r.set(key, "redlockctl:revoked:"+strings.Repeat("a", 27), 30*time.Second, 0, 1, 2)
+	}
+	r.scanAll()
+	if told := r.TakeFresh(); len(shown(r)) != 1 || !slices.Contains(told, "a") || !slices.Contains(told, "b") {
+		t.Errorf("%q are shown, %q are told as changed", shown(r), told)
 	}
 }
