@@ -2,14 +2,17 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	locktable "redlockctl/monitor/table"
 )
 
 // An index that is updated change by change equals a new one, in each order and with a
@@ -301,6 +304,120 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 	for i := range tb.Len() {
 		if tb.Listing().At(i).Holder.Raw() != monitortest.TokenB {
 			t.Fatalf("%s is an old one", tb.Listing().At(i).Key)
+		}
+	}
+}
+
+// Whatever the locks of a real table go through, in bursts, while time passes, with filters, on a
+// frozen screen and in a replay, the listing that follows the told changes is that of a new one.
+func TestListingFollowsTheTable(t *testing.T) {
+	tokens := []string{"tok0", "tok1", strings.Repeat("0123456789abcdef", 2), "redlockctl:revoked:" + strings.Repeat("a", 27), "redlockctl:revoked:" + strings.Repeat("b", 27)}
+	orders, filters := view.SortWords(view.LockColumns(monitortest.Nodes(monitortest.Epoch))), []string{"", "", "k0", "state:held", "ttl<10s", "state:revoked"}
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		now := monitortest.Epoch
+		nodes := monitortest.Nodes(now)[:3]
+		locks := locktable.New([]string{"n1", "n2", "n3"}, 2, 0, time.Second, now, func(monitor.Event) {})
+		copies := make([]map[string]locktable.Row, 3)
+		for i := range copies {
+			copies[i] = map[string]locktable.Row{}
+			locks.Reachable(i, false)
+		}
+		scan := func() {
+			for i := range copies {
+				began := now.Add(time.Millisecond)
+				now = began.Add(time.Millisecond)
+				locks.Read(i, now, now, slices.Collect(maps.Values(copies[i])))
+				locks.Scanned(i, locks.Epoch(i), began, now)
+				locks.Sync(i, began)
+				locks.Refresh(now)
+			}
+		}
+		scan()
+		locks.Settle(now)
+		tb := newLockTable()
+		tb.show(locks.Locks(), nodes, nil, false, false)
+		locks.TakeFresh()
+		var frozen, replayed bool
+		var missed []string
+		for step := range 120 {
+			switch rng.IntN(9) {
+			case 0:
+				f := filters[rng.IntN(len(filters))]
+				tb.setFilter(monitor.ParseFilter(f).At(now), f)
+			case 1:
+				tb.SetOrder(Order(orders[rng.IntN(len(orders))]))
+			case 2:
+				frozen = !frozen && !replayed
+			case 3: // there, and back
+				if replayed = !replayed; replayed {
+					frozen = false
+					past := monitor.NewLocks(monitortest.LockOf(now, "k001", monitor.LockHeld, monitortest.TokenA, "9 9 9"), monitortest.LockOf(now, "past", monitor.LockHeld, monitortest.TokenA, "9 9 9"))
+					tb.show(past, nodes, nil, false, false)
+				} else {
+					tb.show(locks.Locks(), nodes, nil, false, false)
+					missed = nil
+				}
+			case 4:
+				now = now.Add(time.Duration(rng.IntN(9)) * time.Second)
+				tb.tick(tb.filter.At(now))
+			case 5:
+				tb.Pin(rng.IntN(2) == 0)
+			}
+			for range rng.IntN(20) { // set, revoked, released, without TTL
+				key, ms := fmt.Sprintf("k%03d", rng.IntN(12)), int64(-1)
+				if rng.IntN(3) > 0 {
+					ms = 1 + rng.Int64N(9000)
+				}
+				token := tokens[rng.IntN(len(tokens))]
+				for i := range copies {
+					if rng.IntN(8) == 0 {
+						continue
+					}
+					if delete(copies[i], key); rng.IntN(3) > 0 {
+						copies[i][key] = locktable.NewRow(key, "string", ms, int64(len(token)), token)
+					}
+				}
+			}
+			scan()
+			if missed = append(missed, locks.TakeFresh()...); frozen || replayed {
+				continue
+			}
+			set := locks.Locks()
+			before := tb.generation
+			tb.show(set, nodes, missed, true, false)
+			missed = nil
+			if tb.generation != before {
+				t.Fatalf("seed %d, step %d: a change was not told", seed, step)
+			}
+			want := NewLockIndex(t.Context(), set, nodes, tb.Order, tb.filter)
+			if tb.index.len() != want.len() {
+				t.Fatalf("seed %d, step %d: %s %q: %d locks are listed, not %d", seed, step, tb.Order, tb.Source, tb.index.len(), want.len())
+			}
+			for i := range want.len() {
+				if tb.index.At(i) != want.At(i) {
+					t.Fatalf("seed %d, step %d: %s %q: place %d is %s, not %s", seed, step, tb.Order, tb.Source, i, tb.index.At(i).Key, want.At(i).Key)
+				}
+			}
+		}
+	}
+}
+
+// Even if the end of a lock is not told, its row goes: at once without a filter, within a second
+// with one.
+func TestRowDoesNotOutliveItsLock(t *testing.T) {
+	a := monitortest.LockOf(monitortest.Epoch, "a", monitor.LockHeld, monitortest.TokenA, "9 9 9")
+	b := monitortest.LockOf(monitortest.Epoch, "b", monitor.LockHeld, monitortest.TokenA, "9 9 9")
+	for _, filter := range []string{"", "a"} {
+		for name, later := range map[string]monitor.Locks{"gone": monitor.NewLocks(b), "all gone": {}, "another one": monitor.NewLocks(b, monitortest.LockOf(monitortest.Epoch, "c", monitor.LockHeld, monitortest.TokenA, "9 9 9"))} {
+			tb := newLockTable()
+			tb.show(monitor.NewLocks(a, b), nil, nil, false, false)
+			tb.setFilter(monitor.ParseFilter(filter), filter)
+			tb.show(later, nil, nil, true, false)
+			tb.tick(tb.filter)
+			if tb.Listing().Find("a") != nil || slices.Contains(tb.Listed(), "a") {
+				t.Errorf("%s, filter %q: %q are listed", name, filter, tb.Listed())
+			}
 		}
 	}
 }

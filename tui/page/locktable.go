@@ -93,6 +93,25 @@ func (t *lockTable) follow(before monitor.Locks, keys []string) {
 		}
 	}
 	t.settle(old)
+	t.prove(0)
+}
+
+// prove makes the listing anew if it cannot be that of the set, as if the change of a lock was not
+// told: it has another number of locks, or one of the first visible rows is no lock of the set.
+func (t *lockTable) prove(rows int) {
+	x := t.index
+	if t.Stale || t.stop != nil || x.set != t.set {
+		return
+	}
+	wrong := x.len() > t.set.Len() || x.Filter.Empty() && x.len() < t.set.Len()
+	for i := t.top; i < min(t.top+rows, x.len()) && !wrong; i++ {
+		l := x.At(i)
+		wrong = t.set.Get(l.Key.Raw()) != l
+	}
+	if wrong {
+		t.all = nil
+		t.invalidate()
+	}
 }
 
 func sameNames(a, b []monitor.Node) bool {
@@ -231,7 +250,11 @@ func (t *lockTable) tick(f monitor.Filter) {
 		t.filter = f
 		t.invalidate()
 	}
+	t.prove(mostProven)
 }
+
+// mostProven is how many visible rows are proven once a second.
+const mostProven = 200
 
 // Pin freezes the row order while locks change.
 func (t *lockTable) Pin(on bool) {
