@@ -76,6 +76,7 @@ type GuardView struct {
 
 // GuardedNode is a node as its guard sees it.
 type GuardedNode struct {
+	RunID    string    // of the incarnation that it knows, of which all this is; empty: not said
 	Known    bool      // a start of it was seen, so Verified is meaningful
 	Verified bool      // its last start was fenced
 	Exposed  bool      // it accepts writes although it should be fenced

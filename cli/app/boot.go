@@ -79,7 +79,7 @@ func bootSights(ctx context.Context, s Spec) (sights map[string]finding.BootSigh
 		name := l.Node.Name()
 		m, ok := memory[name]
 		ok = ok && m.Addr == l.Node.Addr()
-		sight := finding.BootSight{Guarded: ok, StartedUnfenced: ok && m.Known && !m.Verified, DataKnown: l.Check.Data.Known, DataWeak: l.Check.Data.Weak}
+		sight := finding.BootSight{Guarded: ok, RunID: m.RunID, StartedUnfenced: ok && m.Known && !m.Verified, DataKnown: l.Check.Data.Known, DataWeak: l.Check.Data.Weak}
 		if method := s.Guard.Methods[name]; method.Kind != fences.None {
 			looks[i].form(&sight, s.Folder, method)
 		}

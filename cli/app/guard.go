@@ -90,7 +90,7 @@ func guardView(g *watch.Guard) monitor.GuardView {
 			continue // such a guard fences nothing
 		}
 		sight.Nodes[s.Node] = monitor.GuardedNode{
-			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, AtStart: s.AtStart && !s.Verified, Since: s.Since,
+			RunID: s.RunID, Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, AtStart: s.AtStart && !s.Verified, Since: s.Since,
 			OpenFor: restartguard.AtMost(s.BootExposed), Err: s.Err, Invalid: s.Invalid,
 		}
 	}

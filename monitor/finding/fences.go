@@ -60,6 +60,7 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 		case g.Exposed && g.AtStart:
 			f.Severity = monitor.SeverityDanger
 			return stillOpen(f, g)
+		case anotherRun(n, g.RunID): // it has not seen this start yet
 		case g.Known && !g.Verified && g.OpenFor > 0:
 			lostByStart(k, n, f)
 			return f.seen("its last start was unfenced, for at most %s", g.OpenFor)
@@ -77,6 +78,24 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 		return true
 	}
 	return seen && f.seen("it accepted writes right after its restart, %s", words.Ago(n.Facts.OpenAt, k.At))
+}
+
+// anotherRun reports whether something that is known of the incarnation with this run ID says nothing
+// about the present one.
+func anotherRun(n *monitor.Node, runID string) bool {
+	return runID != "" && n.RunID != "" && runID != n.RunID
+}
+
+// startedFenced reports whether a guard has seen the present incarnation start fenced, and none
+// saw it start unfenced.
+func startedFenced(k known, n *monitor.Node) bool {
+	g, ok := k.guardOf(n.Name)
+	ok = ok && g.Known && !anotherRun(n, g.RunID)
+	fenced, unfenced := ok && g.Verified, ok && !g.Verified || g.Exposed
+	for _, g := range n.Guards {
+		fenced, unfenced = fenced || g.Boot == announce.BootFenced, unfenced || g.Boot == announce.BootUnfenced
+	}
+	return fenced && !unfenced
 }
 
 // stillOpen adds the evidence for a node that its guard has not fenced yet.
@@ -174,7 +193,7 @@ func bootFinding(k known, n *monitor.Node, f *found) bool {
 		return f.seen("%s", text)
 	}
 	switch {
-	case boot.StartedUnfenced:
+	case boot.StartedUnfenced && !anotherRun(n, boot.RunID):
 		lostByStart(k, n, f)
 		return f.seen("its last start was unfenced, according to the memory of a guard on this host")
 	case n.StartedUnfenced:

@@ -161,7 +161,7 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 		c.find(k, declared, func(found monitor.Finding) { f.saw(c, found, now) })
 	}
 	for _, o := range f.sorted() {
-		f.settle(o, now, emit)
+		f.settle(o, k, emit)
 	}
 	f.current = nil
 	for _, o := range f.sorted() {
@@ -196,9 +196,10 @@ func (f *Findings) saw(c *check, found monitor.Finding, now time.Time) {
 	o.Finding, o.last = found, now
 }
 
-// settle reports a finding that has lasted, and clears one that is gone.
-func (f *Findings) settle(o *openFinding, now time.Time, emit func(monitor.Event)) {
-	name := findingName{o.ID, o.Node}
+// settle reports a finding that has lasted, and clears one that is gone, at once if it is known
+// not to hold.
+func (f *Findings) settle(o *openFinding, k known, emit func(monitor.Event)) {
+	now, name := k.At, findingName{o.ID, o.Node}
 	hold := o.check.before << o.flaps
 	switch {
 	case !o.gone.IsZero():
@@ -213,7 +214,7 @@ func (f *Findings) settle(o *openFinding, now time.Time, emit func(monitor.Event
 	case !o.raised:
 		// It did not last long enough, and starts again.
 		delete(f.open, name)
-	case now.Sub(o.last) >= hold:
+	case now.Sub(o.last) >= hold, o.check.disproved != nil && k.knows(o.Node, o.check.disproved):
 		o.raised, o.gone = false, now
 		emit(o.event("finding closed", now))
 	}
@@ -289,6 +290,9 @@ type check struct {
 	// after is how long it must be seen before it is reported, before is how long it must
 	// be gone before it is cleared: so a finding does not flicker.
 	after, before time.Duration
+	// disproved reports whether it is known that the finding does not hold on a node: then it is
+	// cleared without waiting. nil: that is never known.
+	disproved func(k known, n *monitor.Node) bool
 	// find calls tell for each finding that holds now; f is the finding as declared.
 	find func(k known, f monitor.Finding, tell func(monitor.Finding))
 }
@@ -353,8 +357,10 @@ type BootSight struct {
 	Form BootForm
 	// Guarded: a guard remembers the node, so it fences it after a loss.
 	Guarded bool
-	// StartedUnfenced: a guard remembers that its present process started unfenced.
+	// StartedUnfenced: a guard remembers that its process with this RunID started unfenced. It is
+	// read seldom: the node may have started again since.
 	StartedUnfenced bool
+	RunID           string // empty: not known
 	Evidence        string // for Form
 	Remedy          string // empty: the declared one
 	// DataKnown: it is known what its next start does with its data; DataWeak says why it
@@ -374,6 +380,12 @@ func (k known) guardOf(node string) (g monitor.GuardedNode, ok bool) {
 func guardedBy(k known, node string) bool {
 	_, ok := k.guardOf(node)
 	return ok
+}
+
+// knows reports whether something is known of the node with this name.
+func (k known) knows(node string, is func(k known, n *monitor.Node) bool) bool {
+	i := slices.IndexFunc(k.Nodes, func(n monitor.Node) bool { return n.Name == node })
+	return i >= 0 && is(k, &k.Nodes[i])
 }
 
 // isGuarded reports whether a guard fences the node after a loss: one in this

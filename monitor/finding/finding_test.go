@@ -615,3 +615,72 @@ func TestNothingRipensWhileNobodyLooks(t *testing.T) {
 		t.Errorf("%q", told)
 	}
 }
+
+// A guard, or its memory, that still speaks of the node's earlier, unfenced start says nothing about
+// the present one: no danger. Once a guard has seen the present one start fenced, the finding is
+// cleared without waiting, however often it came and went before.
+func TestUnfencedStartOfAnEarlierIncarnation(t *testing.T) {
+	unfenced := announce.Guard{ID: "A", Host: safetext.New("ops1"), Boot: announce.BootUnfenced}
+	fenced := announce.Guard{ID: "A", Host: safetext.New("ops1"), Boot: announce.BootFenced}
+	restart := 5 * time.Second
+	for name, says := range map[string]func(s *scene, at time.Duration){
+		"the guard here": func(s *scene, at time.Duration) {
+			s.guard.Nodes["n4"] = monitor.GuardedNode{RunID: "earlier", Known: true}
+			if at >= restart+time.Second {
+				s.guard.Nodes["n4"] = monitor.GuardedNode{RunID: "later", Known: true, Verified: true}
+			}
+		},
+		"its memory, which is read seldom": func(s *scene, at time.Duration) {
+			delete(s.guard.Nodes, "n4")
+			s.boots = map[string]BootSight{"n4": {Form: BootFirm, Guarded: true, RunID: "earlier", StartedUnfenced: true}}
+			s.Nodes[3].Guards = []announce.Guard{{ID: "A"}}
+			if at >= restart+time.Second {
+				s.Nodes[3].Guards = []announce.Guard{fenced}
+			}
+		},
+	} {
+		for at, f := range severest(t, says, restart) {
+			if f == monitor.SeverityDanger || at >= restart+time.Second {
+				t.Errorf("%s: it is a %s at %s", name, f, at)
+			}
+		}
+	}
+
+	s := goodScene()
+	delete(s.guard.Nodes, "n4")
+	s.Nodes[3].StartedAfter = findingEpoch
+	_, last := film(t, s, 15*time.Second, func(s *scene, at time.Duration) {
+		s.Nodes[3].Guards = []announce.Guard{fenced}
+		if at < 14*time.Second && at%(4*time.Second) < time.Second { // each time it stays for longer
+			s.Nodes[3].Guards = []announce.Guard{unfenced}
+		}
+	})
+	if len(last) > 0 {
+		t.Errorf("%q are open, though a guard says that it started fenced", names(last))
+	}
+}
+
+// severest returns the severity of the boot fence's finding of n4 at each moment at which it is open,
+// for a node that restarts.
+func severest(t *testing.T, says func(s *scene, at time.Duration), restart time.Duration) map[time.Duration]monitor.Severity {
+	t.Helper()
+	open, s := map[time.Duration]monitor.Severity{}, goodScene()
+	s.Nodes[3].StartedAfter = findingEpoch.Add(-time.Minute)
+	f := New(s.opt)
+	f.guard = func() monitor.GuardView { return *s.guard }
+	for at := time.Duration(0); at <= 12*time.Second; at += 250 * time.Millisecond {
+		s.Nodes[3].RunID = "earlier"
+		if at >= restart {
+			s.Nodes[3].RunID, s.Nodes[3].StartedAfter = "later", findingEpoch.Add(restart)
+		}
+		says(s, at)
+		now := *s.Snapshot
+		now.At, f.boots = findingEpoch.Add(at), s.boots
+		for _, one := range f.Look(&now, func(monitor.Event) {}) {
+			if one.ID == "boot-fence" && one.Node == "n4" {
+				open[at] = one.Severity
+			}
+		}
+	}
+	return open
+}

@@ -61,7 +61,7 @@ func allChecks() []check {
 		more: "Reported if a write of a guard got through the fence, if the server's version lets scripts write through it, or if the node is a writable replica. " +
 			"Warning while such a server serves: its fence would not hold after a crash. [What each server's fence stops](fences.md).",
 	}, {
-		id: "boot-fence", part: aboutMemory, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(bootFence),
+		id: "boot-fence", part: aboutMemory, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(bootFence), disproved: startedFenced,
 		title: "no boot fence",
 		why:   "Such a node can vote a second time between its start and the guard's fence. A few milliseconds are enough for a waiting client.",
 		do:    "Make it start fenced, by its command line or by an included file with anchors: redlockctl node boot-fence NAME prints both, and --verify checks what it has.",

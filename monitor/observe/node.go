@@ -108,6 +108,7 @@ func (w *watch) answered(s sight) (restarted bool) {
 		restarted = w.readInfo(s.info)
 		if w.RunID != was {
 			w.StartedAfter = startedAfter(w.lastAnswer, s.sent, s.info)
+			w.Guards = startUnseen(w.Guards, func(announce.Guard) bool { return was != "" }) // read from the former server
 		}
 		w.lastAnswer = s.sent
 	}
@@ -116,7 +117,8 @@ func (w *watch) answered(s sight) (restarted bool) {
 		w.Facts.ConfigError, w.Facts.ConfigMissing = s.configError, s.configMissing
 	}
 	if s.guards != nil {
-		w.Guards, w.GuardsKnown, w.GuardsDenied = s.guards.all, s.guards.known, !s.guards.known
+		w.Guards = startUnseen(s.guards.all, func(g announce.Guard) bool { return !g.About(w.RunID) })
+		w.GuardsKnown, w.GuardsDenied = s.guards.known, !s.guards.known
 		w.noteStarts()
 	}
 	if s.fence != nil {
@@ -158,6 +160,21 @@ func (w *watch) incarnation(s sight) table.Incarnation {
 		Keys:    w.Keys != 0,
 		Durable: w.kept,
 	}
+}
+
+// startUnseen returns these announcements, in which no guard that speaks of an earlier incarnation
+// has seen a start of the present one.
+func startUnseen(all []announce.Guard, earlier func(announce.Guard) bool) []announce.Guard {
+	if !slices.ContainsFunc(all, earlier) {
+		return all
+	}
+	all = slices.Clone(all) // snapshots share it
+	for i := range all {
+		if earlier(all[i]) {
+			all[i].Boot, all[i].Exposed = announce.BootUnknown, 0
+		}
+	}
+	return all
 }
 
 // noteStarts remembers an unfenced start that a guard reports, until a guard reports a

@@ -193,7 +193,7 @@ func (s subscription) next() (what string, err error) {
 func (w *watcher) announcements() []string {
 	w.mu.Lock()
 	s := &w.state
-	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster), Use: w.guard.use()}
+	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster), Use: w.guard.use(), Run: announce.RunOf(s.Basis.RunID)}
 	switch {
 	case !s.Report.Known:
 	case s.Report.Verified:

@@ -24,6 +24,7 @@ const (
 	mostChannel = 1024 // bytes of an announcement
 	mostName    = 128  // bytes of a host or a cluster
 	mostGuards  = 32   // of one node
+	mostRun     = 12   // bytes of a run ID
 )
 
 // Boot is what a guard knows about a node's last start.
@@ -71,7 +72,10 @@ type Guard struct {
 	Host    safetext.Text
 	PID     int
 	Cluster safetext.Text
-	Boot    Boot
+	// Run is the beginning of the run ID of the incarnation that the guard knows, of which Boot
+	// speaks; empty: an earlier version, which does not say.
+	Run  string
+	Boot Boot
 	// Exposed is the longest time that the node may have served after an unfenced start;
 	// 0: not known. Only with BootUnfenced.
 	Exposed time.Duration
@@ -92,6 +96,12 @@ type Guard struct {
 // Same reports whether both announcements are from the same guard.
 func (g Guard) Same(h Guard) bool { return g.ID == h.ID }
 
+// RunOf returns what [Guard.Run] has of a run ID.
+func RunOf(runID string) string { return runID[:min(len(runID), mostRun)] }
+
+// About reports whether the guard speaks of the incarnation with this run ID, as far as it says.
+func (g Guard) About(runID string) bool { return g.Run == "" || strings.HasPrefix(runID, g.Run) }
+
 // Name returns the guard for people, safe to print: the beginning of its ID, and its host.
 func (g Guard) Name() string {
 	name := g.ID[:min(6, len(g.ID))]
@@ -111,6 +121,9 @@ func (g Guard) Channel() string {
 		"pid":     {strconv.Itoa(g.PID)},
 		"cluster": {cut(g.Cluster.Raw())},
 		"boot":    {g.Boot.String()},
+	}
+	if g.Run != "" {
+		f.Set("run", g.Run)
 	}
 	if g.Boot == BootUnfenced && g.Exposed > 0 {
 		f.Set("exposed", strconv.FormatInt(ceilMs(g.Exposed), 10))
@@ -168,6 +181,9 @@ func Decode(channel string) (Guard, bool) {
 	}
 	if b := slices.Index(bootNames[:], f.Get("boot")); b > 0 {
 		g.Boot = Boot(b)
+	}
+	if run := RunOf(f.Get("run")); isID(run) {
+		g.Run = run
 	}
 	if u := slices.Index(useNames[:], f.Get("use")); u > 0 {
 		g.Use = Use(u)
