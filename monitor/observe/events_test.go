@@ -10,6 +10,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/table"
 	"redlockctl/monitor/wire"
+	"redlockctl/server/announce"
 	"redlockctl/server/resp"
 	"redlockctl/server/safetext"
 )
@@ -372,5 +373,35 @@ func TestABurstOfLocksPushesOutNoOtherEvent(t *testing.T) {
 	}
 	if events, missed := l.since(burst); len(events) != 1 || missed != 0 {
 		t.Errorf("%d events, %d missed", len(events), missed)
+	}
+}
+
+// A guard may announce on a restarted node what it knows of the former incarnation, until it has
+// seen the new one: that is no start of the new one.
+func TestAnnouncementOfTheFormerIncarnation(t *testing.T) {
+	now := time.Now()
+	w := newWatch("n1", "h:1", now)
+	seen := func(run string, guards *guardsSight) announce.Boot {
+		info := master("run_id", run)
+		w.answered(sight{sent: now, received: now.Add(time.Millisecond), info: info, guards: guards})
+		return w.Guards[0].Boot
+	}
+	says := func(run string, boot announce.Boot) *guardsSight {
+		return &guardsSight{known: true, all: []announce.Guard{{ID: "A", Delay: time.Second, Run: run, Boot: boot}}}
+	}
+	for i, c := range []struct {
+		run    string
+		guards *guardsSight
+		want   announce.Boot
+	}{
+		{"earlier", says("earlier", announce.BootUnfenced), announce.BootUnfenced},
+		{"later", nil, announce.BootUnknown}, // the guards of the former server
+		{"later", says("earlier", announce.BootUnfenced), announce.BootUnknown},
+		{"later", says("later", announce.BootFenced), announce.BootFenced},
+		{"later", says("", announce.BootUnfenced), announce.BootUnfenced}, // an earlier version does not say
+	} {
+		if got := seen(c.run, c.guards); got != c.want {
+			t.Errorf("%d: %s, not %s", i, got, c.want)
+		}
 	}
 }
