@@ -660,7 +660,7 @@ func TestUnfencedStartOfAnEarlierIncarnation(t *testing.T) {
 	}
 }
 
-// severest returns the severity of the boot fence's finding of n4 at each moment at which it is open,
+// severest returns the severity of the boot fence's finding of n4 at each moment while it is there,
 // for a node that restarts.
 func severest(t *testing.T, says func(s *scene, at time.Duration), restart time.Duration) map[time.Duration]monitor.Severity {
 	t.Helper()

@@ -351,7 +351,7 @@ func TestASweepInSlices(t *testing.T) {
 }
 
 // Whatever happens to locks, alone and of several keys, each key that is added to the view,
-// removed from it or shown otherwise is told as changed: a listing that follows the told keys
+// removed from it or shown otherwise counts as changed: a listing that follows the told keys
 // would keep the others for ever.
 func TestEachChangeOfTheViewIsTold(t *testing.T) {
 	hex := strings.Repeat("0123456789abcdef", 2)
