@@ -47,7 +47,7 @@ func (c lateConn) Write(b []byte) (int, error) {
 // gives up and sends again. The master is opened, flushed and closed again, and
 // then the first lift arrives.
 func TestALateRemovalChangesNothing(t *testing.T) {
-	const d = time.Second
+	const d = 2 * time.Second
 	for _, successor := range []bool{false, true} {
 		for _, misses := range []bool{false, true} {
 			t.Run(fmt.Sprintf("guard killed %v, connection ended %v", successor, !misses), func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestALateRemovalChangesNothing(t *testing.T) {
 // one guard, while another opens the master, and closes it again for a flush. Where the
 // first guard's connection is not ended, its lift opens the master inside D.
 func TestARemovalOfAnotherGuardFromBeforeALossChangesNothing(t *testing.T) {
-	const d = time.Second
+	const d = 2 * time.Second
 	for _, misses := range []bool{false, true} {
 		t.Run(fmt.Sprintf("connection ended %v", !misses), func(t *testing.T) {
 			t.Parallel()
