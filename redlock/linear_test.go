@@ -464,7 +464,7 @@ func (p *person) live(ctx context.Context, h *history, round int) {
 			p.open()
 		case 1, 2: // forgets it
 			g.abandon()
-		case 3: // clings to it, and releases when it is over
+		case 3: // clings to it, and releases at its end
 			pause(context.Background(), time.Until(g.Until()))
 			g.release(ctx)
 		default:

@@ -50,7 +50,7 @@ func TestDrainedForTheLeastD(t *testing.T) {
 	}
 }
 
-// What was decided before a guard with a shorter D was heard of is decided anew, also by a guard that
+// What was decided before a guard with a shorter D was heard of is decided again, also by a guard that
 // was restarted meanwhile.
 func TestAShorterDIsHeardOfAfterTheRestart(t *testing.T) {
 	short := Observation{Least: testDelay / 4}

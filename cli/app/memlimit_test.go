@@ -8,7 +8,7 @@ import (
 )
 
 // Watching stops when the process takes too much memory, and has ended when that is reported;
-// within the bound it goes on until its context ends.
+// within the bound it runs to the end of its context.
 func TestWatchingIsGivenUpForWantOfMemory(t *testing.T) {
 	var used atomic.Int64
 	ended := false

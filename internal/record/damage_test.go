@@ -16,7 +16,7 @@ import (
 	"redlockctl/monitor/monitortest"
 )
 
-// A file that is removed while it is written, or that is damaged, is made anew, and that is
+// A file that is removed while it is written, or that is damaged, is replaced by a new one, and that is
 // told. The damaged one is kept.
 func TestAFileThatIsGoneOrDamagedIsMadeAnew(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -55,7 +55,7 @@ func TestFlippedBits(t *testing.T) {
 		t.Errorf("%s", strings.Join(examples, "\n"))
 	}
 
-	// Such a file is kept as it is, beside a new one.
+	// Such a file is kept unchanged, beside a new one.
 	if err := os.WriteFile(path, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"redlockctl/monitor/monitortest"
 )
 
-// A moment says of a lost copy when and why it was lost by the last restart or wipe of its node
-// since the grant began; without one, neither.
+// At a moment, the last restart or wipe of its node since the grant began says when and why a copy
+// was lost; without one, nothing does.
 func TestTheCauseOfALossAtAMoment(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	s := monitortest.Safe(now)

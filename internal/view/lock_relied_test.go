@@ -224,7 +224,7 @@ func TestWhoCanGetInIsOneAnswer(t *testing.T) {
 	}
 }
 
-// When a copy was lost before the first look, nobody knows the time, and none is shown.
+// When a copy was lost before the view began, nobody knows the time, and none is shown.
 func TestALossOfUnknownTimeHasNone(t *testing.T) {
 	n, one := monitor.Node{Name: "n1", State: monitor.NodeServing}, monitor.Copy{State: monitor.CopyLost, Cause: monitor.LostByRestart}
 	if got := lostText(&Context{}, &n, one); got != "lost (restart), serving" {

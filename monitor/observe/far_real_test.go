@@ -157,7 +157,7 @@ func TestAHealthyClusterIsHealthyFromFar(t *testing.T) {
 }
 
 // When the line from here is cut, nothing is claimed of the cluster; when one node hangs,
-// or all but two do, that is said of them.
+// or all but two do, the event says so.
 func TestACutLineSaysNothingOfTheCluster(t *testing.T) {
 	t.Parallel()
 	servers := labtest.Servers(t, 5)

@@ -355,7 +355,7 @@ func TestWhatGuardsKnowReachesAFirstLook(t *testing.T) {
 	}
 }
 
-// A grant without a TTL has no end, and its event says so.
+// A grant without a TTL never ends, and its event says so.
 func TestEventsOfAGrantWithoutTTL(t *testing.T) {
 	r := newRig(3, 30*time.Second).first()
 	r.set("k", "a", 0, 0, 1, 2)

@@ -22,7 +22,7 @@ func TestEarlyRejoinLetsNothingHappen(t *testing.T) {
 }
 
 // What is forced upon the schedules of a mutant of early rejoin breaks nothing by
-// itself, with early rejoin as it is.
+// itself, with early rejoin unchanged.
 func TestMutantsOfEarlyRejoinAreKilled(t *testing.T) {
 	n := uint64(few(1500))
 	r := mutant.Right()
