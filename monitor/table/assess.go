@@ -398,16 +398,23 @@ func (t *Table) relyUntil(r *record, a *assessment) {
 
 // tombstonesHold reports whether the tombstones of a revocation keep everybody else from
 // a quorum: they are on at least N − Q + 1 nodes, or were lost on nodes that refuse
-// writes. A view that began after the revocation does not know which nodes lost one.
+// writes. A view that began after the revocation does not know which nodes lost one: if no
+// copy of a holder is there, any that refuses writes and has none may have.
 func (t *Table) tombstonesHold(r *record) bool {
-	k := 0
+	k, forgot, holders := 0, 0, false
 	for i := range r.Copies {
 		c, closed := &r.Copies[i], t.nodes[i].reachable && t.nodes[i].closed
 		switch {
-		case (c.Kind == packed.LockCopy || c.Lost() && closed) && redlock.IsTombstone(r.Tokens[c.Token].Prefix),
-			closed && !c.Have() && !c.Lost() && r.grant.token < 0:
+		case (c.Kind == packed.LockCopy || c.Lost() && closed) && redlock.IsTombstone(r.Tokens[c.Token].Prefix):
 			k++
+		case c.Kind == packed.LockCopy || c.Lost():
+			holders = true
+		case closed && !c.Have():
+			forgot++
 		}
+	}
+	if r.grant.token < 0 && !holders {
+		k += forgot
 	}
 	return k >= len(t.nodes)-t.quorum+1
 }

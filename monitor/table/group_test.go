@@ -256,6 +256,22 @@ func TestARevocationThatRestartsForget(t *testing.T) {
 	}
 }
 
+// Copies of a holder beside too few tombstones may be part of a majority, also where masters
+// that refuse writes would keep others out for now.
+func TestAPartlyRevokedLockBesideFences(t *testing.T) {
+	r := newRig(5, time.Minute)
+	r.set("k", "redlockctl:revoked:xyz", 30*time.Second, 0)
+	r.set("k", "a", 30*time.Second, 1, 2)
+	for i := 3; i < 5; i++ {
+		r.restart(i, true, false)
+	}
+	r.first()
+	r.pass(5 * time.Second)
+	if l := r.lock("k"); l.State == monitor.LockRevoked || !l.ReliedOn() {
+		t.Errorf("%+v", l)
+	}
+}
+
 // Copies that a holder has left beside a revocation hold nothing.
 func TestARevocationThatDidNotReachAll(t *testing.T) {
 	tomb := "redlockctl:revoked:xyz"
