@@ -242,7 +242,7 @@ func (b *batch) locks(names []string) {
 	}
 }
 
-// atOnce is how many rows one statement inserts where there are many.
+// atOnce is the number of rows in a statement that inserts many.
 const atOnce = 64
 
 // lockRows returns the statement that finds or inserts the rows of n locks, up to what it

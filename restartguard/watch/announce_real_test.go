@@ -126,13 +126,13 @@ func TestMessagesDoNotDisturbAnAnnouncement(t *testing.T) {
 	channel := guardsOn(t, s)[0].Channel()
 	c := redlock.Connect(s.Node(), 1, time.Second)
 	defer c.Close()
-	anew := 0 // what it says of the node changes once or twice at first
+	changes := 0 // of what it says of the node: one or two at first
 	for range 1000 {
 		n, err := c.Publish(t.Context(), channel, strings.Repeat("x", 1000)).Result()
-		if n == 0 && err == nil && anew < 3 {
+		if n == 0 && err == nil && changes < 3 {
 			announces(t, s, "a guard", func(all []announce.Guard) bool { return len(all) == 1 && all[0].Channel() != channel })
 			channel = guardsOn(t, s)[0].Channel()
-			anew++
+			changes++
 		} else if err != nil || n != 1 {
 			t.Fatalf("%d listen: %v", n, err)
 		}

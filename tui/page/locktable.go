@@ -96,8 +96,8 @@ func (t *lockTable) follow(before monitor.Locks, keys []string) {
 	t.prove(0)
 }
 
-// prove makes the listing anew if it cannot be that of the set, as if the change of a lock was not
-// told: it has another number of locks, or one of the first visible rows is no lock of the set.
+// prove rebuilds the listing if it differs from the set, as after a change that was not
+// reported: by its length, or by one of so many visible rows.
 func (t *lockTable) prove(rows int) {
 	x := t.index
 	if t.Stale || t.stop != nil || x.set != t.set {
