@@ -70,6 +70,8 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		return Cell{Text: text, Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseUnreachable:
 		return Cell{Text: "guard: " + c.Whole(s.Err), Tone: Warn}
+	case !g.Here && n.GuardsKnown && len(n.Guards) == 0 && n.State != monitor.NodeUnknown: // what one saw of its last start is on the guard's page
+		return Cell{Text: "no guard here", Tone: Dim}
 	case ok && s.Phase == restartguard.PhaseServing && s.Known, len(n.Guards) > 0 && !ok:
 		switch g.BootFence(n) {
 		case StartedFenced:

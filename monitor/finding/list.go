@@ -192,7 +192,7 @@ func allChecks() []check {
 		id: "no-guard", part: aboutMemory, severity: monitor.SeverityWarning, after: settles, before: settles, find: once(notProtected),
 		title: "not protected against restarts",
 		why:   "A node that restarts comes back without its locks and can give those votes again: two clients may hold one lock.",
-		do:    "Run redlockctl init --nodes with all masters: it writes what to install, and the commands. Or set appendonly yes with appendfsync always, which costs a disk sync for each write.",
+		do:    "Start the guard that was set up: its unit, or redlockctl guard. If none was, run redlockctl init --nodes with all masters: it writes what to install, and the commands. Or set appendonly yes with appendfsync always, which costs a disk sync for each write.",
 		more: "Guards announce themselves on each node that they watch, and the monitor reads that with PUBSUB CHANNELS. If this is denied, the finding says that it is not known whether a guard watches. " +
 			"A node that only waits before its start (redlockctl node wait) is reported too.",
 	}, {
