@@ -56,7 +56,10 @@ type Lock struct {
 	// without TTL, or with one above the maximum, are left over. Holder then holds
 	// nothing.
 	Nobody bool
-	Copies Copies
+	// Contested: several tokens have copies, and each may have a quorum that cannot be
+	// seen. Holder is then one of them.
+	Contested bool
+	Copies    Copies
 	// Holder is the token with most copies; Held is their number, −1 if a record does not
 	// have it.
 	Holder safetext.Text

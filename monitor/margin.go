@@ -213,17 +213,21 @@ func (l *Lock) Shares() []Share {
 	return shares
 }
 
-// NobodyText says that nobody holds the lock, and how many copies each token has:
-// "nobody: 2 + 2 of 5".
+// NobodyText says that nobody holds the lock, or that it is not known which token does,
+// and how many copies each has: "nobody: 2 + 2 of 5".
 func (l *Lock) NobodyText() string {
+	text := "nobody"
+	if l.Contested {
+		text = "not known"
+	}
 	var parts []string
 	for _, s := range l.Shares() {
 		parts = append(parts, strconv.Itoa(len(s.Nodes)))
 	}
 	if parts == nil {
-		return "nobody"
+		return text
 	}
-	return "nobody: " + strings.Join(parts, " + ") + " of " + strconv.Itoa(l.Copies.Len())
+	return text + ": " + strings.Join(parts, " + ") + " of " + strconv.Itoa(l.Copies.Len())
 }
 
 // Endless returns how many copies of the lock have no TTL, and whether they keep

@@ -42,7 +42,7 @@ func (x *looks) note(key string, l *monitor.Lock, at time.Time) {
 
 // looksAlike reports whether two locks differ in nothing that the record has of their states.
 func looksAlike(a, b *monitor.Lock) bool {
-	if a == nil || b == nil || a.State != b.State || a.Nobody != b.Nobody || a.Holder != b.Holder || a.Copies.Len() != b.Copies.Len() {
+	if a == nil || b == nil || a.State != b.State || a.Nobody != b.Nobody || a.Contested != b.Contested || a.Holder != b.Holder || a.Copies.Len() != b.Copies.Len() {
 		return a == b
 	}
 	for i, c := range a.Copies.All() {

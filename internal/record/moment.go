@@ -235,6 +235,7 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 					*l = l.Until(l.Earlier.Until)
 				case err == nil:
 					*l = l.Until(time.UnixMilli(ms))
+					l.Contested = !granted && l.Tokens > 1
 				default:
 					l.Nobody = l.Held+l.Lost+strings.Count(letters, "?") < s.Cluster.Quorum
 				}

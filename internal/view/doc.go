@@ -242,8 +242,8 @@ func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 		Held:   l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Lost: l.Lost, Tokens: l.Tokens, EndsMs: MSUntil(l.MajorityEnd(), s.At),
 		formDoc: docOfForm(l),
 	}
-	if l.Nobody {
-		doc.Nobody, doc.Holder = true, nil
+	if doc.Nobody = l.Nobody; l.Nobody || l.Contested {
+		doc.Holder = nil
 	}
 	doc.docAccess(l, s)
 	if !l.Since().IsZero() {

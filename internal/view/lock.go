@@ -397,7 +397,7 @@ func (c *Context) holderLife(l *monitor.Lock, w *who.Answer) string {
 
 func lockOwner(c *Context, l *monitor.Lock) Cell {
 	switch {
-	case l.Nobody, l.State == monitor.LockRevoked, redlock.IsTombstone(l.Holder.Raw()): // a tombstone does not name who had it
+	case l.Nobody, l.Contested, l.State == monitor.LockRevoked, redlock.IsTombstone(l.Holder.Raw()): // a tombstone does not name who had it
 		return c.orNone("")
 	}
 	switch text := c.owner(l); {
@@ -513,7 +513,7 @@ func (c *Context) owns(l *monitor.Lock) bool {
 // holder returns a cell with text, a name for the lock's holder, and what else is known
 // of the holder.
 func (c *Context) holder(l *monitor.Lock, text string) Cell {
-	if l.Nobody {
+	if l.Nobody || l.Contested {
 		return Cell{Text: l.NobodyText(), Tone: Bad}
 	}
 	switch others := l.Tokens - 1; {

@@ -219,11 +219,14 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		w = c.Known(l.Holder.Raw())
 	}
 	holder := Fact{Label: "Holder", Text: holderText(c, l, w)}
-	if l.Nobody {
+	if l.Nobody || l.Contested {
 		facts = append(facts, Fact{"Holder", l.NobodyText(), Bad})
 		holder.Label = ""
 	}
-	facts = append(append(facts, holder, heldFact(c, l)), MarginFacts(c, l)...)
+	if holder.Label != "" || l.Tokens == 1 {
+		facts = append(facts, holder)
+	}
+	facts = append(append(facts, heldFact(c, l)), MarginFacts(c, l)...)
 	facts = append(facts, earlierFacts(c, l)...)
 	if w != nil {
 		facts = append(facts, WhoFacts(c, l, w)...)
@@ -246,7 +249,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 func holderText(c *Context, l *monitor.Lock, w *who.Answer) string {
 	by := "not known"
 	if l.Nobody {
-		by = "most copies"
+		by = "left over"
 	} else if redlock.IsTombstone(l.Holder.Raw()) {
 		by = "revoked: a tombstone does not name who had it"
 	} else if f := l.Form; f != nil && !f.Owner.Empty() {

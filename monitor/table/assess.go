@@ -81,7 +81,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	}
 	if a.holder >= 0 && (a.holder != r.holder || a.since == 0) {
 		a.since, a.minority, a.early = now, 0, a.early && !t.settled
-		if was := t.was(r, a.holder); was != nil {
+		if was := t.rivalOf(r, a.holder); was != nil {
 			a.since, a.minority = was.since, was.minority
 		}
 		a.form = t.recognize(r, a.holder, now)
@@ -117,6 +117,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
 		a.lock.Nobody = tallies[k].present+tallies[k].lost+len(t.unseen(r, &a, int8(k), true)) < t.quorum
 	}
+	a.lock.Contested = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.granted && !a.lock.Nobody && a.lock.Earlier != nil
 	if s := a.lock.State; (s == monitor.LockNoTTL || s == monitor.LockOverTTL) && a.holders == 1 && !a.majority && !a.granted {
 		a.lock.Nobody = t.hasEnded(r, a.holder)
 	}
@@ -198,8 +199,8 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 
 // chooseHolder picks as holder, in this order: the token with a majority, the token that
 // was granted the lock and may still rely on it, one that may have a majority, the one
-// with most copies. If tokens are equal, the holder does not change, so that the screen
-// does not alternate. A tombstone may be picked, but holds nothing.
+// with most copies, the one on the first node. A tombstone may be picked, but holds
+// nothing.
 func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 	rank := func(k int) (copies, granted, may, present, known int) {
 		v := &tallies[k]
@@ -233,7 +234,7 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 		}
 		c, g, m, p, n := rank(k)
 		bc, bg, bm, bp, bn := rank(best)
-		if d := cmp.Or(cmp.Compare(c, bc), cmp.Compare(g, bg), cmp.Compare(m, bm), cmp.Compare(p, bp), cmp.Compare(n, bn)); d > 0 || d == 0 && int8(k) == r.holder {
+		if d := cmp.Or(cmp.Compare(c, bc), cmp.Compare(g, bg), cmp.Compare(m, bm), cmp.Compare(p, bp), cmp.Compare(n, bn)); d > 0 || d == 0 && r.first(int8(k)) < r.first(int8(best)) {
 			best = k
 		}
 	}
@@ -424,7 +425,7 @@ func (t *Table) tombstonesHold(r *record) bool {
 func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends []packed.Moment) {
 	early, since, certain := true, a.now, packed.Moment(0)
 	begin, aged := r.lock.Span.Begin, r.aged
-	if was := t.was(r, tok); was != nil {
+	if was := t.rivalOf(r, tok); was != nil {
 		begin, aged = was.since, was.aged
 	} else if tok != r.holder {
 		begin = 0 // it is unknown since when the token exists

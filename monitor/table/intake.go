@@ -116,7 +116,11 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		}
 		if !unchanged {
 			known := len(r.Tokens)
-			if next.Token = t.token(r, i, tok); isLock && int(next.Token) == known && r.holder < 0 {
+			switch next.Token = t.token(r, i, tok); {
+			case !isLock || int(next.Token) < known:
+			case r.holder >= 0:
+				t.addRival(r, rival{token: r.Tokens[known], aged: t.mayBeOlder(i), since: received})
+			default:
 				r.aged = t.mayBeOlder(i)
 				t.reopen(r, tok.Prefix, received)
 			}
@@ -302,7 +306,7 @@ func (t *Table) bury(r *record) {
 	t.unweigh(r)
 	r.waits, r.buried = false, true
 	delete(t.records, r.key())
-	delete(t.formers, r)
+	delete(t.rivals, r)
 	last := len(t.all) - 1
 	t.all[r.pos] = t.all[last]
 	t.all[r.pos].pos = r.pos

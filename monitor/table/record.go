@@ -60,6 +60,11 @@ func (r *record) own() {
 	}
 }
 
+// first returns the first node with a copy or a lost vote of token k.
+func (r *record) first(k int8) int {
+	return slices.IndexFunc(r.Copies, func(c packed.Copy) bool { return (c.Have() || c.Lost()) && int8(c.Token) == k })
+}
+
 // drop removes copy i.
 func (r *record) drop(i int) {
 	r.own()
@@ -172,21 +177,38 @@ func (r *record) sumOf(g *grant) [8]byte {
 	return announce.TokenSum(r.Tokens[g.token].Prefix)
 }
 
-// former is a token that was the holder until another one had more copies for a while, as
-// that of an attempt that failed. It is no younger when it is the holder again.
-type former struct {
+// rival is what is known of a token of a record that is not the holder: it was, until
+// another one had more copies, or it was first read while another one was.
+type rival struct {
 	token           packed.Token
 	aged            bool
 	since, minority packed.Moment
 }
 
-// was returns what is known of a token of r from when it was the holder before; nil: it
-// was not.
-func (t *Table) was(r *record, token int8) *former {
-	if f := t.formers[r]; f != nil && f.token == r.Tokens[token] {
-		return f
+// rivalOf returns what is known of a token of r that is not the holder; nil: nothing.
+func (t *Table) rivalOf(r *record, token int8) *rival {
+	all := t.rivals[r]
+	if k := slices.IndexFunc(all, func(v rival) bool { return v.token == r.Tokens[token] }); k >= 0 {
+		return &all[k]
 	}
 	return nil
+}
+
+// addRival records what is known of a token of r that is not the holder.
+func (t *Table) addRival(r *record, v rival) {
+	all := slices.DeleteFunc(t.rivals[r], func(o rival) bool { return o.token == v.token })
+	if len(all) > len(t.nodes) {
+		all = all[1:] // the oldest
+	}
+	t.rivals[r] = append(all, v)
+}
+
+// age records that a token of r may have had copies that were not seen.
+func (t *Table) age(r *record, token int8) {
+	r.aged = true
+	if v := t.rivalOf(r, token); v != nil {
+		v.aged = true
+	}
 }
 
 // changeHolder records that another token of r is the holder.
@@ -194,9 +216,13 @@ func (t *Table) changeHolder(r *record, next int8) {
 	if r.holder < 0 {
 		return
 	}
-	back := next >= 0 && t.was(r, next) != nil
-	aged := !back || t.formers[r].aged // it may have existed for some time
-	t.formers[r] = &former{r.Tokens[r.holder], r.aged, r.lock.Span.Begin, r.minority}
+	aged := true // it may have existed for some time
+	if next >= 0 {
+		if v := t.rivalOf(r, next); v != nil {
+			aged = v.aged
+		}
+	}
+	t.addRival(r, rival{r.Tokens[r.holder], r.aged, r.lock.Span.Begin, r.minority})
 	r.aged = aged
 }
 

@@ -248,7 +248,9 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 		switch c := &r.Copies[i]; {
 		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
 		case c.Lost(), t.nodes[i].provesEnd(c.Expires):
-			r.aged = r.aged || !c.Lost() && !t.nodes[i].reachable // it may have been extended there
+			if !c.Lost() && !t.nodes[i].reachable {
+				t.age(r, int8(c.Token)) // it may have been extended there
+			}
 			t.short.hasExpired(i, r.key(), now)
 			r.drop(i)
 		default:
@@ -308,7 +310,7 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 // same reports whether a lock looks the same as before.
 func same(old, next *monitor.Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Supposed == next.Supposed && old.Lasts == next.Lasts && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		old.Nobody == next.Nobody && old.Contested == next.Contested && old.Supposed == next.Supposed && old.Lasts == next.Lasts && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
 		packed.Alike(old.Span.End, next.Span.End) && old.Copies.Packed().Alike(next.Copies.Packed())
 }
 

@@ -63,8 +63,8 @@ type Table struct {
 	short                      shortGrants
 	lapsed                     ended                // grants whose end is uncertain: nodes did not answer
 	vouching                   map[*record]struct{} // locks about which more is known than their copies say
-	formers                    map[*record]*former  // the last holder of each lock that changed hands
-	certain                    map[string]certain   // what guards know of lost votes, by key
+	rivals                     map[*record][]rival  // of records with several tokens
+	certain                    map[string][]certain // what guards know of lost votes, by key
 	endings                    map[string]ending    // by key: the last grant that ended early after it had lost copies
 	emit                       func(monitor.Event)
 	// TakenBy returns who removed a lock from the holder of this token; nil or false:
@@ -92,7 +92,7 @@ func New(names []string, quorum int, maxTTL, attempt time.Duration, now time.Tim
 		names:    names,
 		records:  map[string]*record{},
 		groups:   map[string]*group{},
-		vouching: map[*record]struct{}{}, certain: map[string]certain{}, formers: map[*record]*former{}, endings: map[string]ending{},
+		vouching: map[*record]struct{}{}, certain: map[string][]certain{}, rivals: map[*record][]rival{}, endings: map[string]ending{},
 		locks: monitor.NewLockTree(),
 	}
 	for i := range t.nodes {

@@ -1,7 +1,9 @@
 package table
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -27,6 +29,15 @@ func beside(r *rig, fenced int) *rig {
 		o.Met(i, Incarnation{Started: o.now.Add(-time.Hour), Fenced: i < fenced}, o.now)
 		o.Reachable(i, i < fenced)
 	}
+	return o
+}
+
+// besideRestart makes a first view of the servers of another rig, of which node i
+// restarted five seconds ago and is fenced, or serves again.
+func besideRestart(r *rig, i int, fenced bool) *rig {
+	o := beside(r, 0)
+	o.Met(i, Incarnation{Started: o.now.Add(-5 * time.Second), Fenced: true}, o.now)
+	o.Reachable(i, fenced)
 	return o
 }
 
@@ -191,7 +202,7 @@ func TestALaterEndIsHeard(t *testing.T) {
 	r.scanAll()
 	r.scanAll()
 	end := r.lock("k").HeldUntil().Add(5 * time.Second)
-	r.Heard([]announce.Lock{vouch("k", "token-a", end)}, r.now)
+	r.Heard([]announce.Lock{announceLock("k", "token-a", end)}, r.now)
 	r.pass(time.Millisecond)
 	if l := r.lock("k"); l.State != monitor.LockLostMajority || !l.HeldUntil().Equal(end) {
 		t.Errorf("%+v", l)
@@ -239,6 +250,100 @@ func TestASplitWhoseHolderIsNotDecided(t *testing.T) {
 	o.scanAll()
 	if l := o.lock("k"); l.State != monitor.LockSplit || !l.ReliedOn() {
 		t.Errorf("%+v", l)
+	}
+}
+
+// Two tokens of which none has a majority, on nodes that may have forgotten a vote: each
+// may be held, and no view names one as the holder. A guard that saw it all knows that
+// none is, and says so.
+func TestASplitThatIsUndecidedHasNoHolder(t *testing.T) {
+	guard := oldRig()
+	guard.restart(4, true, false)
+	guard.scanAll()
+	guard.pass(5 * time.Second)
+	guard.scanAll()
+	for _, i := range []int{2, 3, 0, 1} { // the first node's token is the last to arrive
+		guard.set("k", []string{"a", "a", "b", "b"}[i], 20*time.Second, i)
+		guard.scan(i)
+	}
+	o := besideRestart(guard, 4, true)
+	o.first()
+	for range 20 {
+		o.pass(100 * time.Millisecond)
+		o.scanAll()
+	}
+	guard.now = o.now
+	guard.scanAll()
+	guard.scanAll()
+	if l := guard.lock("k"); l.State != monitor.LockSplit || !l.Nobody || l.Holder.Raw() != "a" {
+		t.Errorf("the guard: %+v", l)
+	}
+	if l := o.lock("k"); l.State != monitor.LockSplit || l.Nobody || !l.Contested || l.NobodyText() != "not known: 2 + 2 of 5" || l.Holder.Raw() != "a" {
+		t.Errorf("a first view: %+v: %s", l, l.NobodyText())
+	}
+	o.Heard(guard.Vouches(guard.now), o.now)
+	o.pass(50 * time.Millisecond)
+	if l := o.lock("k"); !l.Nobody || l.Contested {
+		t.Errorf("once it has heard from the guard: %+v", l)
+	}
+}
+
+// A guard that saw it all says that nobody else relies on a lock with a majority and a
+// few copies of another token.
+func TestTheMinorityBesideAMajorityIsHeard(t *testing.T) {
+	guard := oldRig()
+	guard.restart(0, true, false)
+	guard.scanAll()
+	guard.pass(5 * time.Second)
+	guard.scanAll()
+	guard.Reachable(0, false)
+	guard.scanAll()
+	guard.set("k", "d", 20*time.Second, 3, 4)
+	guard.scanAll()
+	guard.set("k", "c", 20*time.Second, 0, 1, 2)
+	guard.scanAll()
+	o := besideRestart(guard, 0, false)
+	o.first()
+	for range 20 {
+		o.pass(100 * time.Millisecond)
+		o.scanAll()
+	}
+	if l := o.lock("k"); l.Holder.Raw() != "c" || l.Earlier == nil {
+		t.Errorf("a first view: %+v", l)
+	}
+	guard.now = o.now
+	guard.scanAll()
+	if l := guard.lock("k"); l.Earlier != nil {
+		t.Errorf("the guard: %+v", l)
+	}
+	o.Heard(guard.Vouches(guard.now), o.now)
+	o.pass(50 * time.Millisecond)
+	if l := o.lock("k"); l.State != monitor.LockSplit || l.Earlier != nil {
+		t.Errorf("once it has heard from the guard: %+v", l)
+	}
+}
+
+// A guard announces a limited number of locks: those that need a person come first.
+func TestUrgentLocksAreAnnouncedFirst(t *testing.T) {
+	guard := oldRig()
+	for k := range announce.MostLocks + 50 {
+		guard.set(fmt.Sprintf("a%03d", k), "t"+strconv.Itoa(k), 20*time.Second, 0, 1, 2)
+	}
+	guard.scanAll()
+	guard.scanAll()
+	guard.restart(0, true, false) // they lose their majority
+	guard.scanAll()
+	guard.pass(5 * time.Second)
+	guard.set("z", "left", 20*time.Second, 1)
+	guard.scanAll()
+	guard.pass(guard.Attempt + time.Second)
+	guard.scanAll()
+	if l := guard.lock("z"); l.State != monitor.LockOrphaned {
+		t.Fatalf("%+v", l)
+	}
+	all := guard.Vouches(guard.now)
+	if !slices.ContainsFunc(all, func(v announce.Lock) bool { return v.Key.Raw() == "z" && v.Ended }) || len(all) < announce.MostLocks {
+		t.Errorf("%d locks, without the orphan", len(all))
 	}
 }
 

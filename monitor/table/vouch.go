@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -16,16 +17,19 @@ import (
 // Vouches returns the locks of which this table knows more than their copies say: a grant
 // that continues although copies were lost, or copies on nodes that may have forgotten
 // votes, when it is known that nobody relies on them. A guard announces them, so that a
-// first view says the same. They are sorted by key, and their number is limited; Until is
-// by our clock.
+// first view says the same. The most urgent state comes first, and their number is
+// limited; Until is by our clock.
 func (t *Table) Vouches(at time.Time) []announce.Lock {
 	now := t.Moment(at)
 	all := t.endedLocks(now)
+	all = all[:min(len(all), announce.MostLocks/4)]
 	records := make([]*record, 0, len(t.vouching))
 	for r := range t.vouching {
 		records = append(records, r)
 	}
-	slices.SortFunc(records, func(a, b *record) int { return strings.Compare(a.key(), b.key()) })
+	slices.SortFunc(records, func(a, b *record) int {
+		return cmp.Or(cmp.Compare(b.lock.State, a.lock.State), strings.Compare(a.key(), b.key()))
+	})
 	for _, r := range records {
 		if len(all) >= announce.MostLocks {
 			break
@@ -34,46 +38,55 @@ func (t *Table) Vouches(at time.Time) []announce.Lock {
 			delete(t.vouching, r)
 			continue
 		}
-		for e := r.earlier; e != nil; e = e.next {
-			if e.sum == announce.TokenSum(e.Token.Raw()) { // its whole token is known
-				all = append(all, vouch(r.key(), e.Token.Raw(), e.Until))
-			}
-		}
-		if g := &r.grant; r.lostMajority() {
-			v := vouch(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
-			if v.Token = r.sumOf(g); g.heard == v.Token {
-				v.Short = r.Tokens[g.token].Prefix // which is all that is known of it
-			}
-			for i := range r.Copies {
-				if c := &r.Copies[i]; c.Lost() && int8(c.Token) == g.token {
-					v.Lost = append(v.Lost, t.names[i])
-				}
-			}
-			all = append(all, v)
-		}
-		if t.certainOf(r, now) {
-			v := vouch(r.key(), r.Tokens[r.holder].Prefix, r.lock.HeldUntil())
-			v.Certain = true
-			switch perhaps := r.lock.State == monitor.LockMayBeHeld; {
-			case !perhaps:
-				v.Short = "" // its copies say it
-			case v.Short == "":
-				continue // others take that for more than it is
-			}
-			all = append(all, v)
-		}
-		for k := range r.Tokens {
-			if r.lock.State == monitor.LockOrphaned && int8(k) == r.holder {
-				v := vouch(r.key(), r.Tokens[k].Prefix, time.Time{})
-				v.Ended = true
-				all = append(all, v)
-			}
-		}
+		all = t.vouch(all, r, now)
 	}
 	return all
 }
 
-func vouch(key, token string, until time.Time) announce.Lock {
+// vouch appends what is known of r.
+func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []announce.Lock {
+	for e := r.earlier; e != nil; e = e.next {
+		if e.sum == announce.TokenSum(e.Token.Raw()) { // its whole token is known
+			all = append(all, announceLock(r.key(), e.Token.Raw(), e.Until))
+		}
+	}
+	if g := &r.grant; r.lostMajority() {
+		v := announceLock(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
+		if v.Token = r.sumOf(g); g.heard == v.Token {
+			v.Short = r.Tokens[g.token].Prefix // which is all that is known of it
+		}
+		for i := range r.Copies {
+			if c := &r.Copies[i]; c.Lost() && int8(c.Token) == g.token {
+				v.Lost = append(v.Lost, t.names[i])
+			}
+		}
+		all = append(all, v)
+	}
+	for k := range r.Tokens {
+		if r.lock.State == monitor.LockOrphaned && int8(k) == r.holder {
+			v := announceLock(r.key(), r.Tokens[k].Prefix, time.Time{})
+			v.Ended = true
+			all = append(all, v)
+		}
+		if !t.certainOf(r, int8(k), now) {
+			continue
+		}
+		v := announceLock(r.key(), r.Tokens[k].Prefix, time.Time{})
+		if v.Certain = true; int8(k) == r.holder {
+			v.Until = r.lock.HeldUntil()
+		}
+		switch perhaps := r.lock.State == monitor.LockMayBeHeld; {
+		case !perhaps:
+			v.Short = "" // its copies say it
+		case v.Short == "":
+			continue // others take that for more than it is
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func announceLock(key, token string, until time.Time) announce.Lock {
 	return announce.Lock{Key: safetext.New(key), Token: announce.TokenSum(token), Short: announce.ShortToken(token), Until: until}
 }
 
@@ -113,24 +126,35 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	case r.lostMajority(), r.earlier != nil:
 		return true
 	}
-	return t.lossWithin(now) && (r.lock.State == monitor.LockOrphaned || t.certainOf(r, now))
+	return t.lossWithin(now) && (r.lock.State == monitor.LockOrphaned || t.anyCertain(r, now))
 }
 
-// certainOf reports whether a first view would have to assume more lost votes of the
-// holder of r than there can be: it says held for longer, or may be held, or it sees no
-// copy at all.
-func (t *Table) certainOf(r *record, now packed.Moment) bool {
-	if !t.settled || r.holder < 0 || r.earlier != nil || r.lostMajority() || redlock.IsTombstone(r.Tokens[r.holder].Prefix) || !t.lossWithin(now) {
+// anyCertain reports whether certainOf is true of a token of r.
+func (t *Table) anyCertain(r *record, now packed.Moment) bool {
+	for k := range r.Tokens {
+		if t.certainOf(r, int8(k), now) {
+			return true
+		}
+	}
+	return false
+}
+
+// certainOf reports whether a first view would have to assume more lost votes of token k of
+// r than there can be: it says held for longer, or that its client may hold the lock, or
+// it sees no copy at all.
+func (t *Table) certainOf(r *record, k int8, now packed.Moment) bool {
+	holds := k == r.holder
+	if !t.settled || r.holder < 0 || !holds && r.lock.State != monitor.LockSplit || r.earlier != nil || r.lostMajority() || redlock.IsTombstone(r.Tokens[k].Prefix) || !t.lossWithin(now) {
 		return false
 	}
 	copies, lost, ends := 0, 0, []packed.Moment(nil)
 	for i := range r.Copies {
 		switch c := &r.Copies[i]; {
-		case c.Kind == packed.LockCopy && int8(c.Token) == r.holder && c.Expires == 0:
+		case c.Kind == packed.LockCopy && int8(c.Token) == k && c.Expires == 0:
 			return false
-		case c.Kind == packed.LockCopy && int8(c.Token) == r.holder:
+		case c.Kind == packed.LockCopy && int8(c.Token) == k:
 			copies++
-		case c.Lost() && int8(c.Token) == r.holder:
+		case c.Lost() && int8(c.Token) == k:
 			lost++
 		default:
 			if until := t.mayHaveForgotten(i, now, now-packed.Moment(uptimeError), 0, true, false); until != 0 {
@@ -138,15 +162,15 @@ func (t *Table) certainOf(r *record, now packed.Moment) bool {
 			}
 		}
 	}
-	switch r.lock.State {
-	case monitor.LockHeld, monitor.LockExpiring, monitor.LockBareMajority:
-		end, never := t.majorityEnd(r, r.holder, 0, true, ends)
+	switch s := r.lock.State; {
+	case s == monitor.LockMayBeHeld:
+		return holds && copies == 0 && r.lock.Relied > now
+	case s == monitor.LockPartial, s == monitor.LockSplit && copies < t.quorum:
+		seen := t.unseen(r, &assessment{now: now}, k, true) // by this view
+		return (r.grant.token < 0 || s == monitor.LockSplit && k != r.grant.token) && copies+lost+len(seen) < t.quorum && copies+lost+len(ends) >= t.quorum
+	case s <= monitor.LockBareMajority, s == monitor.LockSplit && holds:
+		end, never := t.majorityEnd(r, k, 0, true, ends)
 		return !never && time.Duration(end-t.Moment(r.lock.HeldUntil())) > extendedBy
-	case monitor.LockPartial:
-		seen := t.unseen(r, &assessment{now: now}, r.holder, true) // by this view
-		return r.grant.token < 0 && copies+lost+len(seen) < t.quorum && copies+lost+len(ends) >= t.quorum
-	case monitor.LockMayBeHeld:
-		return copies == 0 && r.lock.Relied > now
 	}
 	return false
 }
@@ -164,12 +188,18 @@ const certainKept = 3 * HearTime
 // certainAt returns since when it is certain which votes of a token were lost, and until
 // when its holder relies on them; zero: it is not.
 func (t *Table) certainAt(r *record, a *assessment, tok int8) (at, until packed.Moment) {
-	c, ok := t.certain[r.key()]
-	if !ok || c.token != announce.TokenSum(r.Tokens[tok].Prefix) || a.now-c.at > packed.Moment(certainKept) {
+	known := t.certain[r.key()]
+	if known == nil {
 		return 0, 0
 	}
-	a.wakeAt(c.at + packed.Moment(certainKept) + 1)
-	return c.at, c.until
+	sum := announce.TokenSum(r.Tokens[tok].Prefix)
+	for _, c := range known {
+		if c.token == sum && a.now-c.at <= packed.Moment(certainKept) {
+			a.wakeAt(c.at + packed.Moment(certainKept) + 1)
+			return c.at, c.until
+		}
+	}
+	return 0, 0
 }
 
 // hearCertain records which votes of a token were lost; or, if it has the start of the
@@ -193,12 +223,19 @@ func (t *Table) hearCertain(r *record, v announce.Lock, now packed.Moment) {
 		}
 		return
 	}
-	was := t.certain[v.Key.Raw()]
 	if len(t.certain) >= 4*announce.MostLocks {
 		clear(t.certain)
 	}
-	t.certain[v.Key.Raw()] = certain{v.Token, now, until}
-	if r != nil && (was.token != v.Token || !packed.Alike(was.until, until) || now-was.at > packed.Moment(certainKept)) {
+	kept, was := t.certain[v.Key.Raw()][:0], certain{}
+	for _, c := range t.certain[v.Key.Raw()] {
+		if c.token == v.Token {
+			was = c
+		} else if now-c.at <= packed.Moment(certainKept) {
+			kept = append(kept, c)
+		}
+	}
+	t.certain[v.Key.Raw()] = append(kept, certain{v.Token, now, until})
+	if r != nil && (was.at == 0 || !packed.Alike(was.until, until) || now-was.at > packed.Moment(certainKept)) {
 		t.markDirty(r)
 	}
 }

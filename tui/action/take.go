@@ -311,7 +311,7 @@ func (m *Desk) heldBy(t target, l *monitor.Lock) string {
 	held := m.St.Token(safetext.New(t.token), 40)
 	switch still := l != nil && !l.Holder.Empty() && strings.HasPrefix(t.token, l.Holder.Raw()); {
 	case l == nil:
-	case l.Nobody:
+	case l.Nobody, l.Contested:
 		held = l.NobodyText()
 	case !still && redlock.IsTombstone(l.Holder.Raw()):
 		held += ", revoked meanwhile"
