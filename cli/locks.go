@@ -70,8 +70,8 @@ A lock that was granted and lost copies has lost its majority: its holder relies
 until the time that is shown. Whoever looks once cannot always tell; then it may be held
 until then.
 
-Exit code 4 if fewer than a quorum of the nodes answer, so that locks may be missing;
-what is known is printed all the same. With --watch it is 0.
+Exit code 4 if fewer than a quorum of the nodes answer, so that locks or
+copies may be missing; what is known is printed all the same. With --watch it is 0.
 
 It reads all keys of all nodes, however long that takes; for a named lock only its keys,
 and with a filter on the name only matching keys. It reads a node that has other clients
@@ -307,6 +307,9 @@ func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) err
 		fmt.Fprintf(a.Out, "%s: no node that answers has a copy\n", safetext.Escape(name))
 	default:
 		a.printLock(s, l, about)
+	}
+	if !again && view.Answering(s) < s.Cluster.Quorum {
+		return exit.Silently(redlock.ErrNoQuorum) // its copies elsewhere are not known
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Name: "SEEN FOR", Help: "how long this process has seen this holder; `≥` (`>=` with `--ascii`) if the lock was there before",
 		Fields: []string{"seen_for_ms"}, Key: func(l *monitor.Lock) int64 { return -l.Since().UnixMicro() }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 12, Width: 8,
 	}, column{
-		Name: "HOLDER", Help: "the token with the most copies, shortened on the screen; `here`: acquired in this console; `+1`: one other token. `nobody: 2 + 2 of 5`: no token can reach a quorum",
+		Name: "HOLDER", Help: "the token with the most copies, shortened on the screen; `here`: acquired in this console; `+1`: one other token. `nobody: 2 + 2 of 5`: no token can reach a quorum; `not known`: one may have it unseen",
 		Fields: []string{"holder"}, Compare: compareBy(func(l *monitor.Lock) string { return l.Holder.Raw() }),
 		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 14, Width: 11, Most: 20,
 	})
