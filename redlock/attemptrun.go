@@ -63,8 +63,8 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		c.admission.leave()
 		return r
 	}
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
+	timer := c.startTimer(time.Until(deadline))
+	defer c.freeTimer(timer)
 	for waiting := true; waiting; {
 		select {
 		case <-r.decided:

@@ -38,6 +38,7 @@ type Client struct {
 	closing   chan struct{}     // closed when Close is called
 	// suspended is how long the machine was suspended since it was started.
 	suspended func() time.Duration
+	timers    sync.Pool // of operations, stopped
 
 	mu     sync.Mutex
 	closed bool
@@ -286,8 +287,8 @@ func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult)
 	g := &gather{client: c, enough: enough, done: make(chan struct{}, 1), results: c.blank(), left: len(c.nodes), by: start.Add(most)}
 	proto.to = g
 	c.send(proto)
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
+	timer := c.startTimer(timeout)
+	defer c.freeTimer(timer)
 	for {
 		select {
 		case <-g.done:
@@ -301,6 +302,22 @@ func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult)
 			timer.Reset(min(timeout, time.Until(g.by)))
 		}
 	}
+}
+
+// startTimer returns a timer that [Client.freeTimer] takes back: each operation needs one
+// for a moment.
+func (c *Client) startTimer(d time.Duration) *time.Timer {
+	t, ok := c.timers.Get().(*time.Timer)
+	if !ok {
+		return time.NewTimer(d)
+	}
+	t.Reset(d)
+	return t
+}
+
+func (c *Client) freeTimer(t *time.Timer) {
+	t.Stop()
+	c.timers.Put(t)
 }
 
 // endedBy is the error of an operation that was cancelled.

@@ -209,11 +209,20 @@ func (c *call) appendTo(b []byte) []byte {
 }
 
 func (c *call) appendScript(b []byte, s luaScript, keys []string, args ...string) []byte {
-	cmd := []string{"EVALSHA", s.sha, strconv.Itoa(len(keys))}
+	b = resp.AppendLen(b, 3+len(keys)+len(args))
 	if c.eval {
-		cmd[0], cmd[1] = "EVAL", s.text
+		b = resp.AppendArg(resp.AppendArg(b, "EVAL"), s.text)
+	} else {
+		b = resp.AppendArg(resp.AppendArg(b, "EVALSHA"), s.sha)
 	}
-	return resp.AppendCommand(b, append(append(cmd, keys...), args...)...)
+	b = resp.AppendArg(b, strconv.Itoa(len(keys)))
+	for _, a := range keys {
+		b = resp.AppendArg(b, a)
+	}
+	for _, a := range args {
+		b = resp.AppendArg(b, a)
+	}
+	return b
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

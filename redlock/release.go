@@ -29,8 +29,8 @@ func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult
 		return nil, err
 	}
 	defer c.ops.Done()
-	// Without the cancellation of ctx: a release is always sent.
-	_ = c.warm.wait(context.WithoutCancel(ctx), nil, c.opt.ConnectTimeout, c.nodeTimeout)
+	// Also if ctx has ended: a release is always sent.
+	_ = c.warm.wait(context.Background(), nil, c.opt.ConnectTimeout, c.nodeTimeout)
 	ask.op, ask.admitted = opRelease, c.enterRelease(ctx)
 	results := c.ask(ask, nil, enough)
 	err := c.assessRelease(op, resource, results)
