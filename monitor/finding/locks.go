@@ -410,7 +410,8 @@ func (w *ttlWatch) shortest() time.Duration {
 	return 0
 }
 
-// exampleOf returns the key of a lock and which copies are on which nodes.
+// exampleOf returns the key of a lock and which copies are on which nodes. It is recorded:
+// it has no token that somebody could use.
 func exampleOf(l *monitor.Lock, nodes []monitor.Node) safetext.Text {
 	var b strings.Builder
 	b.WriteString(clip(l.Key.Raw(), 60))
@@ -419,6 +420,7 @@ func exampleOf(l *monitor.Lock, nodes []monitor.Node) safetext.Text {
 	}
 	type group struct {
 		what  string
+		token safetext.Text
 		nodes []string
 	}
 	var groups []group
@@ -426,7 +428,10 @@ func exampleOf(l *monitor.Lock, nodes []monitor.Node) safetext.Text {
 		if c.State != monitor.CopyPresent || i >= len(nodes) {
 			continue
 		}
-		what := clip(c.Token.Raw(), 24)
+		what := c.Token.Raw()
+		if len(what) >= 8 { // a shorter one is no secret
+			what = safetext.Short(what)
+		}
 		switch {
 		case c.Type != "string":
 			what = fmt.Sprintf("a %s of %d", c.Type, c.Len)
@@ -435,10 +440,10 @@ func exampleOf(l *monitor.Lock, nodes []monitor.Node) safetext.Text {
 		case c.Expires.IsZero():
 			what += " without TTL"
 		}
-		k := slices.IndexFunc(groups, func(g group) bool { return g.what == what })
+		k := slices.IndexFunc(groups, func(g group) bool { return g.what == what && g.token == c.Token })
 		if k < 0 {
 			k = len(groups)
-			groups = append(groups, group{what: what})
+			groups = append(groups, group{what: what, token: c.Token})
 		}
 		groups[k].nodes = append(groups[k].nodes, nodes[i].Name)
 	}
