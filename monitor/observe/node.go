@@ -158,6 +158,7 @@ func (w *watch) incarnation(s sight) table.Incarnation {
 		Started: started,
 		Fenced:  w.base == monitor.NodeFenced,
 		Keys:    w.Keys != 0,
+		Fresh:   s.info["rdb_last_load_keys_loaded"] == "0" && s.info["aof_enabled"] == "0",
 		Durable: w.kept,
 	}
 }

@@ -52,3 +52,13 @@ func TestFirstAnswerOfAServerWhoseClockIsAhead(t *testing.T) {
 		}
 	}
 }
+
+// A server without persistence says that it has loaded nothing.
+func TestFirstAnswerOfAServerThatLoadedNothing(t *testing.T) {
+	for loaded, want := range map[string]bool{"0": true, "3": false, "": false} {
+		s := sight{received: time.Now(), info: map[string]string{"rdb_last_load_keys_loaded": loaded, "aof_enabled": "0"}}
+		if got := new(watch).incarnation(s).Fresh; got != want {
+			t.Errorf("%q: %v", loaded, got)
+		}
+	}
+}

@@ -27,13 +27,14 @@ type Incarnation struct {
 	Started time.Time // it did not start later
 	Fenced  bool      // by a guard or since its start: it refuses writes, and somebody knows of a loss
 	Keys    bool      // it has keys
+	Fresh   bool      // it says that it loaded none from disk
 	Durable bool      // a restart that kept all data of the previous incarnation: every write was on disk before it was answered
 }
 
 // Met records the first answer ever of node i.
 func (t *Table) Met(i int, s Incarnation, now time.Time) {
 	n := &t.nodes[i]
-	n.sealed = s.Fenced
+	n.sealed = s.Fenced && !s.Fresh
 	switch {
 	case s.Fenced:
 		n.loss = loss{known: true, at: t.Moment(now)}
@@ -49,7 +50,7 @@ func (t *Table) Restarted(i int, s Incarnation, now time.Time) {
 	n := &t.nodes[i]
 	n.restarted = t.Moment(now)
 	t.restartedAt = n.restarted
-	n.sealed, n.loads = s.Fenced, s.Keys
+	n.sealed, n.loads = s.Fenced && !s.Fresh, s.Keys
 	if !s.Durable {
 		n.note(loss{known: true, at: n.restarted, before: n.lookedBefore()})
 	}

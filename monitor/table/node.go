@@ -36,7 +36,8 @@ type node struct {
 	stepped               packed.Moment // when its clock was last stepped forward, by stepBy; zero: never
 	stepBy                time.Duration
 	loss, older           loss // the last loss, and those before it
-	// sealed: it has refused writes since it started, so its keys were loaded from disk.
+	// sealed: it was fenced when first seen and may have loaded keys from disk: those that
+	// it has are taken for such.
 	// loads: it has keys that have not been read since it started.
 	sealed, loads bool
 	lost          lostCopies

@@ -751,3 +751,20 @@ func TestTheEndOfACopyThatCannotBeExtended(t *testing.T) {
 		}
 	}
 }
+
+// A server that was fenced a moment after its start may have given a vote in between. If
+// it says that it loaded no keys, its copies are votes.
+func TestAFreshServerHasLoadedNothing(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		r := oldRig()
+		clear(r.servers[2])
+		r.set("k", "b", viewTTL, 2)
+		r.Restarted(2, Incarnation{Started: r.now, Fenced: true, Keys: true, Fresh: fresh}, r.now)
+		r.Reachable(2, true)
+		r.scanAll()
+		r.scanAll()
+		if l := r.loaded(2); (l == monitor.Loaded{}) != fresh {
+			t.Errorf("%v: %+v", fresh, l)
+		}
+	}
+}
