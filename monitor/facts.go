@@ -33,6 +33,8 @@ type Facts struct {
 	Saves, BackgroundSaves, Rewrites, ConfigRewrites, ACLSaves int64
 	// Wipes counts the calls of FLUSHALL, FLUSHDB and SWAPDB since the server's start.
 	Wipes int64
+	// Debugs counts the calls of DEBUG, which guards take for wipes.
+	Debugs int64
 
 	// ConfigError says why CONFIG GET failed; empty: it did not. ConfigMissing: the
 	// server has no such command.
@@ -95,6 +97,7 @@ func (f *Facts) ReadInfo(info map[string]string) {
 		for _, field := range []string{"cmdstat_flushall", "cmdstat_flushdb", "cmdstat_swapdb"} {
 			f.Wipes += max(0, callsOf(info[field]))
 		}
+		f.Debugs = max(0, callsOf(info["cmdstat_debug"]))
 	}
 	f.Data.readInfo(info, listed)
 	for field, to := range map[string]*int64{

@@ -149,10 +149,13 @@ func (w *watch) incarnation(s sight) table.Incarnation {
 	ahead := max(0, s.server.Sub(s.received)) // by as much its clock may have been set forward, and its uptime with it
 	started := s.received.Add(-max(0, w.Uptime-ahead))
 	waits := slices.ContainsFunc(w.Guards, func(g announce.Guard) bool { return g.MayVote.After(s.server) })
-	if w.Facts.Wipes > 0 || waits {
+	switch wiped, known := w.wipedBefore(s); {
+	case waits, w.Facts.Wipes > 0 && !known:
 		// Its data was wiped, and it does not say when. Or a guard knows of a later loss: a clock that was
 		// set forward makes the uptime too long.
 		started = s.received
+	case wiped.After(started):
+		started = wiped
 	}
 	return table.Incarnation{
 		Started: started,
@@ -161,6 +164,17 @@ func (w *watch) incarnation(s sight) table.Incarnation {
 		Fresh:   s.info["rdb_last_load_keys_loaded"] == "0" && s.info["aof_enabled"] == "0",
 		Durable: w.kept,
 	}
+}
+
+// wipedBefore returns a time after which the server's data was not wiped, if a guard knows: it
+// announces how many of the calls that it has seen MayVote takes into account, D after the last.
+func (w *watch) wipedBefore(s sight) (at time.Time, known bool) {
+	for _, g := range w.Guards {
+		if g.Wipes == w.Facts.Wipes+w.Facts.Debugs && g.Run != "" && !g.MayVote.IsZero() {
+			return s.received.Add(g.MayVote.Add(-g.Delay).Sub(s.server)), true
+		}
+	}
+	return time.Time{}, false
 }
 
 // startUnseen returns these announcements, in which no guard that speaks of an earlier incarnation

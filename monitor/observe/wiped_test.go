@@ -22,6 +22,30 @@ func TestFirstAnswerOfAWipedServer(t *testing.T) {
 	}
 }
 
+// A guard that has seen all wipes knows when the last one was.
+func TestFirstAnswerOfAWipedServerUnderGuard(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		wipes, debugs int64
+		guard         announce.Guard
+		want          time.Time
+	}{
+		{2, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-time.Minute)}, now.Add(-90 * time.Second)},
+		{1, 1, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-time.Minute)}, now.Add(-90 * time.Second)},
+		{3, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-time.Minute)}, now},                   // it has not seen the last one
+		{2, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(time.Second)}, now},                    // it waits
+		{2, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second}, now},                                                   // it has met the server later
+		{2, 0, announce.Guard{Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-time.Minute)}, now},                             // of whatever incarnation
+		{2, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-2 * time.Hour)}, now.Add(-time.Hour)}, // before its start
+	} {
+		w := &watch{}
+		w.Uptime, w.Facts.Wipes, w.Facts.Debugs, w.Guards = time.Hour, c.wipes, c.debugs, []announce.Guard{c.guard}
+		if got := w.incarnation(sight{received: now, server: now}).Started; !got.Equal(c.want) {
+			t.Errorf("%+v: %s, not %s", c.guard, now.Sub(got), now.Sub(c.want))
+		}
+	}
+}
+
 // A clock that was set forward makes the uptime too long. A guard that counts D for the
 // node knows better.
 func TestFirstAnswerOfAServerForWhichAGuardCounts(t *testing.T) {

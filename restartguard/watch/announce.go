@@ -206,6 +206,7 @@ func (w *watcher) announcements() []string {
 	}
 	if !s.Report.From.IsZero() && s.Basis.Offset != 0 && s.Basis.Blur <= restartguard.Sharp {
 		a.MayVote = time.Unix(0, int64(boottime.Now()+s.Basis.Offset+time.Until(s.Report.From))).Truncate(time.Millisecond)
+		a.Wipes = s.Basis.Wipes
 	}
 	a.Cordoned, a.Drained = s.Basis.Cordoned(), s.Basis.Empty
 	defer w.mu.Unlock()

@@ -86,6 +86,9 @@ type Guard struct {
 	// MayVote is the time from which the node may vote, on the clock of the node with the
 	// announcement, in whole milliseconds; zero: the guard knows of no loss.
 	MayVote time.Time
+	// Wipes is how many calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG MayVote takes into
+	// account, by the counters of the incarnation; 0: none, or the guard knows of no loss.
+	Wipes int64
 	// Cordoned: the guard keeps the node cordoned, over any restart. Drained: the node has
 	// no copy that a restart could lose.
 	Cordoned, Drained bool
@@ -139,6 +142,9 @@ func (g Guard) Channel() string {
 	}
 	if !g.MayVote.IsZero() {
 		f.Set("vote", strconv.FormatInt(g.MayVote.UnixMilli(), 10))
+	}
+	if g.Wipes > 0 {
+		f.Set("wipes", strconv.FormatInt(g.Wipes, 10))
 	}
 	for name, is := range map[string]bool{"cordoned": g.Cordoned, "drained": g.Drained} {
 		if is {
@@ -199,6 +205,9 @@ func Decode(channel string) (Guard, bool) {
 	}
 	if at, err := strconv.ParseInt(f.Get("vote"), 10, 64); err == nil && at > 0 {
 		g.MayVote = time.UnixMilli(at)
+	}
+	if n, err := strconv.ParseInt(f.Get("wipes"), 10, 64); err == nil && n > 0 {
+		g.Wipes = n
 	}
 	g.Cordoned, g.Drained = f.Get("cordoned") == "1", f.Get("drained") == "1"
 	if pid, err := strconv.ParseInt(f.Get("pid"), 10, 32); err == nil && pid > 0 {
