@@ -184,6 +184,7 @@ type Node struct {
 	Addr  string
 	State NodeState
 	Since time.Time // of State
+	Older bool      // State is as it was found: Since is when that was
 	// LocksHidden: State is denied although the node accepts writes: only its locks may
 	// not be read.
 	LocksHidden bool

@@ -145,7 +145,7 @@ func absentNodes(c *Context) (parts []HeadlinePart) {
 		} else if at, ok := c.Guard.NotBefore(n, c.Now); ok {
 			p.Text += ", rejoins " + notBefore(at, c.Now)
 			p.Brief = name + " " + n.State.String() + " " + c.Our("≥") + Remaining(at.Sub(c.Now))
-		} else if n.State == monitor.NodeDown && !c.Began && !n.Since.IsZero() {
+		} else if n.State == monitor.NodeDown && !c.Began && !n.Older && !n.Since.IsZero() {
 			p.Text += " " + c.age(n.Since)
 		}
 		parts = append(parts, p)

@@ -196,7 +196,7 @@ func fenceCell(n *monitor.Node) Cell {
 // NodeSince says how long a node has been in its state; empty if that began before this
 // program started to watch.
 func NodeSince(c *Context, n *monitor.Node) string {
-	if c.Began {
+	if c.Began || n.Older {
 		return ""
 	}
 	return c.since(n.Since)

@@ -153,6 +153,9 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 			f.Consequence += " Once uncordoned it may serve from " + at.Format("15:04:05") + "."
 		}
 		f.Remedy = "When the work on it is done: redlockctl node uncordon " + n.Name + "."
+		if n.Older {
+			return f.seen("it was found cordoned")
+		}
 		return f.seen("cordoned %s", words.Ago(n.Since, k.At))
 	case n.State != monitor.NodeFenced, k.Cluster.MaxTTL == 0, fenced < 2*k.Cluster.MaxTTL+10*time.Second:
 		return false

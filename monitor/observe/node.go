@@ -67,8 +67,11 @@ type watch struct {
 	// min-replicas-to-write. writable: it accepts writes as a replica.
 	byUser   *userFenceSight
 	unfenced bool // its fence method is "none"
-	// cordoned is since when an operator keeps it out, also while it is restarted; zero: none does.
-	cordoned time.Time
+	// cordoned is since when an operator keeps it out, also while it is restarted; zero: none
+	// does. cordonOlder: it was found cordoned.
+	cordoned    time.Time
+	cordonOlder bool
+
 	copies   copiesLeft
 	writable bool
 	ops      int64 // commands per second, including ours
@@ -488,9 +491,9 @@ const mostBehind = 2*pingSeldom + time.Second
 func (w *watch) noteCordon(was monitor.NodeState, restarted bool) {
 	switch {
 	case w.State == monitor.NodeCordoned && (w.cordoned.IsZero() || was == monitor.NodeFenced && !restarted):
-		w.cordoned = w.Since
+		w.cordoned, w.cordonOlder = w.Since, w.Older
 	case w.State == monitor.NodeCordoned:
-		w.Since = w.cordoned
+		w.Since, w.Older = w.cordoned, w.cordonOlder
 	case w.State == monitor.NodeServing, !restarted && (w.State == monitor.NodeFenced || was == monitor.NodeFenced):
 		w.cordoned = time.Time{}
 	}

@@ -307,7 +307,7 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 	}
 	was := n.State
 	if n.State = n.shown(); n.State != was {
-		n.Since = now
+		n.Since, n.Older = now, was == monitor.NodeUnknown
 		n.noteCordon(was, w.table.JustRestarted(i, now))
 		changed = true
 		if n.served && n.State == monitor.NodeFenced && !w.table.JustLost(i, now) {

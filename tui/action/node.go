@@ -109,7 +109,7 @@ func (m *Desk) askNode(node, verb, done string, do func(ctx context.Context, nod
 			var out []string
 			if n := m.latestNode(node); n != nil {
 				now := n.State.String()
-				if !n.Since.IsZero() {
+				if !n.Older && !n.Since.IsZero() {
 					now += " since " + view.Clock(n.Since)
 				}
 				out = append(out, m.St.Fact("Now", now+", "+view.Plural(n.Locks, "copy", "copies")))
