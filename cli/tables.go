@@ -52,8 +52,8 @@ func (a *commandLine) printStatus(s *monitor.Snapshot, guard view.Guard) error {
 		fmt.Fprintf(a.Out, "nodes: %d of %d serve, quorum %d\n", c.Serving, c.N, c.Quorum)
 	}
 	fmt.Fprintf(a.Out, "locks: %s\n", view.LocksText(s))
-	if n := s.Dangers(); n > 0 {
-		fmt.Fprintf(a.Out, "findings: %s: redlockctl doctor says what to do\n", view.Plural(n, "danger"))
+	if text := view.FindingsText(s); text != "" {
+		fmt.Fprintf(a.Out, "findings: %s: redlockctl doctor says what to do\n", text)
 	}
 	fmt.Fprintln(a.Out)
 

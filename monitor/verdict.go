@@ -140,7 +140,12 @@ func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 	s.countNodes()
 	c.Missing, c.StartsUnseen = missing(s.Nodes, guard)
 	c.Protected = heard && c.Missing == ""
-	dangers := s.Dangers()
+	dangers := 0
+	for i := range s.Findings {
+		if f := &s.Findings[i]; f.Severity == SeverityDanger && f.ID != "no-quorum" { // that is VerdictUnavailable, while it is so
+			dangers++
+		}
+	}
 	switch {
 	case heard && c.NotSeen:
 		c.Verdict = VerdictUnknown

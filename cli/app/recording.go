@@ -19,6 +19,7 @@ import (
 	"redlockctl/internal/otlp"
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/memory"
 	"redlockctl/restartguard/watch"
@@ -152,7 +153,8 @@ func (a *removals) step(now time.Time, done []audit.Record, from record.Source) 
 		if sha := r.TokenSHA; len(sha) >= 16 {
 			text += " (" + record.TokenName(sha[:16]) + ")"
 		}
-		unseen = append(unseen, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text + "; that was not seen here")})
+		text += ", by the audit log at " + words.Moment(r.Time, now)
+		unseen = append(unseen, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text)})
 		return true
 	})
 	return unseen

@@ -6,6 +6,7 @@ import (
 
 	"redlockctl/internal/audit"
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
 	"redlockctl/server/safetext"
 )
 
@@ -31,7 +32,7 @@ func TestActsThatNobodySaw(t *testing.T) {
 		got = append(got, a.step(now.Add(d), nil, from)...)
 	}
 	if len(got) != 1 || got[0].Key.Raw() != "unseen" || !got[0].At.Equal(now) || got[0].Kind != "force-release" ||
-		got[0].Text.Raw() != "force-release by ops@host: its host is gone (sha256:"+audit.TokenSHA("t")[:16]+"); that was not seen here" {
+		got[0].Text.Raw() != "force-release by ops@host: its host is gone (sha256:"+audit.TokenSHA("t")[:16]+"), by the audit log at "+words.Moment(got[0].At, got[0].At) {
 		t.Errorf("told %v", got)
 	}
 	if len(a.waiting)+len(a.seen) != 0 {

@@ -1,6 +1,10 @@
 package view
 
-import "redlockctl/monitor"
+import (
+	"strings"
+
+	"redlockctl/monitor"
+)
 
 // FindingTitle returns a finding in a line, with its node, its lock or its count.
 func FindingTitle(c *Context, f *monitor.Finding) string {
@@ -57,4 +61,19 @@ func FindingColumns() []Column[*monitor.Finding] {
 			return Cell{Text: c.age(f.Since)}
 		}, Right: true, Rank: 3, Width: 6,
 	}}
+}
+
+// FindingsText counts the dangers and warnings of a snapshot; empty: there are none.
+func FindingsText(s *monitor.Snapshot) string {
+	counts := map[monitor.Severity]int{}
+	for i := range s.Findings {
+		counts[s.Findings[i].Severity]++
+	}
+	var parts []string
+	for _, severity := range []monitor.Severity{monitor.SeverityDanger, monitor.SeverityWarning} {
+		if n := counts[severity]; n > 0 {
+			parts = append(parts, Plural(n, severity.String()))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
