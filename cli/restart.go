@@ -29,8 +29,9 @@ func (a *commandLine) restartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart NODE... -- COMMAND [ARG...]",
 		Short: "Restart masters one after the other, and lose no lock",
-		Long: `For one node after the other: drains it (cordoned, until it has no unexpired copy, so that
-a restart forgets nothing), runs the command that restarts its server, waits until a
+		Long: `For one node after the other: waits until each lock could be extended without its copy
+there, drains it (cordoned, until it has no unexpired copy, so that a restart forgets
+nothing), runs the command that restarts its server, waits until a
 guard has seen its new incarnation start fenced, lets it rejoin, and waits until every lock is
 whole again. Then comes the next node.
 
@@ -158,6 +159,7 @@ func tellRestart(w io.Writer, s *monitor.Snapshot, p restart.Plan, argv []string
 	for i, name := range p.Nodes {
 		n := s.Node(name)
 		fmt.Fprintf(w, "%s %s, %s\n", safetext.Escape(name), safetext.Escape(n.Addr), view.Plural(n.Locks, "copy of a lock", "copies of locks"))
+		fmt.Fprintf(w, "  needed   wait until each lock could be extended without its copy there: %s at most\n", view.Span(whole))
 		fmt.Fprintf(w, "  drain    cordon it, and wait until it has no copy: %s at most\n", view.Span(drain))
 		fmt.Fprintf(w, "  command  %s\n", safetext.Printable(strings.Join(restart.Words(argv, n.Name, n.Addr), " ")))
 		fmt.Fprintf(w, "  rejoin   started fenced: at once; otherwise %s after its start\n", view.Span(rejoin))
@@ -166,5 +168,5 @@ func tellRestart(w io.Writer, s *monitor.Snapshot, p restart.Plan, argv []string
 			fmt.Fprintf(w, "  now      %s\n", safetext.Printable(err.Error()))
 		}
 	}
-	fmt.Fprintf(w, "all: %s and the commands at most, if each starts fenced\n", view.Span(time.Duration(len(p.Nodes))*(drain+whole)))
+	fmt.Fprintf(w, "all: %s and the commands at most, if each starts fenced and no lock needs one of them\n", view.Span(time.Duration(len(p.Nodes))*(drain+whole)))
 }

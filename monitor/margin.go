@@ -188,6 +188,20 @@ func (l *Lock) spare(nodes []Node) int {
 	return n
 }
 
+// Needs reports whether the holder of the lock, or of one of its keys, relies on it and
+// could not extend it without its copy on node i.
+func (s *Snapshot) Needs(l *Lock, i int) bool {
+	for _, one := range l.each() {
+		if i >= one.Copies.Len() || !one.ReliedOn() {
+			continue
+		}
+		if c := one.Copies.At(i); c.State == CopyPresent && c.Token == one.Holder && one.spare(s.Nodes) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Share is one token's copies of a lock.
 type Share struct {
 	Token safetext.Text

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -139,6 +140,9 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 	drain, rejoin, _ := Longest(r.mon.Snapshot())
 	before := r.node(name).RunID
 	if up := r.node(name).State.Readable(); up || !again {
+		if err := r.spared(ctx, name); err != nil {
+			return r.node(name).State != monitor.NodeServing, err
+		}
 		r.Tell("%s: draining, for %s at most", name, drain.Round(time.Second))
 		if err := r.do.Drain(ctx, name, r.Reason); err != nil {
 			return r.node(name).State != monitor.NodeServing, err
@@ -175,6 +179,39 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 		return n.State == monitor.NodeServing, name + " is " + n.State.String(), nil
 	})
 	return err != nil, err
+}
+
+// spared waits until each lock can be extended without the node: a cordoned node refuses
+// extensions, so a lock with a bare majority would be lost.
+func (r *runner) spared(ctx context.Context, name string) error {
+	_, _, most := Longest(r.mon.Snapshot())
+	told := false
+	var pending map[string]bool
+	return r.wait(ctx, most, "until no lock needs its copy there to be extended", func(s *monitor.Snapshot) (bool, string, error) {
+		i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == name })
+		for key := range pending {
+			if l := s.Locks.Get(key); l == nil || !s.Needs(l, i) {
+				delete(pending, key)
+			}
+		}
+		if len(pending) == 0 {
+			pending = map[string]bool{}
+			for l := range s.Locks.All() {
+				if l.Held < len(s.Nodes) && s.Needs(l, i) {
+					pending[l.Key.Raw()] = true
+				}
+			}
+		}
+		if len(pending) == 0 {
+			return s.Complete, "not all locks are read", nil
+		}
+		is := words.Count(len(pending), "lock needs", "locks need") + " it, such as " + slices.Min(slices.Collect(maps.Keys(pending)))
+		if !told {
+			told = true
+			r.Tell("%s: %s, and could not be extended while it is cordoned; waiting until that ends, for %s at most", name, is, most.Round(time.Second))
+		}
+		return false, is, nil
+	})
 }
 
 // drained waits until a node is drained and each guard that watches it has seen that.

@@ -26,6 +26,7 @@ type cluster struct {
 	boot    announce.Boot // how a restarted node starts
 	fails   string        // what fails
 	most    time.Duration
+	tell    func(format string, args ...any)
 }
 
 // short is how long a wait for what does not happen takes.
@@ -98,7 +99,11 @@ func (c *cluster) RunRestart(ctx context.Context, node, _ string, run func(conte
 func (c *cluster) restart(ctx context.Context, nodes ...string) error {
 	return Run(ctx, c, c, Plan{
 		Nodes: nodes, Reason: "upgrade", Most: c.most,
-		Tell: func(string, ...any) {},
+		Tell: func(format string, args ...any) {
+			if c.tell != nil {
+				c.tell(format, args...)
+			}
+		},
 		Drain: func(_ context.Context, node string, _ func(string)) error {
 			c.node(node, monitor.NodeCordoned, announce.Guard{Cordoned: true, Drained: true})
 			return c.note("empty", node)
@@ -161,6 +166,36 @@ func TestWhereARestartStops(t *testing.T) {
 func (c *cluster) lose(key string) {
 	l := monitortest.LockOf(monitortest.Epoch, key, monitor.LockHeld, monitortest.TokenB, "900 900 900 900 -")
 	c.change(func(s *monitor.Snapshot) { s.Complete = true; monitortest.Put(s, l) })
+}
+
+// A node is not cordoned while the holder of a lock could not extend it without the node.
+func TestALockThatNeedsTheNode(t *testing.T) {
+	bare := monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockBareMajority, monitortest.TokenB, "900 900 900 - -")
+	c := newCluster()
+	c.most = short
+	c.change(func(s *monitor.Snapshot) { s.Complete = true; monitortest.Put(s, bare) })
+	err := c.restart(t.Context(), "n1")
+	var at *Error
+	if !errors.As(err, &at) || at.Out || len(c.did) > 0 || !strings.Contains(err.Error(), "1 lock needs it, such as orders:42") {
+		t.Errorf("%v after %v", err, c.did)
+	}
+	var told []string
+	c = newCluster()
+	c.change(func(s *monitor.Snapshot) { s.Complete = true; monitortest.Put(s, bare) })
+	c.tell = func(format string, args ...any) {
+		if told = append(told, fmt.Sprintf(format, args...)); len(told) == 1 { // it ends
+			c.change(func(s *monitor.Snapshot) { s.Locks = monitor.NewLocks() })
+		}
+	}
+	if err := c.restart(t.Context(), "n1"); err != nil || len(told) == 0 || !strings.HasPrefix(told[0], "n1: 1 lock needs it, such as orders:42, and could not be extended while it is cordoned") {
+		t.Errorf("%v, %q", err, told)
+	}
+	c = newCluster() // it does not matter for a node without a copy
+	c.change(func(s *monitor.Snapshot) { s.Complete = true; monitortest.Put(s, bare) })
+	c.most = short
+	if _ = c.restart(t.Context(), "n5"); len(c.did) == 0 {
+		t.Error("n5 was not restarted")
+	}
 }
 
 // Nothing is done to a cluster that would not bear it.
