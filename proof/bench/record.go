@@ -79,7 +79,7 @@ func (c *grantChurn) EventsSince(uint64) ([]monitor.Event, uint64) {
 		for i, kind := range []string{"acquired", "released"} {
 			c.seq++
 			at := c.now.Add(time.Duration(i) * held)
-			c.events = append(c.events, monitor.Event{Seq: c.seq, At: at, Kind: kind, Key: key, Token: token, Until: at.Add(30 * time.Second)})
+			c.events = append(c.events, monitor.Event{Seq: c.seq, At: at, Kind: kind, Key: key, Token: token, Until: c.now.Add(held + 30*time.Second)})
 		}
 	}
 	return c.events, 0
