@@ -52,7 +52,7 @@ func TestALostMajorityIsHeldToItsEnd(t *testing.T) {
 
 // The holder of a lock without end that lost its majority relies on it whoever comes
 // next. A grant overlaps with every grant that has not ended when it begins, not only
-// with the last one.
+// with the last one. A report counts the same grants, and names the longest.
 func TestOverlaps(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
 	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
@@ -76,14 +76,30 @@ func TestOverlaps(t *testing.T) {
 	from.tell("released", "freed", "b", second(8), time.Time{})
 	from.tell("acquired", "freed", "c", second(20), second(39))
 	write(t, w, from, second(30))
+	r, in := read(t, path), Span{now.Add(-time.Hour), now.Add(time.Hour)}
 	for lock, want := range map[string][]bool{"forever": {false, true}, "job": {false, true, true, false}, "freed": {false, true, false}} {
 		var got []bool
-		grants, err := read(t, path).GrantsOf(lock, Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
+		grants, err := r.GrantsOf(lock, in, 10)
 		for _, g := range grants {
 			got = append(got, g.Overlaps)
 		}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, not %v: %v", lock, got, want, err)
+		}
+	}
+	all, err := r.Overlaps(in, 2)
+	if err != nil || all.Count != 4 || all.Locks != 3 || len(all.Longest) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if o := all.Longest[0]; o.Lock != "forever" || !o.Relied.IsZero() || !o.Later.Began.Equal(second(9)) || o.Both != 21*time.Second || o.Earlier.Token == o.Later.Token {
+		t.Errorf("%+v", o)
+	}
+	if o := all.Longest[1]; o.Lock == "forever" || o.Both != time.Second {
+		t.Errorf("%+v", o)
+	}
+	for _, c := range []struct{ since, until, count int }{{0, 6, 0}, {0, 7, 1}, {0, 8, 2}, {9, 10, 2}, {10, 40, 1}} { // what is going on in a span
+		if all, err := r.Overlaps(Span{second(c.since), second(c.until)}, 2); err != nil || all.Count != c.count {
+			t.Errorf("%+v: %+v, %v", c, all, err)
 		}
 	}
 }

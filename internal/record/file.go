@@ -84,7 +84,8 @@ func prepare(db *sql.DB) error {
 		return err
 	}
 	if err == nil {
-		return nil
+		_, err = db.Exec(cutShortIndex)
+		return err
 	}
 	tx, err := db.Begin()
 	if err != nil {

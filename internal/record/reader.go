@@ -133,9 +133,10 @@ type Grant struct {
 	// Copies has a letter for each node at the first read: A for a copy; "": it was never
 	// read.
 	Copies string
-	// Overlaps: it began before another token's grant of the same lock had ended, or
-	// would have expired if it had not been force-released.
+	// Overlaps: it began while the holder of an earlier grant of the lock relied on it, see
+	// [Reader.Overlaps].
 	Overlaps bool
+	id       int64
 	// endsAt and endsHow are how it ended after the time for which it was read.
 	endsAt  time.Time
 	endsHow string
@@ -143,7 +144,7 @@ type Grant struct {
 
 // grantColumns are those of grants as known at ?1: a grant that was extended has a row for
 // each end, k is the one that was known then, n the next one.
-const grantColumns = `SELECT l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.ended_ms, coalesce(g.ended, ''), coalesce(g.ends, ''), coalesce(g.copies, ''),
+const grantColumns = `SELECT g.id, l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.ended_ms, coalesce(g.ended, ''), coalesce(g.ends, ''), coalesce(g.copies, ''),
 	g.until_ms, g.extended_ms, g.extensions, k.at_ms, k.until_ms, k.extensions, n.extensions FROM grants g `
 
 // ofLocks joins grants with the rows that they refer to; a CROSS before it makes SQLite
@@ -159,7 +160,7 @@ func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error
 		var changed, until time.Time
 		var then, next sql.NullInt64
 		var ends string
-		err := row.Scan(&g.Lock, &token, &g.Owner, &g.Library, (*ms)(&g.Began), &g.Partly, (*ms)(&g.Ended), &g.How, &ends, &g.Copies,
+		err := row.Scan(&g.id, &g.Lock, &token, &g.Owner, &g.Library, (*ms)(&g.Began), &g.Partly, (*ms)(&g.Ended), &g.How, &ends, &g.Copies,
 			(*ms)(&g.Until), (*ms)(&g.Extended), &g.Extensions, (*ms)(&changed), (*ms)(&until), &then, &next)
 		g.Token = hex.EncodeToString(token)
 		if then.Valid {
@@ -206,22 +207,15 @@ func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 			g.Ended, g.How = g.endsAt, g.endsHow
 		}
 	}
-	var last *Grant // the longest-lasting one so far
+	if err != nil {
+		return nil, err
+	}
+	overlaps, err := collect(r.db, func(row *sql.Rows, id *int64) error { return row.Scan(id) },
+		`SELECT DISTINCT g.id `+overlapping+` AND e.lock = (SELECT id FROM locks WHERE cluster = ? AND name = ?) ORDER BY g.id`, r.cluster, lock)
 	for i := range all {
-		g := &all[i]
-		g.Overlaps = last != nil && last.Token != g.Token && last.lastsBeyond(g.Began)
-		if last == nil || g.Ended.IsZero() || !last.lastsBeyond(g.Ended) {
-			last = g
-		}
+		_, all[i].Overlaps = slices.BinarySearch(overlaps, all[i].id)
 	}
 	return all, err
-}
-
-// lastsBeyond reports whether the holder relied on a grant at this time after its start,
-// or may have: a holder is not told of a force-release, also not of what was revoked before.
-func (g *Grant) lastsBeyond(t time.Time) bool {
-	return g.Ended.IsZero() || g.How != notSeen && g.Ended.After(t) || g.How == lostMajority && g.Until.IsZero() ||
-		(g.How == forceReleased || g.How == "revoked") && g.Until.After(t.Add(extendedBy))
 }
 
 const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `

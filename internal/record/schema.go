@@ -43,7 +43,7 @@ CREATE TABLE grants (
 CREATE INDEX grants_of_lock ON grants (lock, began_ms);
 CREATE INDEX grants_ending ON grants (until_ms) WHERE ` + ending + `; -- the majority is no longer seen
 CREATE INDEX grants_by_length ON grants (` + lengthClass + `, began_ms, ` + grantSum + `);
-
+` + cutShortIndex + `
 CREATE TABLE ends (              -- of grants that were extended: until when each was held, as known from a time on
   grant_id INTEGER NOT NULL REFERENCES grants, at_ms INTEGER NOT NULL,
   until_ms INTEGER,              -- NULL: no TTL
@@ -130,6 +130,14 @@ func classes(at string) (conditions []string) {
 func inClass(class int) string {
 	return fmt.Sprintf("%s = %d AND began_ms >= ?2 AND began_ms <= ?1", lengthClass, class)
 }
+
+// cutShort are the grants that ended while their holder may still have relied on the lock: no
+// other grant overlaps with a later one. Files of older programs get the index when they are
+// opened for writing.
+const (
+	cutShort      = `ended IN ('` + lostMajority + `', 'revoked', '` + forceReleased + `')`
+	cutShortIndex = `CREATE INDEX IF NOT EXISTS grants_cut_short ON grants (lock, began_ms) WHERE ` + cutShort + `;`
+)
 
 // partLevel is the level of events that are part of another.
 const partLevel = "part"

@@ -30,6 +30,8 @@ type Report struct {
 	Events   []record.Event // except those of findings
 	// EventsLeft is how many older events of single locks are left out.
 	EventsLeft int
+	// Overlaps are the grants with which two clients relied on one lock.
+	Overlaps record.Overlaps
 	// Lost are locks that lost their majority, and LostLeft how many more did.
 	Lost     []record.Event
 	LostLeft int
@@ -96,6 +98,9 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	}
 	events = record.Fold(slices.DeleteFunc(events, func(e record.Event) bool { return strings.HasPrefix(e.Kind, "finding") }))
 	rep.Events, rep.EventsLeft = record.Latest(events, mostEvents)
+	if rep.Overlaps, err = r.Overlaps(in, mostLocks); err != nil {
+		return nil, err
+	}
 	if rep.Lost, err = r.LostMajorities(in); err != nil {
 		return nil, err
 	}
@@ -179,7 +184,7 @@ var page string
 // HTML writes the report as a self-contained page, light and dark, that loads nothing.
 func (rep *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"at": rep.at, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "tone": tone,
+		"at": rep.at, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "tone": tone,
 	}).Parse(page)
 	if err != nil {
 		return err
@@ -202,6 +207,28 @@ func (rep *Report) Missing() []string {
 // Left says which events are left out, and how to see them.
 func (rep *Report) Left() string {
 	return fmt.Sprintf("%s of locks left out: redlockctl history --limit %d shows all", view.Plural(rep.EventsLeft, "older event"), rep.EventsLeft+len(rep.Events))
+}
+
+// Overlapping counts the overlaps, and says how to see all grants of a lock that has some.
+func (rep *Report) Overlapping() string {
+	o := &rep.Overlaps
+	if o.Count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s, the longest first. All holders: redlockctl history %s --since %s --until %s", view.Plural(o.Count, "overlap"), view.Plural(o.Locks, "lock"),
+		safetext.Escape(o.Longest[0].Lock), rep.Since.UTC().Format(time.RFC3339), rep.Until.UTC().Format(time.RFC3339))
+}
+
+// overlap says which two clients relied on a lock, and for how long.
+func (rep *Report) overlap(o record.Overlap) string {
+	until := "without end"
+	if !o.Relied.IsZero() {
+		until = "until " + rep.at(o.Relied)
+	}
+	who := func(g record.Grant) string {
+		return safetext.Escape(cmp.Or(g.Owner, g.Token[:min(6, len(g.Token))]))
+	}
+	return fmt.Sprintf("%s got in while %s (since %s) relied on it %s: both for %s", who(o.Later), who(o.Earlier), rep.at(o.Earlier.Began), until, view.Age(o.Both))
 }
 
 // at formats a time with date and zone.
@@ -270,6 +297,15 @@ func (rep *Report) Text(w io.Writer) error {
 	}
 	if rep.EventsLeft > 0 {
 		fmt.Fprintf(&b, "  %s\n", rep.Left())
+	}
+	heading("Overlaps: two clients relied on one lock")
+	if line := rep.Overlapping(); line != "" {
+		fmt.Fprintf(&b, "  %s\n", line)
+	} else if rep.LocksUnrecorded == "" {
+		fmt.Fprintln(&b, "  none, as far as was seen")
+	}
+	for _, o := range rep.Overlaps.Longest {
+		fmt.Fprintf(&b, "  %s  %s: %s\n", rep.at(o.Later.Began), safetext.Escape(o.Lock), rep.overlap(o))
 	}
 	heading("Lost their majority")
 	for _, e := range rep.Lost {

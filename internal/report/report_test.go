@@ -34,6 +34,38 @@ func TestGapsAreNotKnown(t *testing.T) {
 	}
 }
 
+// A page counts the overlaps, names the longest with who got in when, and says how to look further.
+func TestOverlapsAreNamed(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	rep := &Report{Since: at.Add(-time.Hour), Until: at.Add(time.Hour), utc: true, Overlaps: record.Overlaps{Count: 12, Locks: 3, Longest: []record.Overlap{
+		{Lock: "job:1", Earlier: record.Grant{Owner: "web-3"}, Later: record.Grant{Token: "0123456789abcdef", Began: at}, Relied: at.Add(9 * time.Second), Both: 7 * time.Second},
+		{Lock: "job:2", Later: record.Grant{Began: at}},
+	}}}
+	var text, page strings.Builder
+	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"12 overlaps of 3 locks, the longest first. All holders: redlockctl history job:1 --since 2027-01-15T07:00:00Z --until 2027-01-15T09:00:00Z",
+		"012345 got in while web-3 (since –) relied on it until 2027-01-15 08:00:09Z: both for 7s", "relied on it without end",
+	} {
+		for name, out := range map[string]string{"text": text.String(), "page": page.String()} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in the %s: %s", want, name, out)
+			}
+		}
+	}
+	for _, out := range []string{"2027-01-15 08:00:00Z  job:1: 012345", "Overlaps: two clients relied on one lock"} {
+		if !strings.Contains(text.String(), out) {
+			t.Errorf("no %q in %s", out, text.String())
+		}
+	}
+	text.Reset()
+	if err := errors.Join((&Report{}).Text(&text)); err != nil || !strings.Contains(text.String(), "one lock\n  none, as far as was seen") {
+		t.Error(text.String(), err)
+	}
+}
+
 // A page names the locks that lost their majority, and says which grants it counts.
 func TestLostLocksAreNamed(t *testing.T) {
 	rep := &Report{Lost: []record.Event{{Lock: "job:1", Text: "lost its majority: held until 12:00:00"}}, LostLeft: 2}

@@ -76,7 +76,11 @@ func (c *grantChurn) EventsSince(uint64) ([]monitor.Event, uint64) {
 		if n%100 == 0 { // one in a hundred is held for minutes: a thousand and more at any moment
 			key, held = safetext.New(fmt.Sprintf("jobs:%d", n/100%5000)), 2*time.Minute
 		}
-		for i, kind := range []string{"acquired", "released"} {
+		ended := "released"
+		if n%1000 == 501 { // one in a thousand is force-released, and another client gets in later
+			ended = "force-released"
+		}
+		for i, kind := range []string{"acquired", ended} {
 			c.seq++
 			at := c.now.Add(time.Duration(i) * held)
 			c.events = append(c.events, monitor.Event{Seq: c.seq, At: at, Kind: kind, Key: key, Token: token, Until: c.now.Add(held + 30*time.Second)})
@@ -154,6 +158,13 @@ func (b *recordRun) size(path string) error {
 			_, _, err := reader.Step(half.Add(time.Duration(i)*time.Second), i%2 == 0, fmt.Sprintf("orders:customer:%d", i*97%c.names))
 			return err
 		},
+		"overlaps": func(int) error {
+			o, err := reader.Overlaps(all, 10)
+			if err == nil && o.Count == 0 {
+				err = errors.New("no overlap")
+			}
+			return err
+		},
 		"patterns": func(int) error { _, err := reader.Patterns(all, 20); return err },
 	} {
 		var took []time.Duration
@@ -164,7 +175,11 @@ func (b *recordRun) size(path string) error {
 			}
 			took = append(took, time.Since(start))
 		}
-		b.times(what, took, 100, 100*time.Millisecond)
+		most := 100 * time.Millisecond
+		if what == "overlaps" { // all that there are, for a report
+			most = time.Second
+		}
+		b.times(what, took, 100, most)
 	}
 	return nil
 }
