@@ -86,17 +86,17 @@ func (w *writer) collect(from Source, s *monitor.Snapshot) {
 		l := s.Locks.Get(key)
 		w.looks.note(key, l, s.At)
 		if l != nil {
-			w.extensions.note(key, l, s.At)
+			w.extensions.note(key, l, s)
 		}
 	}
 }
 
 // note remembers an extension that a lock shows.
-func (x *extensions) note(key string, l *monitor.Lock, at time.Time) {
+func (x *extensions) note(key string, l *monitor.Lock, s *monitor.Snapshot) {
 	one := extension{l.Holder.Raw(), known{l.ExtendedAt(), l.HeldUntil(), int(l.Extensions)}}
 	if beyond := l.Relied != 0; beyond {
-		one.at = at
-	} else if l.Extensions == 0 {
+		one.at = s.At
+	} else if l.Extensions == 0 || one.until.IsZero() && !granted(l, s) { // while it is released it shows no end, but has a TTL
 		return
 	}
 	was := x.seen[key]

@@ -88,6 +88,27 @@ func TestTheEndOfAnExtendedGrantAtAMoment(t *testing.T) {
 	}
 }
 
+// A lock that was extended and is being released shows no end: that is not an extension without TTL.
+func TestAnExtensionSeenWhileReleased(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("acquired", "import", monitortest.TokenA, second(1), second(21))
+	l := monitortest.LockOf(second(2), "import", monitor.LockPartial, monitortest.TokenA, "18 - - - -")
+	l.Extensions, l.Extended = 1, l.Span.Begin
+	from.s.Version, from.s.At = 2, second(2)
+	monitortest.Put(&from.s, l)
+	if err := w.write(t.Context(), changing{from}, second(2)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(t, path).HeldAt(second(2)); err != nil || len(got) == 0 || got[0].Lock != "import" || got[0].EndUnknown || !got[0].Until.Equal(second(21)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // A write that comes late says since when a lock and a node were what they are.
 func TestStatesCountFromWhenTheyWereSeen(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
