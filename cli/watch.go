@@ -88,9 +88,9 @@ with "count" how many events could not be kept for a reader that was too slow, a
 "missed grants" how many locks were gone before they could be read.
 
 The first extension of a lock is reported, then one every ten seconds with the number of
-extensions. The audit log of this machine says who force-released or revoked a lock; if
-that was done on another machine, the event is "released". Split and no TTL are reported
-when they have lasted for a moment.
+extensions, and at its end those since then. The audit log of this machine says who
+force-released or revoked a lock; if that was done on another machine, the event is
+"released". Split and no TTL are reported when they have lasted for a moment.
 
 Further kinds may come. A filter chooses locks, by the terms of "redlockctl locks"
 (that of history chooses events); what concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,

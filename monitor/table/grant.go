@@ -10,6 +10,7 @@ import (
 	"redlockctl/monitor/words"
 	"redlockctl/redlock"
 	"redlockctl/server/announce"
+	"redlockctl/server/lockform"
 	"redlockctl/server/safetext"
 )
 
@@ -42,7 +43,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 				kind, text, in = "extended", "extended by %s while it was not seen%s", ": ends in "
 				g.extensions, g.reported, g.extended = 1, 1, a.now
 			}
-			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, holderName(r, a), left(in, a.end, a.now))))
+			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, holderName(r, a.holder, a.lock.Form), left(in, a.end, a.now))))
 		}
 		r.early = false
 	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
@@ -76,11 +77,11 @@ func (t *Table) countExtension(r *record, a *assessment) {
 
 // holderName names the holder for people: the owner, if the token tells it, otherwise the
 // token.
-func holderName(r *record, a *assessment) string {
-	if f := a.lock.Form; f != nil && !f.Owner.Empty() {
+func holderName(r *record, token int8, f *lockform.Form) string {
+	if f != nil && !f.Owner.Empty() {
 		return f.Owner.Raw()
 	}
-	return safetext.Short(r.Tokens[a.holder].Prefix)
+	return safetext.Short(r.Tokens[token].Prefix)
 }
 
 // tellExtensions reports the last extensions, unless some were reported just now.
@@ -89,12 +90,29 @@ func (t *Table) tellExtensions(r *record, a *assessment) {
 	if g.extended != a.now || g.reported == g.extensions || g.reportedAt != 0 && time.Duration(a.now-g.reportedAt) < extendedEvery {
 		return
 	}
-	often := ""
+	t.emitExtensions(r, a.end, a.now, holderName(r, a.holder, a.lock.Form)+left(", ends in ", a.end, a.now))
+}
+
+// tellLastExtensions reports the extensions of a grant that has ended which were not reported yet.
+func (t *Table) tellLastExtensions(r *record, now packed.Moment) {
+	g := &r.grant
+	if g.reported == g.extensions {
+		return
+	}
+	form := r.lock.Form
+	if r.holder != g.token {
+		form = nil
+	}
+	t.emitExtensions(r, g.end, now, fmt.Sprintf("%s, last %s ago", holderName(r, g.token, form), time.Duration(now-g.extended).Round(10*time.Millisecond)))
+}
+
+func (t *Table) emitExtensions(r *record, end, now packed.Moment, by string) {
+	g, often := &r.grant, ""
 	if n := g.extensions - g.reported; n > 1 {
 		often = fmt.Sprintf(" ×%d", n)
 	}
-	t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended%s by %s%s", often, holderName(r, a), left(", ends in ", a.end, a.now))))
-	g.reportedAt, g.reported = a.now, g.extensions
+	t.emit(t.grantEvent(r, end, monitor.LockEvent(t.Time(now), monitor.LevelInfo, "extended", r.key(), "extended%s by %s", often, by)))
+	g.reportedAt, g.reported = now, g.extensions
 }
 
 // standing counts what is left of the copies of a grant.
@@ -232,6 +250,7 @@ func (t *Table) goesOn(r *record, s *standing, now packed.Moment) bool {
 func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind, text string) {
 	token := r.Tokens[r.grant.token].Prefix
 	if t.settled {
+		t.tellLastExtensions(r, now)
 		t.emit(t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, safetext.Short(token))))
 	}
 	sum, g := announce.TokenSum(token), &r.grant
@@ -296,6 +315,7 @@ func (t *Table) lapse(r *record, now packed.Moment) {
 	}
 	token := r.Tokens[g.token].Prefix
 	if t.settled {
+		t.tellLastExtensions(r, now)
 		t.emit(t.grantEvent(r, g.end, monitor.LockEvent(t.Time(now), monitor.LevelInfo, "not seen", r.key(), "not seen from here since %s: held until %s as last known, or longer (%s)",
 			words.Moment(t.Time(since), t.Time(now)), words.Moment(t.Time(g.end), t.Time(now)), safetext.Short(token))))
 	}
@@ -310,6 +330,7 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	if !t.settled {
 		return
 	}
+	t.tellLastExtensions(r, now)
 	g := &r.grant
 	until := "without end"
 	if g.end != 0 {

@@ -187,3 +187,49 @@ func TestExtensionsAreToldOnceInAWhile(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Extensions that were not told yet are told when the grant ends.
+func TestTheLastExtensionsAreTold(t *testing.T) {
+	extend := func(r *rig) {
+		r.pass(time.Second)
+		r.set("k", "a", 30*time.Second, 0, 1, 2)
+		r.scanAll()
+	}
+	release := func(r *rig) { r.del("k", 0, 1, 2); r.scanAll() }
+	for name, c := range map[string]struct {
+		do   func(*rig)
+		text string
+		want []string
+	}{
+		"released": {release, "extended ×2 by ..., last 10ms ago", []string{"released"}},
+		"force-released": {func(r *rig) {
+			r.TakenBy = func(string, string) (monitor.Action, bool) { return monitor.Action{Act: "force-release"}, true }
+			release(r)
+		}, "extended ×2 by ..., last 10ms ago", []string{"force-released"}},
+		"expired": {func(r *rig) { r.pass(time.Minute) }, "extended ×2 by ..., last 1m0s ago", []string{"expired"}},
+		"its majority lost": {func(r *rig) {
+			r.del("k", 0, 1)
+			r.Restarted(0, Incarnation{}, r.now)
+			r.Restarted(1, Incarnation{}, r.now)
+			r.scanAll()
+			r.scanAll()
+		}, "extended ×2 by ..., last", []string{"lost majority"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(3, 0).first()
+			r.set("k", "a", 30*time.Second, 0, 1, 2)
+			r.scanAll()
+			for range 3 {
+				extend(r)
+			}
+			c.do(r)
+			if want := append([]string{"acquired", "extended", "extended"}, c.want...); !slices.Equal(r.kinds(), want) {
+				t.Fatalf("%v, want %v", r.kinds(), want)
+			}
+			told, end := r.events[2], r.events[3]
+			if !strings.HasPrefix(told.Text.Raw(), c.text) || told.Times != 3 || end.Times != 3 || told.Until.Before(r.events[1].Until) {
+				t.Errorf("%+v\n%+v", told, end)
+			}
+		})
+	}
+}
