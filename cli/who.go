@@ -28,9 +28,10 @@ type whoJSON struct {
 	Nodes   int           `json:"nodes"`
 	Token   safetext.Text `json:"token,omitzero"`
 	// State and HeldUntil are set for a lock without a majority on which a client relies, or
-	// may rely.
+	// may rely; State also for one that is revoked.
 	State     string        `json:"state,omitempty"`
 	HeldUntil *time.Time    `json:"held_until,omitempty"`
+	Revoked   *revokedJSON  `json:"revoked,omitempty"`
 	Method    who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
 	Owner     safetext.Text `json:"owner,omitzero"`
 	// Application names connections that belong together: by name, by user and address, or by
@@ -48,6 +49,15 @@ type whoJSON struct {
 	// nobody can be inferred.
 	Uncounted []string         `json:"uncounted"`
 	Unusable  []view.UnreadDoc `json:"unusable"`
+}
+
+// revokedJSON is what the audit log and the record of this machine say of a revocation.
+type revokedJSON struct {
+	At     time.Time      `json:"at"`
+	Actor  *safetext.Text `json:"actor,omitempty"`
+	Reason *safetext.Text `json:"reason,omitempty"`
+	Owner  *safetext.Text `json:"owner,omitempty"` // from whom
+	Until  *time.Time     `json:"until,omitempty"` // until when that client may rely on the lock
 }
 
 type whoConnJSON struct {
@@ -80,6 +90,8 @@ the command that finds its process. How that is known is said with it:
              all data: it needs --node and --reason, is in the audit log, ends at the
              first hit, after 10 s, or when the node has to keep 1 MiB for it, and is
              refused above 10,000 commands a second unless --force
+
+Of a lock that is revoked it says when, by whom and from whom, by the audit log and the record.
 
 Changes nothing. It reads CLIENT LIST up to 40 times a second on each node, which takes
 1 % of its time, for as long as --for, and refuses nodes with more than 2,000 connections
@@ -176,8 +188,7 @@ func (a *commandLine) whoByConnections(ctx context.Context, cfg *config.Config, 
 	case err != nil:
 		return err
 	}
-	relied, at := app.ReliedOn(ctx, cfg, found, a.Reading)
-	return a.printWho(cfg.Cluster.Name, found, relied, at)
+	return a.printWho(ctx, cfg, found)
 }
 
 func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *operator.Operator, name, node, reason string, force bool) error {
@@ -194,14 +205,17 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 	if err != nil {
 		return err
 	}
-	relied, at := app.ReliedOn(ctx, cfg, found, a.Reading)
-	return a.printWho(cfg.Cluster.Name, found, relied, at)
+	return a.printWho(ctx, cfg, found)
 }
 
 // printWho prints an answer. It is an error if nobody holds the lock or nobody can tell.
-// relied is the lock if a client may rely on it without a majority.
-func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) error {
-	doc := whoDoc(cluster, w)
+func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.Answer) error {
+	relied, at := app.ReliedOn(ctx, cfg, w, a.Reading)
+	var revoked app.Revocation
+	if w.Revoked {
+		revoked = app.RevocationOf(cfg, w.Key, w.At)
+	}
+	doc := whoDoc(cfg.Cluster.Name, w, revoked)
 	if relied != nil {
 		lock := view.DocOfLock(relied, at)
 		doc.State, doc.HeldUntil = lock.State, lock.HeldUntil
@@ -214,7 +228,7 @@ func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lo
 		return err
 	}
 	if !printed {
-		a.showWho(w, relied, at)
+		a.showWho(w, revoked, relied, at)
 	}
 	quorum := redlock.Quorum(w.N)
 	switch {
@@ -232,7 +246,7 @@ func (a *commandLine) printWho(cluster string, w *who.Answer, relied *monitor.Lo
 	return nil
 }
 
-func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.Snapshot) {
+func (a *commandLine) showWho(w *who.Answer, revoked app.Revocation, relied *monitor.Lock, at *monitor.Snapshot) {
 	unusable := causes{}
 	for node, why := range w.Unusable {
 		unusable.add(node, why.String())
@@ -248,13 +262,25 @@ func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.S
 	if w.Held == 0 {
 		return
 	}
-	fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(w.Key), view.WhoHeadline(w))
+	headline := view.WhoHeadline(w)
+	if !revoked.At.IsZero() {
+		headline = "revoked at " + view.Moment(revoked.At)
+		if revoked.By.Actor != "" {
+			headline += safetext.Escape(revoked.By.By())
+		}
+	}
+	fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(w.Key), headline)
+	if g := revoked.Grant; g != nil {
+		fmt.Fprintf(a.Out, "  %s had it and may work until %s\n", safetext.Escape(g.Who()), view.Moment(g.Until))
+	}
 	if hint := view.WhoHint(w); hint != "" {
 		fmt.Fprintf(a.Out, "  %s\n", hint)
 	}
 	switch {
 	case relied != nil:
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
+	case w.Revoked && w.MonitorOn == "" && w.Held < redlock.Blocking(w.N):
+		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: too few to keep others out\n", w.Held, w.N)
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	}
@@ -267,7 +293,7 @@ func (a *commandLine) showWho(w *who.Answer, relied *monitor.Lock, at *monitor.S
 	}
 }
 
-func whoDoc(cluster string, w *who.Answer) whoJSON {
+func whoDoc(cluster string, w *who.Answer, revoked app.Revocation) whoJSON {
 	d := whoJSON{
 		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Token: w.Token,
 		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Liveness: w.Liveness, Extensions: w.Extends,
@@ -276,6 +302,15 @@ func whoDoc(cluster string, w *who.Answer) whoJSON {
 	}
 	if w.Group != nil {
 		d.Application = w.Group.String()
+	}
+	if w.Revoked {
+		d.State = monitor.LockRevoked.String()
+	}
+	if !revoked.At.IsZero() {
+		d.Revoked = &revokedJSON{At: revoked.At, Actor: safetext.Optional(revoked.By.Actor), Reason: safetext.Optional(revoked.By.Reason)}
+		if g := revoked.Grant; g != nil {
+			d.Revoked.Owner, d.Revoked.Until = g.Owner, &g.Until
+		}
 	}
 	for _, c := range w.Conns {
 		d.Connections = append(d.Connections, whoConnJSON{c, int64(c.Age) * 1000, c.Gone.Milliseconds()})

@@ -251,7 +251,7 @@ func holderText(c *Context, l *monitor.Lock, w *who.Answer) string {
 	if l.Nobody {
 		by = "left over"
 	} else if redlock.IsTombstone(l.Holder.Raw()) {
-		by = "revoked: a tombstone does not name who had it"
+		by = revokedText
 	} else if f := l.Form; f != nil && !f.Owner.Empty() {
 		by = ToldBy(c, f.Owner)
 	} else if w != nil {

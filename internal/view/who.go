@@ -24,6 +24,8 @@ func WhoHeadline(w *who.Answer) string {
 		held = "its copies were made by "
 	}
 	switch {
+	case w.Revoked:
+		return revokedText
 	case w.Method == who.Told:
 		return held + w.Owner.String() + told
 	case w.Method == who.Inferred:
@@ -46,6 +48,9 @@ func WhoHeadline(w *who.Answer) string {
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
 }
 
+// revokedText says why a lock that is revoked has no holder to find.
+const revokedText = "revoked: a tombstone does not name who had it"
+
 // told follows an owner whom the token names.
 const told = "  (told by its token)"
 
@@ -59,7 +64,7 @@ func ToldBy(c *Context, owner safetext.Text) string {
 
 // WhoHint says what names a holder that could not be inferred; empty if one is named.
 func WhoHint(w *who.Answer) string {
-	if w.Method != who.Unknown || w.Held == 0 || w.MonitorOn != "" {
+	if w.Method != who.Unknown || w.Held == 0 || w.Revoked || w.MonitorOn != "" {
 		return ""
 	}
 	if len(w.Uncounted) > 0 {

@@ -34,3 +34,11 @@ func TestConnectionsOfOneClientAreOneRow(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// A revoked lock has no holder to find: nothing else is said of it.
+func TestNobodyHoldsATombstone(t *testing.T) {
+	w := &who.Answer{N: 3, Held: 2, Revoked: true, Method: who.Unknown, Uncounted: []string{"n1"}}
+	if text, hint, life := WhoHeadline(w), WhoHint(w), WhoLiveness(w); text != revokedText || hint != "" || life != "" {
+		t.Errorf("%q, %q, %q", text, hint, life)
+	}
+}

@@ -42,6 +42,7 @@ type Answer struct {
 	Ended     bool          // it was locked while it was watched, and is not any more
 	N         int           // nodes
 	Token     safetext.Text // empty: nobody holds a majority
+	Revoked   bool          // the token is a tombstone, which nobody holds
 	Owner     safetext.Text // from the token
 	Named     bool          // a command of this program, found by its connection names
 	Method    Method
@@ -173,6 +174,9 @@ func (c *openCase) done(now time.Time) bool {
 	if heard && copies == 0 && c.known != nil {
 		return true // the question was about the known holder, which has lost the lock
 	}
+	if heard && redlock.IsTombstone(token) {
+		return true // nobody extends or releases it
+	}
 	if copies >= redlock.Quorum(len(c.nodes)) {
 		c.few = time.Time{}
 	} else if c.few.IsZero() {
@@ -230,6 +234,9 @@ func (c *openCase) answer(now time.Time) *Answer {
 		return a
 	}
 	a.Token = safetext.New(token)
+	if a.Revoked = redlock.IsTombstone(token); a.Revoked {
+		return a
+	}
 	if f := c.told(token); f != nil {
 		a.Method, a.Owner, a.Named = Told, f.Owner, f.Library == ownLibrary
 		a.Group = c.named(f.Owner.Raw())

@@ -212,6 +212,21 @@ func TestAKnownHolderHasLostTheLock(t *testing.T) {
 	}
 }
 
+// A tombstone is an answer once all nodes were heard, also on a minority: nobody holds it.
+func TestATombstoneIsAnAnswer(t *testing.T) {
+	c := newCase(nil, "job:1")
+	c.nodes, c.names = make([]nodeState, 3), []string{"n1", "n2", "n3"}
+	for node := range c.nodes {
+		if c.done(time.Now()) {
+			t.Fatalf("done before node %d was heard", node)
+		}
+		c.take(report{Snapshot: Snapshot{Node: node, At: time.Now(), There: node == 0, Token: "redlockctl:revoked:a"}})
+	}
+	if a := c.answer(time.Now()); !c.done(time.Now()) || !a.Revoked || a.Held != 1 || a.Method != Unknown {
+		t.Errorf("%+v", a)
+	}
+}
+
 // A lock that ends while it is watched, and stays away, is an answer: nobody extended it.
 // So is a minority whose token tells its owner. A short absence and a nameless minority are not.
 func TestALockThatEndsWhileItIsWatched(t *testing.T) {

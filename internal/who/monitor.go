@@ -65,6 +65,9 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 		return a, err
 	}
 	a.Held, a.Token = 1, safetext.New(token)
+	if a.Revoked = redlock.IsTombstone(token); a.Revoked {
+		return a, nil
+	}
 	if ttl <= 0 || ttl > monitorFor {
 		ttl = monitorFor
 	}

@@ -92,7 +92,7 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 			cancel()
 		}
 		c.take(r)
-		if uncounted != nil && r.There && !c.nodes[r.Node].counts() && c.told(r.Token) == nil {
+		if uncounted != nil && r.There && !c.nodes[r.Node].counts() && c.told(r.Token) == nil && !redlock.IsTombstone(r.Token) {
 			uncounted(c.names[r.Node])
 			uncounted = nil
 		}
