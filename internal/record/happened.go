@@ -158,9 +158,12 @@ func byNode(events []Event) map[string][]Event {
 	return of
 }
 
+// stateDelay is the longest delay between an event and the state that it causes.
+const stateDelay = 2500 * time.Millisecond
+
 // within reports whether d can be the delay between an event and the state that it
 // causes, or between a guard's event and its next action.
-func within(d time.Duration) bool { return d >= -250*time.Millisecond && d <= 2500*time.Millisecond }
+func within(d time.Duration) bool { return d >= -250*time.Millisecond && d <= stateDelay }
 
 // toldBy reports whether one of a node's events reports its change to a state.
 func toldBy(events []Event, s State) bool {

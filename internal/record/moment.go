@@ -97,12 +97,16 @@ func (r *Reader) nodesAt(m *Moment, known bool) error {
 		if n == nil {
 			continue // no longer in the configuration
 		}
-		n.State, n.Since, n.Err = monitor.NodeStateOf(st.State), st.At, safetext.New(st.Text)
+		since, err := r.stateSince(st)
+		if err != nil {
+			return err
+		}
+		n.State, n.Since, n.Err = monitor.NodeStateOf(st.State), since, safetext.New(st.Text)
 		if st.Guards != "" {
 			n.Guards, n.GuardsKnown = announce.DecodeAll(strings.Split(st.Guards, "\n")), true
 		}
 		if !st.Rejoins.IsZero() {
-			m.Fences = append(m.Fences, restartguard.NodeStatus{Node: st.Node, Phase: restartguard.PhaseFenced, Since: st.At, Until: st.Rejoins})
+			m.Fences = append(m.Fences, restartguard.NodeStatus{Node: st.Node, Phase: restartguard.PhaseFenced, Since: since, Until: st.Rejoins})
 		}
 	}
 	return err

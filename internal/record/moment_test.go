@@ -123,6 +123,45 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	}
 }
 
+// A moment says since when a node has its state, also if another guard came since then. A cordon lasts
+// beyond a restart, as in the live view, but not beyond an uncordon.
+func TestSinceWhenANodeHasItsState(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: *monitortest.Safe(now)}
+	w := begin(t, path, from, now)
+	n := &from.s.Nodes[1]
+	write(t, w, from, now)
+	for _, c := range []struct {
+		at, since int
+		state     monitor.NodeState
+		change    func()
+	}{
+		{5, 0, monitor.NodeServing, func() { n.Guards = []announce.Guard{{ID: "g1", Delay: time.Second}} }},
+		{10, 10, monitor.NodeCordoned, nil},
+		{20, 10, monitor.NodeCordoned, func() { n.Guards = nil }},
+		{30, 30, monitor.NodeDown, nil},
+		{31, 30, monitor.NodeDown, func() { n.Err = safetext.New("connection refused") }},
+		{35, 35, monitor.NodeFenced, func() {
+			from.events = append(from.events, monitor.Event{Seq: 1, At: second(35), Level: monitor.LevelNotice, Kind: "restart", Node: n.Name})
+		}},
+		{36, 10, monitor.NodeCordoned, nil},
+		{40, 40, monitor.NodeFenced, nil},
+		{41, 41, monitor.NodeCordoned, nil},
+		{50, 50, monitor.NodeServing, nil},
+		{60, 60, monitor.NodeCordoned, nil},
+	} {
+		if n.State = c.state; c.change != nil {
+			c.change()
+		}
+		n.Since = second(c.at)
+		write(t, w, from, second(c.at))
+		if m, err := read(t, path).At(second(c.at)); err != nil || m.Snapshot.Nodes[1].State != c.state || !m.Snapshot.Nodes[1].Since.Equal(second(c.since)) {
+			t.Errorf("after %d s: %s since %s, not %d s: %v", c.at, m.Snapshot.Nodes[1].State, m.Snapshot.Nodes[1].Since.Sub(now), c.since, err)
+		}
+	}
+}
+
 // Step moves in either direction; entries within a second are one step. A finding shows,
 // for each time, what was found then, even if it said more when it opened.
 func TestAFindingThatChanges(t *testing.T) {

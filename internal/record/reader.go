@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"redlockctl/monitor"
 )
 
 // Reader reads a record, even one that is being written, or a copy from another host.
@@ -302,6 +304,21 @@ type State struct {
 // StatesAt returns the cluster's verdict and the state of each node at a time.
 func (r *Reader) StatesAt(t time.Time) ([]State, error) {
 	return r.states(`WHERE cluster = ?1 AND at_ms = (SELECT max(at_ms) FROM states AS s WHERE s.cluster = ?1 AND s.node = states.node AND s.at_ms <= ?2) ORDER BY node`, r.cluster, millis(t))
+}
+
+// stateSince returns since when a node has its state: it may have a newer row because something else
+// about it changed. As in the live view, a cordon lasts beyond a restart, after which the server is
+// down or fenced until a guard cordons it again.
+func (r *Reader) stateSince(s State) (since time.Time, err error) {
+	other := `state != ?4`
+	if s.State == monitor.NodeCordoned.String() {
+		other = fmt.Sprintf(`(state = '%s' OR state = '%s' AND NOT EXISTS (SELECT 1 FROM events WHERE cluster = ?1 AND kind = 'restart' AND events.node = ?2
+			AND events.at_ms BETWEEN states.at_ms - %d AND states.at_ms + %[3]d))`, monitor.NodeServing, monitor.NodeFenced, stateDelay.Milliseconds())
+	}
+	err = r.db.QueryRow(`SELECT min(at_ms) FROM states WHERE cluster = ?1 AND node = ?2 AND state = ?4 AND at_ms <= ?3 AND at_ms >
+		coalesce((SELECT max(at_ms) FROM states WHERE cluster = ?1 AND node = ?2 AND at_ms < ?3 AND `+other+`), -1)`,
+		r.cluster, s.Node, millis(s.At), s.State).Scan((*ms)(&since))
+	return since, err
 }
 
 // States returns the changes of state in a span, oldest first.
