@@ -77,7 +77,8 @@ With --output jsonl (or json) each line is a JSON object with "schema", "kind",
 "at" (RFC 3339), "seq", "level" (info, notice, alarm), "text", and "node" or
 "key" where it concerns one. A restart and a wipe of data also have
 "locks_lost_copy", "locks_bare_majority", "locks_lost_majority" and "held_until",
-"loaded_from_disk", "locks" (the first names) and "rejoins" (when). "part" is true
+"locks_lost_revocation" (of revoked ones), "loaded_from_disk", "locks" (the first
+names) and "rejoins" (when). "part" is true
 for what such a line tells too: the table leaves that out, unless --filter chooses
 locks. The kinds:
 

@@ -60,6 +60,7 @@ type RestartCost struct {
 	Bare         int             // of these, locks with a bare majority now
 	LostMajority int             // of these, locks that lost their majority
 	HeldUntil    time.Time       // until when the last of these may be relied on; zero: none, or no end
+	Unrevoked    int             // revoked locks that have too few tombstones left to keep others out
 	Loaded       Loaded          // copies that the node loaded from disk
 	Locks        []safetext.Text // names of the locks that lost a copy, the worst first; at most 50
 	// Rejoins is when a guard lets the node rejoin; zero: unknown.

@@ -22,12 +22,13 @@ type EventDoc struct {
 	Part bool `json:"part,omitempty"`
 	// Of a restart, or a wipe of a node's data: how many locks lost a copy, how many of them
 	// have a bare majority now, how many lost their majority and until when the last of these
-	// is held, the names of the first of them, what came back from disk, and when a guard lets
+	// is held, how many revoked ones have too few tombstones left, the names of the first of them, what came back from disk, and when a guard lets
 	// the node rejoin.
 	LostCopy     *int            `json:"locks_lost_copy,omitempty"`
 	Bare         *int            `json:"locks_bare_majority,omitempty"`
 	LostMajority *int            `json:"locks_lost_majority,omitempty"`
 	HeldUntil    *time.Time      `json:"held_until,omitempty"`
+	Unrevoked    int             `json:"locks_lost_revocation,omitempty"`
 	Loaded       *loadedDoc      `json:"loaded_from_disk,omitempty"`
 	Locks        []safetext.Text `json:"locks,omitempty"`
 	Rejoins      *time.Time      `json:"rejoins,omitempty"`
@@ -49,7 +50,7 @@ func DocOfEvent(e *monitor.Event) EventDoc {
 	}
 	if c := e.Cost; c != nil {
 		doc.LostCopy, doc.Bare, doc.LostMajority, doc.Locks = &c.Lost, &c.Bare, &c.LostMajority, c.Locks
-		doc.HeldUntil = jsonTime(c.HeldUntil)
+		doc.HeldUntil, doc.Unrevoked = jsonTime(c.HeldUntil), c.Unrevoked
 		if c.Loaded != (monitor.Loaded{}) {
 			doc.Loaded = new(loadedDoc(c.Loaded))
 		}

@@ -217,6 +217,9 @@ func costText(cost monitor.RestartCost, now time.Time) string {
 	if cost.LostMajority > 0 {
 		text += fmt.Sprintf(", %d lost %s majority: held to %s", cost.LostMajority, map[bool]string{true: "its", false: "their"}[cost.LostMajority == 1], words.Moment(cost.HeldUntil, now))
 	}
+	if cost.Unrevoked > 0 {
+		text += fmt.Sprintf(", %d lost %s revocation: too few tombstones are left to keep others out", cost.Unrevoked, map[bool]string{true: "its", false: "their"}[cost.Unrevoked == 1])
+	}
 	l := cost.Loaded
 	var loaded []string
 	for _, part := range []struct {

@@ -56,11 +56,11 @@ type restartCost struct {
 	read  bool          // the node must be read before the cost is known
 	since packed.Moment // time of the loss
 
-	copies, bare, fell int
-	until              packed.Moment // latest end of a lost majority
-	// locks that lost their majority, that have a bare majority now, and that lost a copy
-	// otherwise
-	felled, bared, names []string
+	copies, bare, fell, unrevoked int
+	until                         packed.Moment // latest end of a lost majority
+	// locks that lost their majority, that are not revoked any more, that have a bare majority
+	// now, and that lost a copy otherwise
+	felled, freed, bared, names []string
 }
 
 // costReady reports whether the cost of a loss on node i can be reported: the node has
@@ -95,10 +95,11 @@ func (c *restartCost) fall(r *record) {
 func (t *Table) lossCost(i int) monitor.RestartCost {
 	c := t.nodes[i].restart
 	slices.Sort(c.felled)
+	slices.Sort(c.freed)
 	slices.Sort(c.bared)
 	slices.Sort(c.names)
-	cost := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Loaded: t.loaded(i)}
-	names := slices.Concat(c.felled, c.bared, c.names)
+	cost := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Unrevoked: c.unrevoked, Loaded: t.loaded(i)}
+	names := slices.Concat(c.felled, c.freed, c.bared, c.names)
 	for _, name := range names[:min(len(names), mostNamed)] {
 		cost.Locks = append(cost.Locks, safetext.New(name))
 	}

@@ -227,6 +227,9 @@ func (t *Table) countCost(r *record, was monitor.LockState) {
 		case c == nil || r.hit&(1<<min(i, 63)) == 0:
 		case r.lock.State == monitor.LockLostMajority && was != monitor.LockLostMajority:
 			c.fall(r)
+		case was == monitor.LockRevoked && r.lock.State != monitor.LockRevoked:
+			c.unrevoked++
+			c.freed = named(c.freed, r)
 		case r.lock.State != monitor.LockRevoked && r.lock.Held >= t.quorum && r.lock.Margin() <= 0: // a tombstone's majority is nobody's
 			c.bare++
 			c.bared = named(c.bared, r)
