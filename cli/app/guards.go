@@ -278,10 +278,10 @@ func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 	methods := Methods(g.cfg)
 	for _, n := range g.s.Nodes {
 		one := view.GuardDoc{Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: (&view.Guard{}).BootFence(&n)}
-		// If a node does not answer, its next incarnation is not known.
 		if m, ok := g.memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
-			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known && m.Known {
+			one.Known = m.RunID == n.RunID && n.RunID != ""
+			if (one.Known || !n.State.Answers()) && m.Known { // of what does not answer, the last start that it saw
 				one.BootFence = startOf(m)
 			}
 		}

@@ -107,11 +107,19 @@ func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
 		}
 		return "from " + Clock(a.From) + ", when " + node, Warn
 	case a.Restarts == 1:
-		return "after 1 more restart of a node that is not verified to start fenced", Warn
+		return "after 1 more restart of a node that is " + unproven(c), Warn
 	case a.Restarts > 1:
-		return "after " + strconv.Itoa(a.Restarts) + " more restarts of nodes that are not verified to start fenced", None
+		return "after " + strconv.Itoa(a.Restarts) + " more restarts of nodes that are " + unproven(c), None
 	}
 	return least, None
+}
+
+// unproven says why a node may vote twice when it restarts.
+func unproven(c *Context) string {
+	if slices.ContainsFunc(c.Snap.Nodes, func(n monitor.Node) bool { return len(n.Guards) > 0 || !n.GuardsKnown }) {
+		return "not verified to start fenced"
+	}
+	return "not guarded"
 }
 
 // unsureText says why it is not known whether another client can get a lock.

@@ -16,11 +16,18 @@ import (
 
 func noQuorum(k known, f *found) bool {
 	evidence := fmt.Sprintf("%d of %d nodes serve, a quorum is %d: %s", k.Cluster.Serving, k.Cluster.N, k.Cluster.Quorum, k.Cluster.Absent)
-	var fenced []string
+	var fenced, left []string
 	for i := range k.Nodes {
-		if k.Nodes[i].State == monitor.NodeFenced {
-			fenced = append(fenced, k.Nodes[i].Name)
+		switch n := &k.Nodes[i]; {
+		case n.State != monitor.NodeFenced:
+		case n.GuardsKnown && len(n.Guards) == 0 && !isGuarded(k, n):
+			left = append(left, n.Name)
+		default:
+			fenced = append(fenced, n.Name)
 		}
+	}
+	if len(left) > 0 {
+		evidence += "; no guard is seen on " + strings.Join(left, ", ") + ": what is fenced stays so until one runs"
 	}
 	if k.guard != nil && k.guard.Outlook != "" {
 		evidence += "; " + k.guard.Outlook

@@ -303,6 +303,9 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		}
 		return monitor.LockHeld
 	}
+	if redlock.IsTombstone(r.Tokens[a.holder].Prefix) && t.hasEnded(r, a.holder) {
+		return monitor.LockOrphaned
+	}
 	if redlock.IsTombstone(r.Tokens[a.holder].Prefix) { // too few to keep others out, and the holder may rely on the lock until they end
 		a.perhaps, a.lock.Relied = true, a.best.end
 		if a.best.never {

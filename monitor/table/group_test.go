@@ -256,6 +256,44 @@ func TestARevocationThatRestartsForget(t *testing.T) {
 	}
 }
 
+// An orphaned lock that is revoked stays orphaned, also for a first view beside a guard:
+// nobody relied on it.
+func TestARevokedOrphanIsAnOrphan(t *testing.T) {
+	r := newRig(5, time.Minute).first()
+	r.pass(time.Hour)
+	r.set("k", "a", time.Minute, 1, 3)
+	for range 5 {
+		r.scanAll()
+		r.pass(time.Second)
+	}
+	if s := r.lock("k").State; s != monitor.LockOrphaned {
+		t.Fatal(s)
+	}
+	r.set("k", "redlockctl:revoked:xyz", 55*time.Second, 1)
+	r.scanAll()
+	r.set("k", "redlockctl:revoked:xyz", 55*time.Second, 3)
+	r.scanAll()
+	first := newRig(5, time.Minute)
+	first.now, first.servers = r.now, r.servers
+	for i := range 5 {
+		first.Met(i, Incarnation{Started: r.now.Add(-time.Hour)}, r.now)
+		first.Reachable(i, false)
+	}
+	first.first()
+	for range 5 {
+		r.pass(time.Second)
+		r.scanAll()
+		first.pass(time.Second)
+		first.scanAll()
+		first.Heard(r.Vouches(r.now), first.now)
+	}
+	for view, r := range map[string]*rig{"goes on": r, "begins": first} {
+		if l := r.lock("k"); l.State != monitor.LockOrphaned {
+			t.Errorf("the view that %s: %+v", view, l)
+		}
+	}
+}
+
 // Copies of a holder beside too few tombstones may be part of a majority, also where masters
 // that refuse writes would keep others out for now.
 func TestAPartlyRevokedLockBesideFences(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/redlock"
+	"redlockctl/server/announce"
 	"redlockctl/server/lockform"
 )
 
@@ -108,6 +110,9 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			cause := t.lossOf(i, c, received)
 			r.noteGone(i, cause, received)
 			t.noteOverwritten(r, i, cause, received)
+			if isLock && redlock.IsTombstone(tok.Prefix) && r.lock.State == monitor.LockOrphaned && int8(c.Token) == r.holder {
+				t.ended.add(r.key(), announce.TokenSum(tok.Prefix)) // nobody relied on what is revoked
+			}
 		}
 		r.own()
 		next := packed.Copy{Sent: sent, Expires: expires, Epoch: t.nodes[i].epoch, Type: typ, Token: c.Token, Kind: packed.OtherCopy}

@@ -126,7 +126,10 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	case r.lostMajority(), r.earlier != nil:
 		return true
 	}
-	return t.lossWithin(now) && (r.lock.State == monitor.LockOrphaned || t.anyCertain(r, now))
+	if r.lock.State == monitor.LockOrphaned {
+		return t.lossWithin(now) || redlock.IsTombstone(r.Tokens[r.holder].Prefix)
+	}
+	return t.lossWithin(now) && t.anyCertain(r, now)
 }
 
 // anyCertain reports whether certainOf is true of a token of r.
