@@ -378,7 +378,6 @@ func TestFenceAndOpen(t *testing.T) {
 	r.typed("n2")
 	r.press("enter")
 	r.sees("! a reason is missing")
-	r.press("tab")
 	r.typed("new cluster")
 	r.press("enter")
 	r.run()
@@ -562,4 +561,72 @@ func TestADrainWaitsUntilItIsEmpty(t *testing.T) {
 	r.sees("drain n1: done", "restart it, then uncordon it")
 	r.wait(12 * time.Second)
 	r.seesNot("drain n1: done")
+}
+
+// Enter goes to the first field in which something is missing, and says what it is.
+func TestEnterGoesToWhatIsMissing(t *testing.T) {
+	open := func(r *rig, keys ...string) {
+		r.press(keys...)
+		r.settle()
+	}
+	at := func(r *rig, field int, says string) {
+		t.Helper()
+		r.sees("! " + says)
+		if r.m.Dialog.Focus != field {
+			t.Errorf("%q is said at field %d, not %d", says, r.m.Dialog.Focus, field)
+		}
+	}
+	t.Run("a reason, then a name", func(t *testing.T) {
+		for _, key := range []string{"X", "R"} {
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+			r.under("orders:42")
+			open(r, key)
+			r.press("enter")
+			at(r, 0, "a reason is missing")
+			r.typed("dead")
+			r.press("enter")
+			at(r, 1, "the name is missing: type orders:42")
+			r.typed("orders:42")
+			r.press("enter")
+			r.run()
+			if got := r.acts.sent(); len(got) != 1 || !strings.Contains(got[0], `"orders:42"`) {
+				t.Errorf("%s sent %q", key, got)
+			}
+		}
+	})
+	t.Run("a name, then the reason", func(t *testing.T) {
+		r := asking(t)
+		open(r, "tab")
+		r.typed("orders:42")
+		r.press("enter")
+		at(r, 0, "a reason is missing")
+	})
+	t.Run("of a node", func(t *testing.T) {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+		open(r, "3", "C")
+		r.typed("disk")
+		r.press("enter")
+		at(r, 1, "the name is missing: type n1")
+	})
+	t.Run("of several", func(t *testing.T) {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+		r.under("orders:42")
+		r.press("m")
+		r.under("orders:43")
+		open(r, "m", "R")
+		r.typed("dead")
+		r.press("enter")
+		at(r, 1, `how many are there? type "2 locks"`)
+	})
+	t.Run("of acquire", func(t *testing.T) {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+		open(r, "a")
+		r.typed("mine")
+		r.press("tab")
+		r.typed("x")
+		r.press("tab", "tab")
+		r.settle()
+		r.press("enter")
+		at(r, 1, "the TTL is a number with a unit")
+	})
 }

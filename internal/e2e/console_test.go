@@ -233,7 +233,6 @@ func cordonAndUncordon(t *testing.T, bin string) {
 	term.text("n2")
 	term.keys("Enter")
 	term.shows("a reason is missing")
-	term.keys("Tab")
 	term.text("new disk")
 	term.keys("Enter")
 	term.shows("n2", "● serving")

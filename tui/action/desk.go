@@ -65,14 +65,18 @@ func (m *Desk) CloseDialog() tea.Cmd {
 	return nil
 }
 
-// Submit handles enter in a dialog: it starts the action if nothing is missing.
+// Submit handles enter in a dialog: it starts the action, or moves to the first field in
+// which something is missing.
 func (m *Desk) Submit() tea.Cmd {
 	d := m.Dialog
-	switch {
-	case d.missing() != "":
+	if missing, at := d.missing(); missing != "" {
 		d.Pressed = true
+		if at >= 0 {
+			d.Focus = at
+		}
 		return nil
-	case d.start == nil:
+	}
+	if d.start == nil {
 		return d.then()
 	}
 	d.began, d.steps = m.Now(), d.start()
@@ -236,8 +240,6 @@ func (m *Desk) LatestLock(key string) *monitor.Lock { return m.Latest.Locks.Get(
 
 func (m *Desk) latestNode(name string) *monitor.Node { return m.Latest.Node(name) }
 
-const noReason = "a reason is missing: it is written to the audit log"
-
 // confirmation has the inputs of a dangerous action: a reason and the typed name.
 type confirmation struct {
 	reason, typed *field
@@ -253,26 +255,35 @@ func (m *Desk) Confirm(raw string) *confirmation {
 		want = view.CutLeft(want, tail)
 		label = fmt.Sprintf("Type its last %d characters", view.Width(want))
 	}
-	return &confirmation{newField("Reason", ""), newField(label, ""), want}
+	typed := newField(label, "")
+	typed.check = func() string {
+		switch typed.String() {
+		case "":
+			return "the name is missing: type " + want
+		case want:
+			return ""
+		}
+		return "that is not the name: type " + want
+	}
+	return &confirmation{reasonField(), typed, want}
+}
+
+// reasonField returns a field for the reason of an action.
+func reasonField() *field {
+	f := newField("Reason", "")
+	f.check = func() string {
+		if f.text() == "" {
+			return "a reason is missing: it is written to the audit log"
+		}
+		return ""
+	}
+	return f
 }
 
 func (c *confirmation) fields() []*field { return []*field{c.reason, c.typed} }
 
 // why returns the reason.
-func (c *confirmation) why() string { return strings.TrimSpace(c.reason.String()) }
-
-// missing says what is still missing.
-func (c *confirmation) missing() string {
-	switch typed := c.typed.String(); {
-	case c.why() == "":
-		return noReason
-	case typed == "":
-		return "the name is missing: type " + c.Want
-	case typed != c.Want:
-		return "that is not the name: type " + c.Want
-	}
-	return ""
-}
+func (c *confirmation) why() string { return c.reason.text() }
 
 // bounded is how many names a dialog lists.
 const bounded = 12

@@ -23,11 +23,15 @@ const SettleTime = 300 * time.Millisecond
 type field struct {
 	label string
 	input.Line
-	Choices []string // nil: a text field
-	chosen  int      // index of the choice
+	Choices []string      // nil: a text field
+	chosen  int           // index of the choice
+	check   func() string // what is missing or wrong in it; nil or "": nothing
 }
 
 func newField(label, text string) *field { return &field{label: label, Line: input.New(text)} }
+
+// text returns the typed text without blanks around it.
+func (f *field) text() string { return strings.TrimSpace(f.String()) }
 
 // untouched reports whether nothing was typed or chosen.
 func (f *field) untouched() bool { return f.chosen == 0 && f.String() == "" }
@@ -63,7 +67,7 @@ type Dialog struct {
 	danger      bool            // it can let two clients hold one lock
 	facts       func() []string // the target, and what the action will do
 	Fields      []*field
-	check       func() string // what is missing or wrong; nil or "": nothing
+	check       func() string // what is wrong apart from the fields; nil or "": nothing
 	// start makes the steps from the fields. It runs in the program's goroutine; the steps
 	// run in others and must not use the model.
 	start func() []step
@@ -115,12 +119,21 @@ func (d *Dialog) Mode() page.Mode {
 	return page.ModeWorking
 }
 
-// missing says what is missing or wrong.
-func (d *Dialog) missing() string {
-	if d.check == nil {
-		return ""
+// missing says what is missing or wrong, and in which field; -1: in none.
+func (d *Dialog) missing() (why string, at int) {
+	if d.check != nil {
+		if why = d.check(); why != "" {
+			return why, -1
+		}
 	}
-	return d.check()
+	for i, f := range d.Fields {
+		if f.check != nil {
+			if why = f.check(); why != "" {
+				return why, i
+			}
+		}
+	}
+	return "", -1
 }
 
 // listens reports whether a key pressed now is meant for this dialog.
@@ -253,7 +266,7 @@ func (d *Dialog) hint(st *styles.Styles, w int, now time.Time) string {
 		bar := max(4, min(30, room-view.Width(text)-2))
 		return st.Info.Of(st.Bar(float64(d.at)/float64(len(d.steps)), bar)) + st.Cut(text, room-bar) + since
 	}
-	switch missing := d.missing(); {
+	switch missing, _ := d.missing(); {
 	case d.held:
 		return st.Warn.Of(st.Cut("enter came too soon and was not taken: pause, then press it again", w))
 	case missing == "":

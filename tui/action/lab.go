@@ -103,7 +103,13 @@ func (m *Desk) askSkew() tea.Cmd {
 	shown := m.St.Escape(node, 40)
 	by := newField("By", "+2s")
 	parse := func() (time.Duration, error) {
-		return time.ParseDuration(strings.TrimPrefix(strings.TrimSpace(by.String()), "+"))
+		return time.ParseDuration(strings.TrimPrefix(by.text(), "+"))
+	}
+	by.check = func() string {
+		if d, err := parse(); err != nil || d == 0 {
+			return "how far: +2s, -500ms"
+		}
+		return ""
 	}
 	return m.open(&Dialog{
 		title:  "Skew the clock of " + shown + "?",
@@ -111,12 +117,6 @@ func (m *Desk) askSkew() tea.Cmd {
 		Fields: []*field{by},
 		facts: func() []string {
 			return []string{m.St.Fact("Effect", "its clock jumps: forward, and its copies end too early; backward, and they live too long")}
-		},
-		check: func() string {
-			if d, err := parse(); err != nil || d == 0 {
-				return "how far: +2s, -500ms"
-			}
-			return ""
 		},
 		start: func() []step {
 			d, _ := parse()

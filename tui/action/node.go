@@ -124,7 +124,7 @@ func (m *Desk) askNode(node, verb, done string, do func(ctx context.Context, nod
 			if m.latestNode(node) == nil {
 				return "the node is gone"
 			}
-			return c.missing()
+			return ""
 		},
 		start: func() []step {
 			why := c.why()

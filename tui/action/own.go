@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -161,8 +160,8 @@ func (m *Desk) KeptLines(w int) (lines []string) {
 // ttlField returns a field for a TTL within max_ttl.
 func (m *Desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duration, string)) {
 	f = newField("TTL", ttl.String())
-	return f, func() (time.Duration, string) {
-		d, err := time.ParseDuration(strings.TrimSpace(f.String()))
+	parse = func() (time.Duration, string) {
+		d, err := time.ParseDuration(f.text())
 		switch most := m.Latest.Cluster.TTLBound; {
 		case err != nil:
 			return 0, "the TTL is a number with a unit: 30s, 1m30s"
@@ -173,17 +172,30 @@ func (m *Desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duratio
 		}
 		return d, ""
 	}
+	f.check = wrong(parse)
+	return f, parse
+}
+
+// wrong returns what parse says of a field.
+func wrong(parse func() (time.Duration, string)) func() string {
+	return func() string { _, why := parse(); return why }
 }
 
 var acquireWords = map[redlock.Status]string{redlock.StatusOK: "copy written", redlock.StatusHeld: "held by another"}
 
 func (m *Desk) AskAcquire() tea.Cmd {
 	name := newField("Name", "")
+	name.check = func() string {
+		if name.String() == "" {
+			return "the name of the lock is missing"
+		}
+		return ""
+	}
 	span, parse := m.ttlField(operator.HandTTL(0, m.Latest.Cluster.TTLBound))
 	keep := &field{label: "Keep", Choices: []string{"no", "yes"}}
 	long, parseLong := keepField()
 	kept := func() bool {
-		if strings.TrimSpace(long.String()) != "" {
+		if long.text() != "" {
 			keep.chosen = 1 // a duration implies keep
 		}
 		return keep.chosen == 1
@@ -211,18 +223,10 @@ func (m *Desk) AskAcquire() tea.Cmd {
 			return out
 		},
 		Fields: []*field{name, span, keep, long, reason},
-		check: func() string {
-			if name.String() == "" {
-				return "the name of the lock is missing"
-			}
-			_, why := parse()
-			_, whyLong := parseLong()
-			return cmp.Or(why, whyLong)
-		},
 		start: func() []step {
 			ttl, _ := parse()
 			d, _ := parseLong()
-			return oneStep(m.acquire(name.String(), ttl, kept(), operator.AcquireOptions{For: d, Reason: strings.TrimSpace(reason.String())}))
+			return oneStep(m.acquire(name.String(), ttl, kept(), operator.AcquireOptions{For: d, Reason: reason.text()}))
 		},
 	})
 }
@@ -230,8 +234,8 @@ func (m *Desk) AskAcquire() tea.Cmd {
 // keepField returns a field for how long to keep a lock; empty: until it is released.
 func keepField() (f *field, parse func() (time.Duration, string)) {
 	f = newField("Keep for", "")
-	return f, func() (time.Duration, string) {
-		text := strings.TrimSpace(f.String())
+	parse = func() (time.Duration, string) {
+		text := f.text()
 		if text == "" {
 			return 0, ""
 		}
@@ -241,6 +245,8 @@ func keepField() (f *field, parse func() (time.Duration, string)) {
 		}
 		return d, ""
 	}
+	f.check = wrong(parse)
+	return f, parse
 }
 
 // acquire takes a lock, and keeps it on request.
@@ -321,8 +327,7 @@ func (m *Desk) AskExtend() tea.Cmd {
 			if !m.Now().Before(g.Until) {
 				return "the lock has expired: esc, release it and acquire it again"
 			}
-			_, why := parse()
-			return why
+			return ""
 		},
 		start: func() []step {
 			acts := m.Actions

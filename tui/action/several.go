@@ -54,12 +54,20 @@ func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 	if len(s.unseen) > 0 {
 		title += ", " + view.Count(len(s.unseen)) + " hidden by the filter"
 	}
-	reason, typed := newField("Reason", ""), newField("Type \""+want+"\"", "")
+	reason, typed := reasonField(), newField("Type \""+want+"\"", "")
+	typed.check = func() string {
+		switch strings.Trim(typed.String(), `"`) {
+		case want:
+			return ""
+		case "":
+			return "how many are there? type \"" + want + "\""
+		}
+		return "that is not how many there are: type \"" + want + "\""
+	}
 	fields := []*field{reason, typed}
 	if !a.reasoned {
 		fields = fields[1:]
 	}
-	why := func() string { return strings.TrimSpace(reason.String()) }
 	return m.open(&Dialog{
 		title:  title + "?",
 		Verb:   a.verb + " all",
@@ -68,21 +76,14 @@ func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 		Fields: fields,
 		facts:  s.facts,
 		check: func() string {
-			switch {
-			case n == 0:
+			if n == 0 {
 				return "none of them can be: see why above"
-			case a.reasoned && why() == "":
-				return noReason
-			case typed.String() == "":
-				return "how many are there? type \"" + want + "\""
-			case strings.Trim(typed.String(), `"`) != want:
-				return "that is not how many there are: type \"" + want + "\""
 			}
 			return ""
 		},
 		start: func() (steps []step) {
 			for _, t := range s.all {
-				steps = append(steps, step{name: m.St.Escape(t.keys[0], 40), run: a.act(t, why())})
+				steps = append(steps, step{name: m.St.Escape(t.keys[0], 40), run: a.act(t, reason.text())})
 			}
 			return steps
 		},

@@ -234,6 +234,12 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 	several := len(opened.Tokens) > 1
 	// The first choice is none, so that a token must be chosen explicitly.
 	which := &field{label: "Copies of", Choices: []string{"?", "all"}}
+	which.check = func() string {
+		if which.chosen == 0 {
+			return "whose copies? space chooses: all, or those of one token"
+		}
+		return ""
+	}
 	if several {
 		for i := range opened.Tokens {
 			which.Choices = append(which.Choices, strconv.Itoa(i+1))
@@ -285,11 +291,8 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 				if !sameTokens(plan.Tokens, opened.Tokens) {
 					return "its tokens changed since this was opened: esc, and look again"
 				}
-				if chosen() == nil {
-					return "whose copies? space chooses: all, or those of one token"
-				}
 			}
-			return c.missing()
+			return ""
 		},
 		start: func() []step {
 			u := t
