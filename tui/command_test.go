@@ -32,7 +32,7 @@ func TestCommands(t *testing.T) {
 			r.sees("findings takes nothing here, not «--since 1h»; flags are for the CLI")
 		}},
 		{"cordon n9", func(r *rig) { r.sees("there is no command cordon n9: it is node cordon") }},
-		{"node cord n9", func(r *rig) { r.sees("node cordon: there is no node n9"); nothingSent(r.t, r) }},
+		{"node cord n9", func(r *rig) { r.refused("node cordon: refused", "there is no node n9"); nothingSent(r.t, r) }},
 		{"node rejoin n1", func(r *rig) { r.sees("n1 is serving already") }},
 		{"skew n2", func(r *rig) { r.sees("Skew the clock of n2?") }},
 		{"acquire", func(r *rig) { r.sees("Acquire a lock by hand") }},

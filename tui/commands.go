@@ -54,7 +54,7 @@ func (m *model) commandsNow() []command.Command {
 		}
 		c := command.Command{Name: b.Name, Help: "as the key " + b.Help().Key, Do: func(what string) tea.Cmd { return m.doBinding(b, what) }}
 		switch {
-		case b.Takes&page.ModeOnLock != 0 && b.Name != "acquire":
+		case b.Takes&page.ModeOnLock != 0:
 			c.Takes, c.Next = "[NAME]", m.lockNames
 		case b.Takes&page.ModeOnNode != 0 && b.Takes != page.ModeLab:
 			c.Takes, c.Next = "[NODE]", m.nodeNames
@@ -75,6 +75,9 @@ func (m *model) doBinding(b *keys.Binding, what string) tea.Cmd {
 			why = m.pickNode(what)
 		}
 		if why != "" {
+			if b.Typed {
+				return m.Refuse(b.Name, why)
+			}
 			m.say(m.St.Bad, b.Name+": "+why)
 			return nil
 		}

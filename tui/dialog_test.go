@@ -154,10 +154,7 @@ func TestForceReleaseNeedsAToken(t *testing.T) {
 			s.Locks = monitor.NewLocks(l)
 			r := newRig(t, s, 120, 40)
 			r.press("X")
-			r.sees(c.says)
-			if r.m.Dialog != nil {
-				t.Error("the dialog opened")
-			}
+			r.refused(c.says)
 		})
 	}
 }
@@ -215,18 +212,15 @@ func TestReadOnlyRefusesEachAct(t *testing.T) {
 	r.under("orders:42")
 	for _, k := range []string{"a", "e", "r", "R", "X"} {
 		r.press(k)
-		r.sees("read-only: actions are refused")
+		r.refused("read-only: actions are refused")
 	}
 	r.press("tab", "down")
 	for _, k := range []string{"C", "U", "J"} {
 		r.press(k)
-		r.sees("read-only: actions are refused")
+		r.refused("read-only: actions are refused")
 	}
 	r.press("tab", "m", "down", "m", "R")
-	r.sees("read-only: actions are refused")
-	if r.m.Dialog != nil {
-		t.Error("a dialog opened")
-	}
+	r.refused("read-only: actions are refused")
 	nothingSent(t, r)
 }
 
@@ -425,7 +419,7 @@ func TestActInTheBackground(t *testing.T) {
 		t.Fatal("esc does not send it to the background")
 	}
 	r.press("a")
-	r.sees("an action is still running")
+	r.refused("an action is still running")
 	r.press("q")
 	r.sees("wait for it, or ctrl+c")
 	if r.ended {
@@ -629,4 +623,49 @@ func TestEnterGoesToWhatIsMissing(t *testing.T) {
 		r.press("enter")
 		at(r, 1, "the TTL is a number with a unit")
 	})
+}
+
+// Text that is typed after a key whose dialog or line does not open is not taken for keys.
+func TestTextAfterARefusalIsNotTakenForKeys(t *testing.T) {
+	text := []string{"r", "u", "n", "s", "space", "X", "8", "q", "C", "m", "/", ":"}
+	for _, c := range []struct {
+		name string
+		keys []string
+		says []string
+	}{
+		{"revoke", []string{"R"}, []string{"✗ revoke session:cache: refused", "a hash, not a string"}},
+		{"force-release", []string{"X"}, []string{"✗ force-release session:cache: refused", "a hash, not a string"}},
+		{"extend", []string{"e"}, []string{"✗ extend session:cache: refused", "not acquired here"}},
+		{"of marked", []string{"m", "R"}, []string{"✗ revoke: refused", "none of the 1 lock marked"}},
+		{"another page", []string{"C"}, []string{"✗ cordon: refused", "go to the nodes first"}},
+		{"a node", []string{"3", "U"}, []string{"✗ uncordon n1: refused", "n1 is not cordoned"}},
+		{"filter", []string{"3", "/"}, []string{"✗ filter: refused", "there is nothing to filter on this page"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+			r.under("session:cache")
+			r.press(c.keys...)
+			before, marks := r.m.Page, len(r.m.Marks)
+			r.settle()
+			r.press(text...)
+			r.settle()
+			r.press("enter") // after the reason
+			r.sees("what was typed was not taken")
+			r.m.Update(tea.PasteMsg{Content: "session:cache"})
+			r.settle()
+			r.press("enter") // after the name
+			if r.m.Page != before || len(r.m.Marks) != marks || r.m.Frozen.On() || r.ended {
+				t.Errorf("a letter was taken for a key:\n%s", r.screen())
+			}
+			r.refused(c.says...)
+			nothingSent(t, r)
+			r.press(c.keys[len(c.keys)-1])
+			r.sees("enter or esc closes this")
+			r.settle()
+			r.press("enter") // nothing was typed
+			if r.m.Dialog != nil {
+				t.Error("enter does not close it")
+			}
+		})
+	}
 }

@@ -90,6 +90,7 @@ var ways = append([]way{
 	{name: "frozen", keys: []string{"space"}, rest: 3 * time.Second},
 	{name: "acquire", keys: []string{"a"}},
 	{name: "force-release", keys: []string{"/", "4", "2", "enter", "X"}, rest: action.SettleTime},
+	{name: "refused", keys: []string{"/", "c", "a", "c", "h", "e", "enter", "R"}, rest: action.SettleTime},
 	{name: "fence", keys: []string{"tab", "C"}},
 	{name: "open", keys: []string{"tab", "down", "J"}},
 	{name: "crash", keys: []string{"tab", "c"}},

@@ -47,9 +47,11 @@ func doing(do func()) func() tea.Cmd { return func() tea.Cmd { do(); return nil 
 func firstKeys(m *model) keys.Map {
 	// The help covers a page; the key that opens it also closes it.
 	help := onMain(keys.Looking, "?", "help, and back from it", m.toggleHelp)
+	find := offWhen(onMain(keys.Looking, "/", "filter", m.openFilter), m.whyNoFilter)
+	find.Typed = true
 	return keys.Map{
 		inKeyLine(page.ModeMain&^page.ModeHelp, helpNow(help, func() string { return inHelp(m, "close", "help") })),
-		inKeyLine(page.ModeLocks|page.ModeEvents|page.ModeAudit, offWhen(onMain(keys.Looking, "/", "filter", m.openFilter), m.whyNoFilter)),
+		inKeyLine(page.ModeLocks|page.ModeEvents|page.ModeAudit, find),
 	}
 }
 
@@ -141,7 +143,7 @@ func lookKeys(m *model) keys.Map {
 // actionKey returns the binding of an action, which is a command too, named as in its help;
 // on is what its argument may name. The key says on other pages where it belongs.
 func actionKey(on page.Mode, b keys.Binding, why func() string) keys.Binding {
-	b.Danger, b.Brief, b.Takes, b.Why = true, on, on, why
+	b.Danger, b.Typed, b.Brief, b.Takes, b.Why = true, true, on, on, why
 	b.Name = b.Help().Desc
 	return b
 }
@@ -163,13 +165,15 @@ func actingKeys(m *model) keys.Map {
 	}
 	who := inKeyLine(page.ModeOnLock, asCommand("who", offWhen(onMain(keys.Looking, "w", "who holds it: watches it for up to a minute", m.AskWho), m.WhyNoWho)))
 	who.Takes = page.ModeOnLock
+	acquire := onLock("a", "acquire", m.AskAcquire, m.WhyNoAction)
+	acquire.Takes = 0 // its dialog asks for a name
 	return keys.Map{
 		onLock("e", "extend", m.AskExtend, m.WhyNoExtend),
 		marked(onLock("r", "release", m.AskRelease, m.WhyNoRelease)),
 		marked(onLock("R", "revoke", m.AskRevoke, m.WhyNoRevoke)),
 		marked(onLock("X", "force-release", m.AskForce, m.WhyNoForce)),
 		helpNow(who, func() string { return "who" }),
-		onLock("a", "acquire", m.AskAcquire, m.WhyNoAction),
+		acquire,
 		onNode("C", "cordon", m.AskCordon, m.WhyNoCordon),
 		onNode("D", "drain", m.AskDrain, m.WhyNoCordon),
 		onNode("U", "uncordon", m.AskUncordon, m.WhyNoUncordon),
@@ -254,7 +258,12 @@ func dialogKeys(m *model) keys.Map {
 		in("shift+tab", "field before", turn(-1), "shift+tab", "up"),
 		in("pgdn", "read on", read(3), "pgdown"),
 		in("pgup", "read back", read(-3), "pgup"),
-		inKeyLine(page.ModeDialog, helpNow(in("esc", "leave everything as it is", m.CloseDialog, "esc"), func() string { return "cancel" })),
+		inKeyLine(page.ModeDialog, helpNow(in("esc", "leave everything as it is", m.CloseDialog, "esc"), func() string {
+			if m.Dialog.Refusal {
+				return "close"
+			}
+			return "cancel"
+		})),
 		inKeyLine(page.ModeWorking, helpNow(leave, func() string {
 			if m.Dialog.Did != "" {
 				return "stop after this one"

@@ -142,12 +142,29 @@ func (m *model) say(p styles.Paint, s string) {
 
 // try runs a binding, or says why it is disabled.
 func (m *model) try(b *keys.Binding) tea.Cmd {
-	if why := b.Disabled(); why != "" {
-		k, text := b.Text(m.St.ASCII)
-		m.say(m.St.Warn, k+" "+text+": "+why)
-		return nil
+	why := b.Disabled()
+	switch {
+	case why == "":
+		return b.Do()
+	case b.Typed && m.has(b.Group):
+		return m.Refuse(m.withTarget(b), why)
 	}
-	return b.Do()
+	k, text := b.Text(m.St.ASCII)
+	m.say(m.St.Warn, k+" "+text+": "+why)
+	return nil
+}
+
+// withTarget names what a binding does, and the lock or node under the cursor if it is about
+// that.
+func (m *model) withTarget(b *keys.Binding) string {
+	name, s := b.Help().Desc, m.selected()
+	switch {
+	case b.Takes&page.ModeOnLock != 0 && s.Lock != nil && len(m.Marked()) == 0:
+		name += " " + m.St.Escape(s.Lock.Key.Raw(), 40)
+	case b.Takes&page.ModeOnNode != 0 && s.Node != nil:
+		name += " " + m.St.Escape(s.Node.Name, 40)
+	}
+	return name
 }
 
 func (m *model) tooSmall() bool { return m.W < minWidth || m.H < minHeight }

@@ -217,6 +217,8 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		if f := m.Dialog.Focused(); f != nil {
 			f.Choose(msg.Text)
 			m.edited()
+		} else {
+			m.Dialog.Stray = true
 		}
 	}
 	return nil

@@ -160,6 +160,19 @@ func (r *rig) seesNot(texts ...string) {
 	}
 }
 
+// refused fails unless a dialog refuses an action and says all these texts. It closes it.
+func (r *rig) refused(texts ...string) {
+	r.t.Helper()
+	if d := r.m.Dialog; d == nil || !d.Refusal {
+		r.t.Fatalf("no dialog refuses it:\n%s", r.screen())
+	}
+	r.sees(texts...)
+	r.press("esc")
+	if r.m.Dialog != nil {
+		r.t.Error("esc does not close the refusal")
+	}
+}
+
 // box returns the text in the box over the page, without what is beside it.
 func (r *rig) box() string {
 	for _, d := range []*action.Dialog{r.m.Dialog, r.m.Result} {

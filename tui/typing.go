@@ -21,6 +21,8 @@ func (m *model) paste(s string) {
 	if e := m.editor(); e != nil {
 		e.Paste(s)
 		m.edited()
+	} else if m.Dialog != nil {
+		m.Dialog.Stray = true
 	}
 }
 

@@ -285,8 +285,8 @@ func readOnly(t *testing.T, bin string) {
 	for _, key := range []string{"a", "e", "r", "R", "X"} {
 		term.keys(key)
 		term.shows("read-only: actions are refused")
-		term.keys("g") // clears the message
-		term.until("no message", func(s string) bool { return !strings.Contains(s, "read-only") })
+		term.keys("Escape")
+		term.until("no refusal", func(s string) bool { return !strings.Contains(s, "read-only") })
 	}
 	term.keys("3", "C")
 	term.shows("read-only: actions are refused")

@@ -62,6 +62,8 @@ func replay(t *testing.T, bin string) {
 	}
 	term.keys("X")
 	term.shows("this is the past: actions are off; . goes to now")
+	term.keys("Escape")
+	term.until("no refusal", func(s string) bool { return !strings.Contains(s, "enter or esc closes this") })
 	term.keys(".")
 	term.until("the present", func(s string) bool { return lineWith(s, "REPLAY") == "" && lineWith(s, "n2", "● serving") != "" })
 	term.keys("q")

@@ -59,6 +59,18 @@ func (m *Desk) open(d *Dialog) tea.Cmd {
 	return nil
 }
 
+// Refuse says in a dialog why an action is not possible. Text that was meant for the dialog of
+// the action goes nowhere, and is not taken for keys.
+func (m *Desk) Refuse(what, why string) tea.Cmd {
+	return m.open(&Dialog{
+		title:   m.St.Off + " " + what + ": refused",
+		Verb:    "close",
+		Refusal: true,
+		facts:   func() []string { return []string{m.St.Fact("Why", m.St.Our(why))} },
+		then:    m.CloseDialog,
+	})
+}
+
 func (m *Desk) CloseDialog() tea.Cmd {
 	m.Dialog = nil
 	m.Locks.Pin(false)

@@ -65,6 +65,7 @@ func (f *field) line(st *styles.Styles, w int, focused bool) string {
 type Dialog struct {
 	title, Verb string          // verb: what enter does
 	danger      bool            // it can let two clients hold one lock
+	Refusal     bool            // it only says why an action is not possible
 	facts       func() []string // the target, and what the action will do
 	Fields      []*field
 	check       func() string // what is wrong apart from the fields; nil or "": nothing
@@ -78,7 +79,8 @@ type Dialog struct {
 	Pressed       bool      // enter was pressed while something was missing
 	Drawn         time.Time // when it was first shown; zero: not yet
 	early         time.Time // the last key before it accepted enter
-	held          bool      // the last key was an enter that was ignored
+	held          string    // why the last key, an enter, was ignored; empty: it was not
+	Stray         bool      // text was typed, and there is no field for it
 	began         time.Time // start of the action; zero: not started
 	waited        time.Time // when its result was last seen to wait for something; zero: it never did
 	steps         []step
@@ -142,14 +144,23 @@ func (d *Dialog) listens(now time.Time) bool {
 }
 
 // HoldsBack records a key, and reports whether it is an enter that may have been meant for
-// the previous screen. The dialog then says so.
+// the previous screen, or after text that has no field. The dialog then says so.
 func (d *Dialog) HoldsBack(key string, now time.Time) bool {
 	early := !d.listens(now)
 	if early {
 		d.early = now
 	}
-	d.held = early && key == "enter" && d.Mode() == page.ModeDialog
-	return d.held
+	d.held = ""
+	if key != "enter" || d.Mode() != page.ModeDialog {
+		return false
+	}
+	switch {
+	case early:
+		d.held = "enter came too soon and was not taken: pause, then press it again"
+	case d.Stray:
+		d.held, d.Stray = "what was typed was not taken: there is no field here; press enter again", false
+	}
+	return d.held != ""
 }
 
 // Focused returns the field that receives letters; nil if none.
@@ -178,8 +189,11 @@ func (d *Dialog) Box(st *styles.Styles, w, h int, now time.Time) []string {
 	w = min(w, mostWide)
 	in := w - 2
 	title := page.Pane{Title: d.title, Focused: true}
-	if d.danger {
+	switch {
+	case d.danger:
 		title.Paint = &st.Bad
+	case d.Refusal:
+		title.Paint = &st.Warn
 	}
 	var body, foot []string
 	switch {
@@ -267,8 +281,10 @@ func (d *Dialog) hint(st *styles.Styles, w int, now time.Time) string {
 		return st.Info.Of(st.Bar(float64(d.at)/float64(len(d.steps)), bar)) + st.Cut(text, room-bar) + since
 	}
 	switch missing, _ := d.missing(); {
-	case d.held:
-		return st.Warn.Of(st.Cut("enter came too soon and was not taken: pause, then press it again", w))
+	case d.held != "":
+		return st.Warn.Of(st.Cut(d.held, w))
+	case d.Refusal:
+		return st.Cut(st.Strong.Of("enter")+" or "+st.Strong.Of("esc")+" closes this", w)
 	case missing == "":
 		p := st.Strong
 		if d.danger {

@@ -22,6 +22,7 @@ type Binding struct {
 	Group  string
 	Brief  page.Mode      // where it is shown in the key line
 	Danger bool           // changes something on a server
+	Typed  bool           // opens something in which text may be typed
 	Name   string         // as a command; "": not a command
 	Takes  page.Mode      // what its command may name: a lock or a node
 	Why    func() string  // says why it is disabled now; nil or "": it is enabled
