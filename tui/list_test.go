@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,4 +116,107 @@ func TestFilterKeys(t *testing.T) {
 	r.typed("zzz ttl:>20m")
 	r.press("enter")
 	r.sees("! not applied", "ttl:>20m: ttl is compared")
+}
+
+// A page is opened at its top: what another page scrolled, and dialogs that are not about
+// a lock, do not move it.
+func TestPagesOpenAtTheirTop(t *testing.T) {
+	first := func(r *rig, row string) {
+		t.Helper()
+		lines := strings.Split(r.screen(), "\n")
+		i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "NAME") || strings.Contains(l, "NODE") })
+		if i < 0 || !strings.Contains(lines[i+1], row) {
+			t.Errorf("the first row is not that of %s:\n%s", row, r.screen())
+		}
+	}
+	t.Run("locks that the overview scrolled", func(t *testing.T) {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+		for range 12 {
+			r.press("down")
+		}
+		under := r.cursor()
+		r.press("2")
+		first(r, "stuck")
+		if r.cursor() != under {
+			t.Errorf("the cursor went from %s to %s", under, r.cursor())
+		}
+		r.press("end", "up", "up", "up")
+		before := r.screen()
+		r.press("o", "esc")
+		if after := r.screen(); after != before {
+			t.Errorf("esc does not return to where one was:\n%s\n%s", before, after)
+		}
+	})
+	t.Run("locks after a dialog about no lock", func(t *testing.T) {
+		for _, keys := range []string{"a esc", "3 C esc", "q esc", "3 J esc"} {
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24, func(o *Options) { o.Lab = nil })
+			for _, k := range strings.Fields(keys) {
+				r.press(k)
+				if (r.m.Dialog != nil) != (k == "a" || k == "C" || k == "q" || k == "J") {
+					t.Fatalf("%s: dialog %v after %s", keys, r.m.Dialog, k)
+				}
+			}
+			s := monitortest.Degraded(monitortest.Epoch)
+			for i := range 9 {
+				monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, fmt.Sprint("aaa:", i), monitor.LockNoTTL, monitortest.TokenA, "i i i i i"))
+			}
+			r.push(s)
+			r.press("2")
+			first(r, "aaa:0")
+			if r.cursor() != "aaa:0" {
+				t.Errorf("%s: the cursor is on %s", keys, r.cursor())
+			}
+		}
+	})
+	t.Run("locks after a dialog about one", func(t *testing.T) {
+		for _, keys := range []string{"R esc", "X esc", "e esc"} {
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+			r.press(strings.Fields(keys)...)
+			s := monitortest.Degraded(monitortest.Epoch)
+			monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "aaa", monitor.LockNoTTL, monitortest.TokenA, "i i i i i"))
+			r.push(s)
+			if r.cursor() != "stuck" {
+				t.Errorf("%s: the cursor went to %s", keys, r.cursor())
+			}
+		}
+	})
+	t.Run("many nodes", func(t *testing.T) {
+		down := func(s *monitor.Snapshot, i int) {
+			s.Nodes[i].State, s.Nodes[i].Since = monitor.NodeDown, monitortest.Epoch
+		}
+		s := monitortest.Many(monitortest.Epoch, 21)
+		for i := range s.Nodes {
+			s.Nodes[i].State = monitor.NodeServing
+		}
+		r := newRig(t, s, 80, 24, withoutGuard)
+		s = monitortest.Many(monitortest.Epoch, 21)
+		for i := range s.Nodes {
+			s.Nodes[i].State = monitor.NodeServing
+		}
+		down(s, 20)
+		r.push(s)
+		r.press("3")
+		first(r, s.Nodes[20].Name)
+		if got := r.m.Nodes.Selected().Name; got != s.Nodes[20].Name {
+			t.Errorf("the cursor is on %s", got)
+		}
+	})
+	t.Run("the help", func(t *testing.T) {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+		r.press("?", "pgdown", "esc", "3", "?")
+		r.sees("Works here: nodes")
+	})
+	t.Run("findings", func(t *testing.T) {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+		r.press("5", "down")
+		under := r.m.selected().Finding.ID
+		r.press("o")
+		if r.m.Viewed() == page.Findings {
+			t.Fatal("no page opened")
+		}
+		r.press("esc")
+		if got := r.m.selected().Finding.ID; got != under {
+			t.Errorf("esc returns to %s, not %s", got, under)
+		}
+	})
 }

@@ -59,10 +59,21 @@ func (m *Desk) open(d *Dialog) tea.Cmd {
 	return nil
 }
 
+// openOnLock shows a dialog about the lock under the cursor, or the marked ones: the cursor stays
+// where it is when it is closed.
+func (m *Desk) openOnLock(d *Dialog) tea.Cmd {
+	m.Locks.Chosen = true
+	return m.open(d)
+}
+
 // Refuse says in a dialog why an action is not possible. Text that was meant for the dialog of
 // the action goes nowhere, and is not taken for keys.
 func (m *Desk) Refuse(what, why string) tea.Cmd {
-	return m.open(&Dialog{
+	open := m.open
+	if m.On().Lock != nil {
+		open = m.openOnLock
+	}
+	return open(&Dialog{
 		title:   m.St.Off + " " + what + ": refused",
 		Verb:    "close",
 		Refusal: true,

@@ -313,7 +313,7 @@ func (m *Desk) AskExtend() tea.Cmd {
 	g, _ := m.own()
 	name := m.St.Escape(g.Key, 60)
 	span, parse := m.ttlField(g.TTL)
-	return m.open(&Dialog{
+	return m.openOnLock(&Dialog{
 		title: "Extend " + name + "?",
 		Verb:  "extend",
 		facts: func() []string {
@@ -392,7 +392,7 @@ func (m *Desk) AskRelease() tea.Cmd {
 		return m.askSeveral(a, keys)
 	}
 	g := m.Mine[m.one(keys).Key.Raw()]
-	return m.open(&Dialog{
+	return m.openOnLock(&Dialog{
 		title: "Release " + m.St.Escape(g.Key, 60) + m.hiddenMark(g.Key, keys) + "?",
 		Verb:  "release",
 		facts: func() []string {

@@ -68,7 +68,7 @@ func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 	if !a.reasoned {
 		fields = fields[1:]
 	}
-	return m.open(&Dialog{
+	return m.openOnLock(&Dialog{
 		title:  title + "?",
 		Verb:   a.verb + " all",
 		danger: a.way != nil && *a.way == operator.ForceRelease,

@@ -261,7 +261,7 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 		}
 		return []string{opened.Tokens[which.chosen-2].Token}
 	}
-	return m.open(&Dialog{
+	return m.openOnLock(&Dialog{
 		title: capital(a.verb) + " " + m.St.Escape(key, 60) + m.hiddenMark(key, keys) + "?",
 		Verb:  a.verb, danger: *a.way == operator.ForceRelease,
 		facts: func() []string {

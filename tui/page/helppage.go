@@ -10,6 +10,8 @@ type textPage struct {
 
 func (p *textPage) Place() Place { return Place{Kind: Help} }
 
+func (p *textPage) begin() { p.top = 0 }
+
 func (p *textPage) Mode() Mode { return ModeHelp }
 
 func (p *textPage) Detail() *bool { return &p.detailed }

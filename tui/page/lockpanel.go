@@ -22,6 +22,7 @@ type lockPanel struct {
 	span     lineSpan // position of the rows
 }
 
+func (l *lockPanel) begin()     { l.locks.top = 0 } // another page may have scrolled it
 func (l *lockPanel) Mode() Mode { return ModeLocks }
 func (l *lockPanel) Move(d int) { l.locks.Move(d) }
 func (l *lockPanel) Rows() int  { return max(1, l.height-1) }

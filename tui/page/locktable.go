@@ -7,9 +7,9 @@ import (
 	"redlockctl/tui/input"
 )
 
-// lockTable has the listed locks, their order and the cursor. Until the user moves it or
-// opens a lock, the cursor stays at the top, where urgent locks appear. From then on it
-// stays on one lock, known by its key: sorting, filtering and expiry never move it to
+// lockTable has the listed locks, their order and the cursor. Until the user moves it, opens
+// a lock or asks to act on one, the cursor stays at the top, where urgent locks appear. From
+// then on it stays on one lock, known by its key: sorting, filtering and expiry never move it to
 // another lock that takes the same row. If a new filter does not choose it, the cursor is at
 // the top again.
 //
@@ -261,7 +261,6 @@ func (t *lockTable) Pin(on bool) {
 	switch {
 	case on && t.fixed == nil:
 		t.fixed = t.index.copy()
-		t.Chosen = true
 	case !on && t.fixed != nil:
 		old := t.fixed
 		t.fixed = nil

@@ -85,7 +85,7 @@ func TestCursorIsAtTheTopUntilItIsMoved(t *testing.T) {
 	tb.put(monitor.NewLocks(append(held("a", "b", "m"), split...)...), nil)
 	on("z")
 	for name, choose := range map[string]func(){
-		"moved": func() { tb.Move(0) }, "jumped": func() { tb.Jump("z") }, "asked about": func() { tb.Pin(true); tb.Pin(false) },
+		"moved": func() { tb.Move(0) }, "jumped": func() { tb.Jump("z") },
 	} {
 		tb.Chosen = false
 		tb.put(monitor.NewLocks(split...), nil)

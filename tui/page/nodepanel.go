@@ -11,6 +11,7 @@ type nodePanel struct {
 	*nodeTable
 }
 
+func (m *nodePanel) begin()              { m.top = 0 } // another page may have scrolled it
 func (m *nodePanel) Mode() Mode          { return ModeNodes }
 func (m *nodePanel) Selected() Selection { return Selection{Node: m.nodeTable.Selected()} }
 

@@ -36,6 +36,7 @@ func (t *nodeTable) take(ctx *view.Context, nodes []monitor.Node, tick bool) {
 		usual = OrderNeeds
 		slices.SortStableFunc(rows, func(a, b *monitor.Node) int { return view.NodeNeeds(ctx, b) - view.NodeNeeds(ctx, a) })
 	}
+	t.floats = usual == OrderNeeds
 	t.layout.setUsual(usual)
 	t.set(rows)
 }

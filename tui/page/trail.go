@@ -18,18 +18,23 @@ type Trail struct {
 // Viewed returns the kind of the shown page.
 func (t *Trail) Viewed() Kind { return t.Page.Place().Kind }
 
-// show shows a page in its initial state.
+// show shows a page without its detail.
 func (t *Trail) show(p Page) {
 	t.Page, t.Filtering, t.filterLast = p, false, false
 	if d, ok := p.(Detailed); ok && d.Detail() != nil {
 		*d.Detail() = false
 	}
+}
+
+// begin shows a page from its top.
+func (t *Trail) begin(p Page) {
+	t.show(p)
 	if f, ok := p.(fresh); ok {
 		f.begin()
 	}
 }
 
-// fresh is a page that resets its state when it is shown.
+// fresh is a page that is scrolled to its top when it is opened, not when esc returns to it.
 type fresh interface{ begin() }
 
 // Home opens the first page and clears the trail.
@@ -44,7 +49,7 @@ func (t *Trail) open(to Place, at func(Place) Page) {
 	for i, p := range t.Before {
 		if p.Place() == to {
 			t.Before = t.Before[:i]
-			t.show(p)
+			t.begin(p)
 			return
 		}
 	}
@@ -52,7 +57,7 @@ func (t *Trail) open(to Place, at func(Place) Page) {
 	if len(t.Before) > MostBefore {
 		t.Before = t.Before[1:]
 	}
-	t.show(at(to))
+	t.begin(at(to))
 }
 
 // ShowsDetail reports whether the detail of the page is shown; ok is false if it has none.
