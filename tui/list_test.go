@@ -220,3 +220,18 @@ func TestPagesOpenAtTheirTop(t *testing.T) {
 		}
 	})
 }
+
+// The cursor stays on a lock whose page was opened from a list.
+func TestOpeningALockKeepsTheCursorOnIt(t *testing.T) {
+	for _, key := range []string{"o", "enter"} {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+		r.press("2", key)
+		s := monitortest.Degraded(monitortest.Epoch)
+		monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "aaa", monitor.LockNoTTL, monitortest.TokenA, "i i i i i"))
+		r.push(s)
+		r.press("esc")
+		if r.cursor() != "stuck" {
+			t.Errorf("%s: the cursor went to %s", key, r.cursor())
+		}
+	}
+}

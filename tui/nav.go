@@ -153,6 +153,7 @@ func (m *model) openPicked() tea.Cmd {
 	}
 	key, node := s.About()
 	if key != "" || s.Lock != nil {
+		m.Locks.Chosen = m.Locks.Chosen || s.Lock != nil // esc returns to it
 		return m.open(page.Lock, key)
 	}
 	return m.open(page.Node, node)
