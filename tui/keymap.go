@@ -49,9 +49,12 @@ func firstKeys(m *model) keys.Map {
 	help := onMain(keys.Looking, "?", "help, and back from it", m.toggleHelp)
 	find := offWhen(onMain(keys.Looking, "/", "filter", m.openFilter), m.whyNoFilter)
 	find.Typed = true
+	// On pages that have no number, the way back is in the key line.
+	back := inKeyLine(page.ModeLock|page.ModeNode|page.ModeClusters|page.ModeAudit, onMain(keys.Looking, "esc", "close what was opened last", m.escape))
 	return keys.Map{
 		inKeyLine(page.ModeMain&^page.ModeHelp, helpNow(help, func() string { return inHelp(m, "close", "help") })),
 		inKeyLine(page.ModeLocks|page.ModeEvents|page.ModeAudit, find),
+		helpNow(back, func() string { return "back" }),
 	}
 }
 
@@ -124,12 +127,14 @@ func pastKeys(m *model) keys.Map {
 
 // lookKeys open what is under the cursor.
 func lookKeys(m *model) keys.Map {
-	detail := inKeyLine(page.ModeList, keyBound(page.ModeList, keys.Looking, "enter", "show details below", m.enter, "enter"))
+	detail := inKeyLine(page.ModeList&^page.ModeNode, keyBound(page.ModeList, keys.Looking, "enter", "details, or open its page", m.enter, "enter"))
 	return keys.Map{
-		helpNow(detail, func() string {
+		helpNow(offWhen(detail, m.whyNoEnter), func() string {
 			switch shown, ok := m.ShowsDetail(); {
+			case m.Viewed() == page.Clusters:
+				return "change to it"
 			case !ok:
-				return "look"
+				return "open"
 			case shown:
 				return "close detail"
 			}
@@ -229,7 +234,6 @@ func programKeys(m *model) keys.Map {
 	}
 	quit := asCommand("quit", offWhen(onMain(keys.Looking, "q", "quit, or leave the help", m.leave), m.whyNoLeave))
 	return keys.Map{
-		onMain(keys.Looking, "esc", "close what was opened last", m.escape),
 		inKeyLine(page.ModeMain, helpNow(quit, func() string { return inHelp(m, "close", "quit") })),
 		asCommand("redraw", anywhere("ctrl+l", "redraw", func() tea.Cmd { return redraw })),
 		offWhen(anywhere("ctrl+z", "suspend; fg resumes", func() tea.Cmd { return tea.Suspend }), m.whyNoSuspend),
@@ -253,7 +257,7 @@ func dialogKeys(m *model) keys.Map {
 	}
 	leave := keyBound(page.ModeWorking, keys.InDialog, "esc", "let it work in the background; of several: stop after this one", m.LeaveWork, "esc")
 	return keys.Map{
-		inKeyLine(page.ModeDialog, helpNow(in("enter", "do it, once nothing is missing", m.Submit, "enter"), func() string { return m.Dialog.Verb })),
+		inKeyLine(page.ModeDialog, helpNow(in("enter", "do it, or go to what is missing", m.Submit, "enter"), func() string { return m.Dialog.Verb })),
 		inKeyLine(page.ModeDialog, offWhen(in("tab", "next field", turn(1), "tab", "down"), whyOneField)),
 		in("shift+tab", "field before", turn(-1), "shift+tab", "up"),
 		in("pgdn", "read on", read(3), "pgdown"),

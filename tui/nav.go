@@ -121,6 +121,14 @@ func (m *model) enter() tea.Cmd {
 	return nil
 }
 
+// whyNoEnter says why there is neither a detail to show nor a page to open.
+func (m *model) whyNoEnter() string {
+	if _, ok := m.ShowsDetail(); ok {
+		return ""
+	}
+	return m.whyNoOpenPicked()
+}
+
 func (m *model) whyNoOpenPicked() string {
 	mode := m.mode()
 	if mode&(page.ModeLock|page.ModeNode|page.ModeHelp) != 0 {

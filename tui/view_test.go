@@ -332,3 +332,44 @@ func TestAnEmptyListSaysWhatWasRead(t *testing.T) {
 	r := newRig(t, s, 120, 40)
 	r.sees("no locks: 5 of 5 nodes are read")
 }
+
+// What enter does is in the key line as it is: it opens a page, it shows a detail, or it is
+// disabled and says why. Where a page has no number, so is the way back.
+func TestTheKeyLineSaysWhatEnterAndEscDo(t *testing.T) {
+	keyLine := func(r *rig) string {
+		lines := strings.Split(r.screen(), "\n")
+		return lines[len(lines)-1]
+	}
+	for _, c := range []struct {
+		keys, says, not string
+		leads           page.Kind
+	}{
+		{"2", "enter open", "esc", page.Lock},
+		{"3", "enter open", "esc", page.Node},
+		{"6", "enter open", "esc", page.Node},
+		{"4", "enter detail", "esc", page.Events},
+		{"5 down", "enter open", "enter detail", page.Node},
+		{"2 o", "esc back", "enter", page.Lock},
+		{"3 o", "esc back", "enter", page.Node},
+	} {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+		r.press(strings.Fields(c.keys)...)
+		if line := keyLine(r); !strings.Contains(line, c.says) || strings.Contains(line, c.not) {
+			t.Errorf("%s: the key line is %q", c.keys, line)
+		}
+		r.press("enter")
+		r.where(c.leads)
+	}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+	r.press("5", "end", "enter") // about no lock and no node
+	r.where(page.Findings)
+	r.sees("enter open: it is not about a lock or a node")
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24, severalClusters)
+	r.press(":")
+	r.typed("clusters")
+	r.press("enter")
+	r.run()
+	r.sees("esc back", "enter change to it")
+	r.press("esc")
+	r.where(page.Overview)
+}

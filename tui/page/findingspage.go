@@ -17,13 +17,11 @@ func newFindings() table[*monitor.Finding, string] {
 type findingsPage struct {
 	*Screen
 	*table[*monitor.Finding, string]
-	detailed bool
 }
 
-func (m *findingsPage) Place() Place  { return Place{Kind: Findings} }
-func (m *findingsPage) Mode() Mode    { return ModeFindings }
-func (m *findingsPage) Detail() *bool { return &m.detailed }
-func (m *findingsPage) begin()        { m.goTo(0) } // the most severe
+func (m *findingsPage) Place() Place { return Place{Kind: Findings} }
+func (m *findingsPage) Mode() Mode   { return ModeFindings }
+func (m *findingsPage) begin()       { m.goTo(0) } // the most severe
 
 func (m *findingsPage) Selected() Selection {
 	f, _ := m.selected()
