@@ -19,9 +19,9 @@ func TestEventsOfWeightStay(t *testing.T) {
 }
 
 func TestEventsFollow(t *testing.T) {
-	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("4")
-	r.sees("following")
+	r.sees("following", "f stay here")
 	more := func(n int) {
 		s := monitortest.Degraded(monitortest.Epoch)
 		for i := range n {
@@ -31,6 +31,7 @@ func TestEventsFollow(t *testing.T) {
 	}
 	r.press("down", "down")
 	r.seesNot("following")
+	r.sees("f follow the newest")
 	at := r.m.Events.Selected().Seq
 	more(5)
 	if got := r.m.Events.Selected().Seq; got != at {

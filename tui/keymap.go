@@ -206,6 +206,7 @@ func labKeys(m *model) keys.Map {
 func tableKeys(m *model) keys.Map {
 	sorted := page.ModeLocks | page.ModeNodes | page.ModeFindings | page.ModeClusters | page.ModeAudit
 	freeze := asCommand("freeze", keyBound(page.ModeMain&^page.ModeHelp, keys.Looking, "space", "freeze, or pause a replay", m.toggleFreeze, "space"))
+	follow := asCommand("follow", offWhen(onMain(keys.Looking, "f", "follow the newest, or stay", m.toggleFollow), m.whyNoFollow))
 	return keys.Map{
 		inKeyLine(sorted, offWhen(onMain(keys.Looking, "s", "sort", m.nextOrder), m.whyNoSort)),
 		offWhen(onMain(keys.Looking, "S", "sort the other way round", m.turnOrder), m.whyNoSort),
@@ -218,7 +219,12 @@ func tableKeys(m *model) keys.Map {
 			}
 			return "play"
 		})),
-		inKeyLine(page.ModeEvents, asCommand("follow", offWhen(onMain(keys.Looking, "f", "follow the newest", m.toggleFollow), m.whyNoFollow))),
+		inKeyLine(page.ModeEvents, helpNow(follow, func() string {
+			if m.Events.Follows() {
+				return "stay here"
+			}
+			return "follow the newest"
+		})),
 		inKeyLine(page.ModeLocks, offWhen(onMain(keys.Looking, "m", "mark", m.toggleMark), m.whyNoMark)),
 		offWhen(onMain(keys.Looking, "M", "unmark all", m.clearMarks), m.whyNoMarks),
 		asCommand("wide", offWhen(onMain(keys.Looking, "W", "wide: every column", m.toggleWide), m.whyNoWide)),
