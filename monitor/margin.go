@@ -263,5 +263,5 @@ func (l *Lock) EndlessText() string {
 	if block {
 		return on + "nobody else gets the lock until its holder or an operator removes it"
 	}
-	return on + "it never expires there; the lock can be taken on the others, which can lose so many nodes fewer"
+	return on + "it never expires there; the others can still grant the lock, but fewer of them may fail"
 }
