@@ -76,7 +76,7 @@ func (m *model) helpLines(w int) []string {
 		head(g)
 		pairs = nil
 		for i := range m.keys {
-			if b := &m.keys[i]; b.Group == g {
+			if b := &m.keys[i]; b.Group == g && (g != keys.Moving || b.Disabled() == "") { // a page that does not exist here
 				k, text := b.Help().Key, b.Help().Desc
 				if b.Says == nil {
 					k, text = b.Text(st.ASCII)

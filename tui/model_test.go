@@ -258,6 +258,10 @@ func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
 	if own, all := row("X"), row("o"); own < 0 || all < own {
 		t.Errorf("the page's own keys are not first: X in line %d, o in line %d", own, all)
 	}
+	r.sees("7 lab")
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 150, func(o *Options) { o.Lab = nil })
+	r.press("?")
+	r.seesNot("7 lab")
 }
 
 // No key means two things in one mode.
