@@ -127,3 +127,21 @@ func TestAnotherClusterAsksWhereNobodyElseGuards(t *testing.T) {
 		t.Error("the dialog is still there")
 	}
 }
+
+// While another cluster is being opened nothing can be done on this one: its dialog would
+// close in the middle of a word, and a lock that is acquired would be left behind.
+func TestNoActionWhileAnotherClusterIsOpened(t *testing.T) {
+	all := &fakeClusters{err: errFake}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Clusters = all })
+	r.press(":")
+	r.typed("cluster test")
+	r.press("enter")
+	for _, keys := range [][]string{{"a"}, {"X"}, {"3", "C"}} {
+		r.press(keys...)
+		r.refused("another cluster is being opened")
+	}
+	r.run()
+	r.sees("test cannot be opened")
+	r.press("a")
+	r.sees("Acquire a lock by hand")
+}

@@ -54,7 +54,6 @@ type model struct {
 
 	here     Cluster
 	clusters Clusters // nil: only one
-	moving   bool     // another cluster is being opened
 	feed     source.Feed
 	replay   *source.Player // the past that is shown; nil: the present
 	audit    source.Watch[*view.AuditLog]

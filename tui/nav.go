@@ -299,7 +299,7 @@ func (m *model) changeCluster(name string) tea.Cmd {
 	case !slices.Contains(names, name):
 		m.say(m.St.Bad, "a cluster is one of "+m.St.Whole(strings.Join(names, ", ")))
 		return nil
-	case m.Busy > 0 || m.moving:
+	case m.Busy > 0 || m.Moving:
 		m.say(m.St.Warn, "something is still running")
 		return nil
 	case len(m.Mine) > 0:
@@ -314,7 +314,7 @@ func (m *model) changeCluster(name string) tea.Cmd {
 
 // openCluster replaces this cluster by another one.
 func (m *model) openCluster(name string) tea.Cmd {
-	m.moving = true
+	m.Moving = true
 	m.say(m.St.Info, "opening "+m.St.Escape(name, 40)+m.St.Ellipsis)
 	all, ctx := m.clusters, m.Ctx
 	return func() tea.Msg {

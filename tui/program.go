@@ -226,7 +226,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 
 // moved shows the newly opened cluster.
 func (m *model) moved(msg clusterMsg) tea.Cmd {
-	m.moving = false
+	m.Moving = false
 	if msg.err != nil {
 		m.say(m.St.Bad, m.St.Escape(msg.name, 40)+" cannot be opened: "+m.St.Whole(msg.err.Error()))
 		return nil

@@ -31,6 +31,7 @@ type Desk struct {
 	On        func() CursorAt            // the target of an action
 	Say       func(styles.Paint, string) // shows a message; the text is safe to show
 	Off       string                     // why no action is possible; "" if actions are
+	Moving    bool                       // another cluster is being opened in place of this one
 
 	Dialog  *Dialog
 	Result  *Dialog // of the last action, until it has been seen; keys still go to the page
@@ -224,6 +225,8 @@ func (m *Desk) WhyNoAction() string {
 	switch {
 	case m.Off != "":
 		return m.Off
+	case m.Moving:
+		return "another cluster is being opened"
 	case m.Actions == nil:
 		return "there is nothing here to act with"
 	case m.Actions.ReadOnly():
