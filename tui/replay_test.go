@@ -309,6 +309,6 @@ func TestLocksThatNobodyRecorded(t *testing.T) {
 	s.Locks, s.Counts = monitor.Locks{}, monitor.Counts{}
 	s.Recall(monitor.LocksUnrecorded)
 	r := newRig(t, s, 80, 24)
-	r.sees("locks were not recorded then: `redlockctl guard --watch-locks` records them")
+	r.sees("locks were not recorded then: " + monitor.AdviceRecordLocks)
 	r.seesNot("keys that have been read")
 }

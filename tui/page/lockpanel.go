@@ -95,7 +95,9 @@ func (l *lockPanel) lines(top, h int, at cursorState) []string {
 			why = "no locks among the keys that have been read"
 		}
 		if rows == nil {
-			rows = []string{styles.Blanks(styles.Lead) + l.St.Dim.Of(why)}
+			for _, line := range styles.Wrap(why, l.In()-2*styles.Lead, 0) {
+				rows = append(rows, styles.Blanks(styles.Lead)+l.St.Dim.Of(line))
+			}
 		}
 	}
 	return l.frame(l.title(at != cursorAway), append(lines, rows...), h)
