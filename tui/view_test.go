@@ -373,3 +373,23 @@ func TestTheKeyLineSaysWhatEnterAndEscDo(t *testing.T) {
 	r.press("esc")
 	r.where(page.Overview)
 }
+
+// A finding that has no room is scrolled to its end.
+func TestAFindingIsReadToItsEnd(t *testing.T) {
+	s := monitortest.Degraded(monitortest.Epoch)
+	s.Findings[0].Remedy = strings.Repeat("look at it again, ", 40) + "and end"
+	r := newRig(t, s, 60, 15)
+	r.press("5")
+	first := r.m.selected().Finding.ID
+	r.sees("more lines: pgdn")
+	r.seesNot("and end")
+	for range 9 {
+		r.press("pgdown")
+	}
+	r.sees("and end", "pgup")
+	if got := r.m.selected().Finding.ID; got != first {
+		t.Errorf("the cursor went to %s", got)
+	}
+	r.press("down", "up")
+	r.seesNot("and end") // it is read from its beginning again
+}

@@ -17,7 +17,13 @@ func newFindings() table[*monitor.Finding, string] {
 type findingsPage struct {
 	*Screen
 	*table[*monitor.Finding, string]
+	below dock
 }
+
+// Scroll scrolls the finding under the cursor.
+func (m *findingsPage) Scroll(pages int) bool { return m.below.Scroll(pages) }
+
+func (m *findingsPage) Wheel(x, y, d int) { m.below.wheel(m, m.span, x, y, d) }
 
 func (m *findingsPage) Place() Place { return Place{Kind: Findings} }
 func (m *findingsPage) Mode() Mode   { return ModeFindings }
@@ -30,6 +36,7 @@ func (m *findingsPage) Selected() Selection {
 
 func (m *findingsPage) Lines(h int) []string {
 	st := m.St
+	m.below.cut = false
 	title := Pane{Title: "Findings " + view.Count(len(m.rows)), More: st.Dim.Of("Redlock assumptions that do not hold here"), Focused: true}
 	title.Right = m.layout.listing(st)
 	if len(m.rows) == 0 {
@@ -62,14 +69,14 @@ func (m *findingsPage) Lines(h int) []string {
 			},
 			func(h int) []string {
 				name, facts := m.finding(m.Selected().Finding)
-				return m.frame(Pane{Title: name}, facts, h)
+				return m.frame(Pane{Title: name}, m.below.draw(st, m.Selected(), facts, h-m.chrome()), h)
 			})
 	}
 	name, facts := m.finding(m.Selected().Finding)
 	rows := 1 + min(len(m.rows), max(3, h-1-2*m.chrome()-len(facts)))
 	lines := m.lines(m.Screen, 1, rows, m.cursor())
 	dock := max(0, h-rows-m.chrome())
-	return append(m.frame(title, lines, h-dock), m.frame(Pane{Title: name}, facts, dock)...)
+	return append(m.frame(title, lines, h-dock), m.frame(Pane{Title: name}, m.below.draw(st, m.Selected(), facts, dock-m.chrome()), dock)...)
 }
 
 // finding draws one finding in full under a title.

@@ -72,7 +72,13 @@ func (s Selection) same(o Selection) bool {
 		}
 		return seq
 	}
-	return key == oldKey && node == oldNode && event(s) == event(o)
+	finding := func(s Selection) (id string) {
+		if s.Finding != nil {
+			id = s.Finding.ID
+		}
+		return id
+	}
+	return key == oldKey && node == oldNode && event(s) == event(o) && finding(s) == finding(o)
 }
 
 // reading is a page of text: it has no cursor and scrolls.
