@@ -30,6 +30,8 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 			return "never expires: no TTL"
 		}
 		return "no TTL"
+	case l.State == monitor.LockRevoked && !end.IsZero():
+		return "its holder may work " + untilText(c, l)
 	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):
 		return "when it ends is not known"
 	case l.State == monitor.LockPartial:

@@ -287,6 +287,13 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 	if a.revoked && t.tombstonesHold(r) && (redlock.IsTombstone(r.Tokens[a.holder].Prefix) || !a.majority && a.best.known() < t.quorum) {
 		a.minority = 0
+		if !a.majority { // tombstones were lost: the others still say until when the last holder may work
+			for i := range r.Copies {
+				if c := &r.Copies[i]; c.Kind == packed.LockCopy || c.Lost() {
+					a.lock.Relied = max(a.lock.Relied, c.Expires)
+				}
+			}
+		}
 		return monitor.LockRevoked
 	}
 	if a.majority {

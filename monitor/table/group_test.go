@@ -248,7 +248,7 @@ func TestARevocationThatRestartsForget(t *testing.T) {
 				first.pass(time.Second)
 			}
 			for view, r := range map[string]*rig{"goes on": r, "begins": first} {
-				if l := r.lock("k"); l.State != c.want || c.want == monitor.LockMayBeHeld && (!l.ReliedOn() || l.HeldUntil().Sub(end).Abs() > 100*time.Millisecond) {
+				if l := r.lock("k"); l.State != c.want || l.ReliedOn() != (c.want == monitor.LockMayBeHeld) || l.HeldUntil().Sub(end).Abs() > 100*time.Millisecond {
 					t.Errorf("the view that %s: %+v", view, l)
 				}
 			}
