@@ -323,6 +323,37 @@ func TestTheMinorityBesideAMajorityIsHeard(t *testing.T) {
 	}
 }
 
+// Copies that another client left beside a lost majority, after the restart: a guard that
+// saw it all says that nobody relies on them.
+func TestTheMinorityBesideALostMajorityIsHeard(t *testing.T) {
+	guard := oldRig()
+	guard.set("k", "a", 25*time.Second, 0, 1, 2)
+	guard.scanAll()
+	guard.scanAll()
+	guard.restart(2, true, false)
+	guard.scanAll()
+	guard.pass(5 * time.Second)
+	guard.scanAll()
+	guard.set("k", "b", 25*time.Second, 3, 4)
+	guard.scanAll()
+	guard.scanAll()
+	o := besideRestart(guard, 2, true)
+	o.first()
+	for range 20 {
+		o.pass(100 * time.Millisecond)
+		o.scanAll()
+	}
+	guard.now = o.now
+	guard.scanAll()
+	o.Heard(guard.Vouches(guard.now), o.now)
+	o.pass(50 * time.Millisecond)
+	for view, r := range map[string]*rig{"the guard": guard, "a first view": o} {
+		if l := r.lock("k"); l.State != monitor.LockSplit || l.Holder.Raw() != "a" || !l.ReliedOn() || l.Earlier != nil {
+			t.Errorf("%s: %+v", view, l)
+		}
+	}
+}
+
 // A guard announces a limited number of locks: those that need a person come first.
 func TestUrgentLocksAreAnnouncedFirst(t *testing.T) {
 	guard := oldRig()

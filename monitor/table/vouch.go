@@ -147,7 +147,7 @@ func (t *Table) anyCertain(r *record, now packed.Moment) bool {
 // it sees no copy at all.
 func (t *Table) certainOf(r *record, k int8, now packed.Moment) bool {
 	holds := k == r.holder
-	if !t.settled || r.holder < 0 || !holds && r.lock.State != monitor.LockSplit || r.earlier != nil || r.lostMajority() || redlock.IsTombstone(r.Tokens[k].Prefix) || !t.lossWithin(now) {
+	if !t.settled || r.holder < 0 || !holds && r.lock.State != monitor.LockSplit || r.earlier != nil || holds && r.lostMajority() || redlock.IsTombstone(r.Tokens[k].Prefix) || !t.lossWithin(now) {
 		return false
 	}
 	copies, lost, ends := 0, 0, []packed.Moment(nil)
