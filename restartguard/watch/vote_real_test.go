@@ -186,7 +186,7 @@ func TestAFenceThatIsRemovedEarlyIsAnAlarm(t *testing.T) {
 // Two guards, and a FLUSHALL whose trace CONFIG RESETSTAT removes before one of them has looked again: it waits for the
 // other, which saw the flush.
 func TestAGuardWaitsForOneThatSawALossThatItMissed(t *testing.T) {
-	const d = 2 * time.Second
+	const d = 4 * time.Second // enough for the other guard to look meanwhile, on a busy machine
 	s := fenced(t)
 	proxy := labtest.NewProxy(t, s)
 	saw := guard(t, watch.Config{Delay: d}, s.Node())
