@@ -34,7 +34,7 @@ const (
 // UpBad is [Up] for a new lab in which almost everything is wrong that can be wrong
 // with a cluster, to see what that looks like. faults has a sentence for each fault. A
 // replica, one server more than n, is on the next port. It fails with [ErrNotFresh] if
-// dir exists.
+// dir has a lab.
 func UpBad(ctx context.Context, dir, bin string, n, firstPort int) (started []Started, faults []string, err error) {
 	if n < BadNodes || firstPort+n > 65535 {
 		return nil, nil, fmt.Errorf("%d servers from port %d on: a bad lab has %d at least, and a replica on the port after them", n, firstPort, BadNodes)
@@ -43,7 +43,9 @@ func UpBad(ctx context.Context, dir, bin string, n, firstPort int) (started []St
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := os.Stat(abs); err == nil {
+	if there, err := hasServer(abs); err != nil {
+		return nil, nil, err
+	} else if there {
 		return nil, nil, fmt.Errorf("%w in %s; lab down ends it", ErrNotFresh, abs)
 	}
 	replica := &daemon{name: "r3", dir: filepath.Join(abs, "r3"), port: firstPort + n}

@@ -34,9 +34,9 @@ type Started struct {
 //
 // Each server starts fenced, whoever starts it: the boot fence is in an included file,
 // with the same lines before the include, so that CONFIG REWRITE adds none after it. Up
-// removes the fences only if it has made dir: then this is the first incarnation of a
-// new cluster, with no votes to lose. If dir existed, a server that is not running has
-// ended and lost its votes: Up starts it and leaves it fenced. Up cannot know when the
+// removes the fences only if dir had no server of a lab: then this is the first
+// incarnation of a new cluster, with no votes to lose. If it had one, a server that is
+// not running has ended and lost its votes: Up starts it and leaves it fenced. Up cannot know when the
 // loss was, so a guard has to wait; the same is true after a reboot of the host, when
 // all servers start fenced. [Down] and then Up make a new cluster at once, which is
 // right if the clients of the old one have ended too.
@@ -67,7 +67,7 @@ func Up(ctx context.Context, dir, bin string, n, firstPort int) ([]Started, erro
 			return nil, err
 		}
 	}
-	fresh, err := makeDir(dir)
+	fresh, err := makeDir(dir, nodes[0])
 	if err != nil {
 		return nil, err
 	}
@@ -188,16 +188,31 @@ func labDir(dir string) (string, error) {
 	return dir, nil
 }
 
-// makeDir makes dir and reports whether it is new: of two concurrent callers, one gets
-// true. It refuses a directory that others may write.
-func makeDir(dir string) (fresh bool, err error) {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+// makeDir makes dir with the directory of the first server, and reports whether this lab
+// is new: of two concurrent callers, one gets true. It refuses a directory that others
+// may write.
+func makeDir(dir string, first *daemon) (fresh bool, err error) {
+	// Files that are executed or obeyed from there must belong to this user.
+	if err := private.Dir(dir, private.Nobody); err != nil {
 		return false, err
 	}
-	err = os.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		// Files that are executed or obeyed from there must belong to this user.
-		return false, private.Dir(dir, private.Nobody)
+	if there, err := hasServer(dir); there || err != nil {
+		return false, err
+	}
+	if err = os.Mkdir(first.dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return false, nil
 	}
 	return err == nil, err
+}
+
+// hasServer reports whether dir has a server of a lab, running or not.
+func hasServer(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		d := &daemon{dir: filepath.Join(dir, e.Name())}
+		return d.readPort() == nil
+	}), err
 }

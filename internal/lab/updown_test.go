@@ -185,6 +185,35 @@ func TestUpAndDown(t *testing.T) {
 	}
 }
 
+// A directory without servers is as good as none: nothing can have lost a vote there.
+func TestUpInADirectoryWithoutServers(t *testing.T) {
+	dir := labDir(t)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	port := freePorts(t, 2)
+	for _, s := range up(t, dir, 2, port) {
+		if !s.Opened {
+			t.Errorf("in an empty directory: %+v", s)
+		}
+	}
+	mine := filepath.Join(dir, "mine")
+	if err := os.WriteFile(mine, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lab.Down(t.Context(), dir); err == nil {
+		t.Error("Down says nothing of a file that is not its own")
+	}
+	for _, s := range up(t, dir, 2, port) {
+		if !s.Opened {
+			t.Errorf("in a directory that Down has left: %+v", s)
+		}
+	}
+	if err := os.Remove(mine); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Whatever was set and rewritten before, a server that was killed and is started
 // by hand starts fenced.
 func TestRestartByHandStartsFenced(t *testing.T) {
