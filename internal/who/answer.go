@@ -188,13 +188,13 @@ func (c *openCase) done(now time.Time) bool {
 		stays := heard && now.Sub(c.few) >= fewFor
 		return stays && (copies > 0 && c.told(token) != nil || copies == 0 && c.seen)
 	}
+	if heard && c.told(token) != nil {
+		return true
+	}
 	extended := c.tally.Extensions(token)
 	if c.holds(token) {
 		a := c.answer(now)
 		return heard && (a.Liveness == Gone || a.Liveness == Silent || len(extended) > 0 && a.Liveness == Alive)
-	}
-	if heard && c.told(token) != nil {
-		return true
 	}
 	return c.tally.Proved(token) && len(extended) > 1 || c.tally.Hopeless(token, now)
 }
@@ -239,7 +239,9 @@ func (c *openCase) answer(now time.Time) *Answer {
 	}
 	if f := c.told(token); f != nil {
 		a.Method, a.Owner, a.Named = Told, f.Owner, f.Library == ownLibrary
-		a.Group = c.named(f.Owner.Raw())
+		if a.Group = c.named(f.Owner.Raw()); a.Group == nil && c.holds(token) {
+			a.Group = c.known.Group // its connections were open, and are not any more
+		}
 	}
 	likely, events := c.tally.Holder(token)
 	a.Events = events

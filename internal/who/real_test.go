@@ -76,7 +76,8 @@ func TestPoolsOnRealServers(t *testing.T) {
 	}
 }
 
-// TestToldByItsToken: named at once, with the connections of the process.
+// TestToldByItsToken: named at once, with the connections of the process. Asked again after
+// the process has ended, it is gone, as quickly.
 func TestToldByItsToken(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	var named []*redlock.Node
@@ -91,16 +92,33 @@ func TestToldByItsToken(t *testing.T) {
 	if _, err := c.Acquire(t.Context(), "job", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
-	got, err := who.Observe(t.Context(), labtest.Nodes(servers), who.Options{Key: "job", For: 20 * time.Second, Timeout: 2 * time.Second})
-	if err != nil {
-		t.Fatal(err)
+	opt := who.Options{Key: "job", For: 20 * time.Second, Timeout: 2 * time.Second}
+	ask := func() {
+		t.Helper()
+		begun := time.Now()
+		got, err := who.Observe(t.Context(), labtest.Nodes(servers), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Method != who.Told || got.Owner.Raw() != "ann@web-7:4711" || len(got.Conns) != 3 {
+			t.Errorf("%+v", got)
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("it took %s to read a token", took)
+		}
+		opt.Known = got
 	}
-	if got.Method != who.Told || got.Owner.Raw() != "ann@web-7:4711" || len(got.Conns) != 3 {
-		t.Errorf("%+v", got)
+	ask()
+	ask()
+	if opt.Known.Liveness == who.Gone {
+		t.Errorf("its connections are open: %+v", opt.Known)
 	}
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("it took %s to read a token", took)
+	_ = c.Close()
+	for _, s := range servers {
+		awaitNone(t, s, "of the holder", func(c who.Conn) bool { return strings.HasSuffix(c.Name.Raw(), "ann@web-7:4711") })
+	}
+	if ask(); opt.Known.Liveness != who.Gone {
+		t.Errorf("its connections are closed: %+v", opt.Known)
 	}
 }
 
