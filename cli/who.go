@@ -178,7 +178,8 @@ func (a *commandLine) whoByConnections(ctx context.Context, cfg *config.Config, 
 		return err
 	}
 	opt.Timeout = cfg.Monitor.Timeout
-	opt.Uncounted = func(node string) { a.Note("%s", view.WhoUncounted(opt.Key, node)) }
+	hinted := false
+	opt.Uncounted = func(nodes []string) { hinted = true; a.Note("%s", view.WhoUncounted(opt.Key, nodes)) }
 	done := a.ProgressFor("watching "+opt.Key, opt.For)
 	found, err := who.Observe(ctx, s.Nodes, opt)
 	done()
@@ -188,7 +189,11 @@ func (a *commandLine) whoByConnections(ctx context.Context, cfg *config.Config, 
 	case err != nil:
 		return err
 	}
-	return a.printWho(ctx, cfg, found)
+	hint := ""
+	if !hinted {
+		hint = view.WhoHint(found)
+	}
+	return a.printWho(ctx, cfg, found, hint)
 }
 
 func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *operator.Operator, name, node, reason string, force bool) error {
@@ -205,11 +210,11 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 	if err != nil {
 		return err
 	}
-	return a.printWho(ctx, cfg, found)
+	return a.printWho(ctx, cfg, found, "")
 }
 
-// printWho prints an answer. It is an error if nobody holds the lock or nobody can tell.
-func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.Answer) error {
+// printWho prints an answer, with a hint if there is one. It is an error if nobody holds the lock or nobody can tell.
+func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.Answer, hint string) error {
 	relied, at := app.ReliedOn(ctx, cfg, w, a.Reading)
 	var revoked app.Revocation
 	if w.Revoked {
@@ -228,7 +233,7 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 		return err
 	}
 	if !printed {
-		a.showWho(w, revoked, relied, at)
+		a.showWho(w, hint, revoked, relied, at)
 	}
 	quorum := redlock.Quorum(w.N)
 	switch {
@@ -246,7 +251,7 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 	return nil
 }
 
-func (a *commandLine) showWho(w *who.Answer, revoked app.Revocation, relied *monitor.Lock, at *monitor.Snapshot) {
+func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Revocation, relied *monitor.Lock, at *monitor.Snapshot) {
 	unusable := causes{}
 	for node, why := range w.Unusable {
 		unusable.add(node, why.String())
@@ -273,7 +278,7 @@ func (a *commandLine) showWho(w *who.Answer, revoked app.Revocation, relied *mon
 	if g := revoked.Grant; g != nil {
 		fmt.Fprintf(a.Out, "  %s had it and may work until %s\n", safetext.Escape(g.Who()), view.Moment(g.Until))
 	}
-	if hint := view.WhoHint(w); hint != "" {
+	if hint != "" {
 		fmt.Fprintf(a.Out, "  %s\n", hint)
 	}
 	switch {

@@ -68,7 +68,7 @@ func WhoHint(w *who.Answer) string {
 		return ""
 	}
 	if len(w.Uncounted) > 0 {
-		return WhoUncounted(w.Key, w.Uncounted...)
+		return WhoUncounted(w.Key, w.Uncounted)
 	}
 	return whoByTraffic(w.Key, "NODE")
 }
@@ -80,7 +80,7 @@ func whoByTraffic(key, node string) string {
 
 // WhoUncounted says what nodes lack that do not count the commands of connections, and how
 // to find the holder of a lock all the same.
-func WhoUncounted(key string, nodes ...string) string {
+func WhoUncounted(key string, nodes []string) string {
 	does := "do"
 	if len(nodes) == 1 {
 		does = "does"

@@ -170,7 +170,7 @@ func (c *openCase) holder() (token string, copies int) {
 // interval of its extensions is known; or nobody can be.
 func (c *openCase) done(now time.Time) bool {
 	token, copies := c.holder()
-	heard := !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
+	heard := c.heard()
 	if heard && copies == 0 && c.known != nil {
 		return true // the question was about the known holder, which has lost the lock
 	}
@@ -199,6 +199,28 @@ func (c *openCase) done(now time.Time) bool {
 	return c.tally.Proved(token) && len(extended) > 1 || c.tally.Hopeless(token, now)
 }
 
+// heard reports whether each node has answered or failed.
+func (c *openCase) heard() bool {
+	return !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
+}
+
+// lacksCounts reports whether the holder has to be inferred, and may not be, as nodes do not
+// count the commands of their connections.
+func (c *openCase) lacksCounts() bool {
+	token, copies := c.holder()
+	return copies > 0 && c.heard() && c.told(token) == nil && !redlock.IsTombstone(token) && len(c.uncounted()) > 0
+}
+
+// uncounted returns the nodes that answer and do not count the commands of their connections.
+func (c *openCase) uncounted() (names []string) {
+	for i, n := range c.nodes {
+		if n.err == nil && n.heard && !n.counts() {
+			names = append(names, c.names[i])
+		}
+	}
+	return names
+}
+
 // fewFor is how long a lock stays without a quorum before that is an answer.
 const fewFor = time.Second
 
@@ -218,14 +240,12 @@ func (c *openCase) told(token string) *lockform.Form {
 const mostLikely = 5
 
 func (c *openCase) answer(now time.Time) *Answer {
-	a := &Answer{At: now, Key: c.key, N: len(c.nodes), Method: Unknown, Unusable: map[string]safetext.Text{}}
+	a := &Answer{At: now, Key: c.key, N: len(c.nodes), Method: Unknown, Uncounted: c.uncounted(), Unusable: map[string]safetext.Text{}}
 	for i, n := range c.nodes {
 		if n.err != nil {
 			a.Unusable[c.names[i]] = nodeText(n.err)
 		} else if !n.heard {
 			a.Unusable[c.names[i]] = safetext.New("no answer in time")
-		} else if !n.counts() {
-			a.Uncounted = append(a.Uncounted, c.names[i])
 		}
 	}
 	token, copies := c.holder()

@@ -41,10 +41,9 @@ type Options struct {
 	// Known is an earlier answer, or nil. Its holder is checked again as long as its
 	// token holds the lock, to see whether it has become silent or is gone.
 	Known *Answer
-	// Uncounted is called with the first node that does not count the commands of its
-	// connections, as soon as that is known, unless the token tells its owner; nil: nobody
-	// wants to know.
-	Uncounted func(node string)
+	// Uncounted is called with the nodes that do not count the commands of their connections,
+	// as soon as all were heard, unless the token tells its owner; nil: nobody wants to know.
+	Uncounted func(nodes []string)
 }
 
 // Observe watches a lock and the connections of its nodes, and says who holds it. It
@@ -92,8 +91,8 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 			cancel()
 		}
 		c.take(r)
-		if uncounted != nil && r.There && !c.nodes[r.Node].counts() && c.told(r.Token) == nil && !redlock.IsTombstone(r.Token) {
-			uncounted(c.names[r.Node])
+		if uncounted != nil && c.lacksCounts() {
+			uncounted(c.uncounted())
 			uncounted = nil
 		}
 		if c.done(time.Now()) {
