@@ -107,19 +107,46 @@ func TestTheMajorityEndsAtOneNode(t *testing.T) {
 	}
 }
 
-// The page of a lock says when its holder was last heard of.
+// The page of a lock says when its holder was last heard of, how often that is usual, and
+// that it is silent, whether or not somebody asked who it is, and whoever it is.
 func TestTheLastExtensionIsOnTheLocksPage(t *testing.T) {
 	now := monitortest.Epoch
 	l := monitortest.LockOf(now, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9").Timed(now.Add(-time.Minute), now.Add(9*time.Second))
 	ctx := &Context{Glyphs: Plain(true), Snap: monitortest.Safe(now), Now: now}
-	for extensions, want := range map[int]string{0: ", since ", 9: ", last extended 3s ago"} {
-		if extensions > 0 {
-			l.Extended = l.Copies.Packed().Origin.Moment(now.Add(-3 * time.Second))
-		} else {
-			l.Extended = 0
+	liveness := func() string {
+		for _, f := range LockFacts(ctx, &l) {
+			if f.Label == "Liveness" {
+				return f.Text
+			}
 		}
-		if got := heldFact(ctx, &l).Text; !strings.Contains(got, want) || extensions == 0 && strings.Contains(got, "extended") {
-			t.Errorf("%d extensions: %q", extensions, got)
+		return ""
+	}
+	if got := liveness(); got != "" {
+		t.Errorf("never extended: %q", got)
+	}
+	for _, c := range []struct {
+		extensions uint32
+		ago        time.Duration
+		want       string
+	}{
+		{1, 3 * time.Second, "last extended 3s ago"},
+		{10, 6 * time.Second, "alive 6s ago; last extended 6s ago, usually every 6s"},
+		{10, 24 * time.Second, "silent 24s; last extended 24s ago, usually every 4s"},
+	} {
+		l.Extensions, l.Extended = c.extensions, l.Copies.Packed().Origin.Moment(now.Add(-c.ago))
+		for _, answer := range []*who.Answer{nil, {At: now.Add(-40 * time.Second), Held: 5, N: 5, Method: who.Unknown}} {
+			ctx.Known = func(string) *who.Answer { return answer }
+			want := c.want
+			if answer != nil && c.extensions == 1 {
+				want = "alive 3s ago; last extended 3s ago"
+			}
+			if got := liveness(); got != want {
+				t.Errorf("%d extensions, asked %v: %q, want %q", c.extensions, answer != nil, got, want)
+			}
 		}
+	}
+	ctx.Known, ctx.Snap.Complete = nil, false
+	if got := liveness(); got != "last seen extended 24s ago" {
+		t.Errorf("where not all is seen: %q", got)
 	}
 }

@@ -238,9 +238,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	}
 	facts = append(append(facts, heldFact(c, l)), MarginFacts(c, l)...)
 	facts = append(facts, earlierFacts(c, l)...)
-	if w != nil {
-		facts = append(facts, WhoFacts(c, l, w)...)
-	}
+	facts = append(facts, WhoFacts(c, l, w)...)
 	if l.Tokens > 1 {
 		facts = append(facts, Fact{Label: "Tokens", Text: tokensText(c, l)})
 	}
@@ -281,16 +279,12 @@ func holderText(c *Context, l *monitor.Lock, w *who.Answer) string {
 	return strings.Join(parts, " "+c.Sep+" ")
 }
 
-// heldFact says for how long a lock has been held or at least seen, when it was last
-// extended, and until when it is held if it has lost its majority.
+// heldFact says for how long a lock has been held or at least seen, and until when it is held if it has lost its majority.
 func heldFact(c *Context, l *monitor.Lock) Fact {
 	seen := ""
 	if cell := lockSeen(c, l); cell.Tone != Dim {
 		since, _, _ := c.heldSince(l)
 		seen = cell.Text + ", since " + Clock(since)
-		if at := l.ExtendedAt(); !at.IsZero() {
-			seen += ", last extended " + Age(max(0, c.Now.Sub(at))) + " ago"
-		}
 	}
 	switch majority := hasMajority(l, c.Snap.Cluster.Quorum); {
 	case l.ReliedOn() && l.Held >= 0 && !majority:

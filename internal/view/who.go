@@ -110,8 +110,14 @@ func WhoLiveness(w *who.Answer) string {
 }
 
 // WhoLivenessNow says that of an earlier answer as it is now: the monitor sees whether the
-// holder of l extends it. l is nil if it is gone.
+// holder of l extends it. l is nil if it is gone, w if nobody asked: then only extensions tell.
 func WhoLivenessNow(c *Context, l *monitor.Lock, w *who.Answer) string {
+	if w == nil {
+		if l == nil || l.ExtendedAt().IsZero() {
+			return ""
+		}
+		w = &who.Answer{At: l.ExtendedAt(), Extends: int(max(1, l.Extensions))}
+	}
 	seen := c.watched(l)
 	now, since := w.AsOf(c.Now, seen)
 	return livenessText(w, now, since, max(0, c.Now.Sub(w.At)), seen != nil)
@@ -164,7 +170,7 @@ func livenessText(w, now *who.Answer, since, later time.Duration, watched bool) 
 		asked = " when asked, " + Age(later) + " ago"
 	}
 	switch {
-	case noneNamed(w):
+	case w.Absent():
 		parts = append(parts, noneNamedText(w)+asked)
 	case len(w.Conns) == 0:
 	case len(open) == 0:
@@ -188,15 +194,13 @@ func aged(life who.Liveness, since time.Duration) string {
 	return string(life) + " " + Age(since) + " ago"
 }
 
-// noneNamed reports whether the holder names its connections and none of them is open.
-func noneNamed(w *who.Answer) bool { return len(w.Conns) == 0 && w.Named }
-
-// WhoThere says in a few words whether the holder is alive; empty if unknown.
-func WhoThere(w *who.Answer) string {
-	if w.Liveness == "" && noneNamed(w) {
+// WhoThere says in a few words whether the holder of l is alive now; empty if unknown.
+func WhoThere(c *Context, l *monitor.Lock, w *who.Answer) string {
+	now, _ := w.AsOf(c.Now, c.watched(l))
+	if now.Liveness == "" && w.Absent() {
 		return noneNamedText(w)
 	}
-	return string(w.Liveness)
+	return string(now.Liveness)
 }
 
 func noneNamedText(w *who.Answer) string {
@@ -255,21 +259,26 @@ func whoHolds(w *who.Answer) string {
 	return strings.NewReplacer("held by ", "", "its copies were made by ", "", "holder not known", "not known").Replace(WhoHeadline(w))
 }
 
-// WhoFacts returns what an earlier answer says besides the holder, for the page of its lock. If a node has several
-// connections of the holder, it shows the one used last.
+// WhoFacts returns what the extensions of a lock and an earlier answer (nil: nobody asked) say besides the holder, for the
+// page of the lock. If a node has several connections of the holder, it shows the one used last.
 func WhoFacts(c *Context, l *monitor.Lock, w *who.Answer) []Fact {
-	later := max(0, c.Now.Sub(w.At))
 	var facts []Fact
-	if hint := WhoHint(w); hint != "" {
-		facts = append(facts, Fact{Text: hint})
+	if w != nil {
+		if hint := WhoHint(w); hint != "" {
+			facts = append(facts, Fact{Text: hint})
+		}
 	}
 	if life := WhoLivenessNow(c, l, w); life != "" {
 		tone := None
-		if !strings.HasPrefix(life, string(who.Alive)) {
+		if strings.HasPrefix(life, string(who.Silent)) || w != nil && !strings.HasPrefix(life, string(who.Alive)) {
 			tone = Warn
 		}
 		facts = append(facts, Fact{"Liveness", life, tone})
 	}
+	if w == nil {
+		return facts
+	}
+	later := max(0, c.Now.Sub(w.At))
 	facts = append(facts, WhoFind(c, w)...)
 	best := map[string]who.NodeConn{}
 	for _, conn := range w.Conns {

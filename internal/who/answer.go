@@ -346,7 +346,7 @@ func (a *Answer) signs(now time.Time, extended []time.Time) (s Signs) {
 	if slices.Sort(gaps); len(gaps) > 0 {
 		s.Usually = gaps[len(gaps)/2]
 	}
-	s.Conns, s.Idle = len(a.Conns), time.Hour
+	s.Conns, s.Absent, s.Idle = len(a.Conns), a.Absent(), time.Hour
 	for _, c := range a.Conns {
 		if c.Gone > 0 {
 			continue

@@ -8,7 +8,8 @@ import (
 type Liveness string
 
 // The words. alive: it has extended, or used a connection, about when expected; silent:
-// it has open connections, and has missed two extensions; gone: it has no open connection.
+// it has missed two extensions, and its connections are open or not known; gone: it has no
+// open connection.
 // After one missed extension there is no word: a holder that is slow once is not silent.
 const (
 	Alive  Liveness = "alive"
@@ -27,6 +28,7 @@ const (
 type Signs struct {
 	Conns    int           // connections, open or closed
 	Open     int           // open ones
+	Absent   bool          // they would have a name, and there is none
 	Idle     time.Duration // since an open one was used for a lock
 	Extends  int           // extensions seen
 	Extended time.Duration // since the last one
@@ -45,7 +47,7 @@ func AssessLiveness(s Signs) Liveness {
 	switch {
 	case s.Conns > 0 && s.Open == 0:
 		return Gone
-	case s.missed(2) && s.Open > 0:
+	case s.missed(2) && !s.Absent:
 		return Silent
 	case s.missed(1):
 		return ""
@@ -82,7 +84,7 @@ func (a *Answer) AsOf(now time.Time, w *Watched) (*Answer, time.Duration) {
 	case a.Liveness == Gone && !newer:
 		return &b, later + a.closed()
 	case w != nil && b.Usually > 0:
-		b.Liveness = AssessLiveness(Signs{Open: len(a.Conns), Extended: b.Extended, Usually: b.Usually})
+		b.Liveness = AssessLiveness(Signs{Open: len(a.Conns), Absent: a.Absent(), Extended: b.Extended, Usually: b.Usually})
 		return &b, b.Extended
 	case newer:
 		if b.Liveness = Alive; b.Extended > AliveFor {
@@ -98,6 +100,9 @@ func (a *Answer) AsOf(now time.Time, w *Watched) (*Answer, time.Duration) {
 	}
 	return &b, later
 }
+
+// Absent reports whether the holder names its connections and none of them is known.
+func (a *Answer) Absent() bool { return a.Named && len(a.Conns) == 0 }
 
 // closed returns for how long all connections have been closed.
 func (a *Answer) closed() time.Duration {

@@ -19,7 +19,8 @@ func TestAssessLiveness(t *testing.T) {
 		"overdue, with open connections":                 {Signs{Conns: 5, Open: 2, Idle: 50 * s, Extends: 4, Extended: 60 * s, Usually: 7 * s}, Silent},
 		"its last connection is closed":                  {Signs{Conns: 5, Extends: 4, Extended: 60 * s, Usually: 7 * s}, Gone},
 		"closed a moment after an extension":             {Signs{Conns: 5, Extends: 4, Extended: s, Usually: 7 * s}, Gone},
-		"overdue, and its connections are not known":     {Signs{Extends: 4, Extended: 60 * s, Usually: 7 * s}, ""},
+		"overdue, and its connections are not known":     {Signs{Extends: 4, Extended: 60 * s, Usually: 7 * s}, Silent},
+		"overdue, and its name has no connection":        {Signs{Absent: true, Extends: 4, Extended: 60 * s, Usually: 7 * s}, ""},
 		"it never extends, and its connections are idle": {Signs{Conns: 5, Open: 5, Idle: 60 * s}, ""},
 		"one extension has no interval":                  {Signs{Extends: 1, Extended: 60 * s}, ""},
 		"nothing is known":                               {Signs{}, ""},
@@ -49,6 +50,8 @@ func TestLivenessLater(t *testing.T) {
 	silent.Liveness, silent.Extended = Silent, 8*s
 	gone.Liveness, gone.Conns = Gone, []NodeConn{{Gone: 2 * s}, {Gone: 5 * s}}
 	slow.Liveness, slow.Extended = "", 6*s
+	unknown := Answer{At: asked, Method: Unknown}
+	absent := Answer{At: asked, Method: Told, Named: true}
 	unseen := func(time.Duration) *Watched { return nil }
 	none := func(time.Duration) *Watched { return &Watched{} }
 	at := func(when time.Duration) func(time.Duration) *Watched {
@@ -83,6 +86,9 @@ func TestLivenessLater(t *testing.T) {
 		"it extends since":                           {used, 60 * s, ago(4*s, 3*s), Alive, 4 * s},
 		"it extended, and missed two":                {used, 60 * s, ago(9*s, 3*s), Silent, 9 * s},
 		"told, and the monitor knew of extensions":   {used, s, at(-2 * s), Alive, s},
+		"not found, and it extends":                  {unknown, 60 * s, ago(4*s, 3*s), Alive, 4 * s},
+		"not found, and it missed two":               {unknown, 60 * s, ago(9*s, 3*s), Silent, 9 * s},
+		"without a connection, and it missed two":    {absent, 60 * s, ago(9*s, 3*s), "", 9 * s},
 		"nobody watches":                             {extends, 3 * s, unseen, Alive, 3 * s},
 		"nobody has watched for long":                {extends, 11 * s, unseen, "", 11 * s},
 		"it was silent, nobody watches":              {silent, 0, unseen, Silent, 8 * s},

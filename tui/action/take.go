@@ -391,7 +391,11 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 		out = append(out, st.Fact("Keys", view.Plural(n, "key")+" with this token are one lock and go together: "+someOf(names, bounded)))
 	}
 	if m.Answers[t.token] == nil && way == operator.ForceRelease && !several {
-		out = append(out, st.Fact("Liveness", "not asked: esc, then w says whether its holder is alive, silent or gone"))
+		life := "not asked: esc, then w says whether its holder is alive, silent or gone"
+		if l != nil && l.Holder.Raw() == t.token {
+			life = strings.TrimPrefix(view.WhoLivenessNow(m.latest(), l, nil)+"; "+life, "; ")
+		}
+		out = append(out, st.Fact("Liveness", life))
 	}
 	if l != nil && l.Form != nil {
 		out = append(out, st.Fact("Made by", m.madeBy(l, t.token)))

@@ -121,10 +121,12 @@ func (m *Desk) TakeAnswer(a Answered) {
 		}
 		m.Answers[a.answer.Token.Raw()] = a.answer
 		tone, there := view.Good, ""
-		if a.answer.Liveness != who.Alive {
-			if there = view.WhoThere(a.answer); there != "" {
-				tone, there = view.Warn, there+"; "
-			}
+		l := m.LatestLock(a.answer.Key)
+		if l != nil && l.Holder != a.answer.Token {
+			l = nil
+		}
+		if is := view.WhoThere(m.latest(), l, a.answer); is != "" && is != string(who.Alive) {
+			tone, there = view.Warn, is+"; "
 		}
 		tell(tone, a.name+": "+there+view.WhoHeadline(a.answer))
 		if hint := view.WhoHint(a.answer); hint != "" {
