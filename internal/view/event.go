@@ -61,10 +61,6 @@ func DocOfEvent(e *monitor.Event) EventDoc {
 	return doc
 }
 
-// tokenInEvent is the width of a token in the sentence of an event on the screen. Its
-// start and its end, which may name the owner, are enough.
-const tokenInEvent = 22
-
 // aboutInEvent is the width of a name before the sentence of an event.
 const aboutInEvent = 24
 
@@ -75,8 +71,12 @@ const mostOfEvent = 400
 // lock or node if the sentence does not name it.
 func EventText(g *Glyphs, e *monitor.Event, named bool) Cell {
 	said := e.Text.Raw()
-	if token := e.Token.Raw(); token != "" {
-		said = strings.ReplaceAll(said, token, g.Middle(token, tokenInEvent))
+	token := e.Token.Raw()
+	if begins := safetext.Short(token); begins != "..." {
+		if len(token) > wholeToken { // as [Context.Token] has it
+			token = g.Middle(token, shortToken)
+		}
+		said = strings.Replace(said, begins, token, 1)
 	}
 	cell := Cell{Sign: g.Level(e.Level).Sign, Text: g.Sentence(said, mostOfEvent), Tone: g.Level(e.Level).Tone}
 	if about := EventAbout(e); about != "" && named {

@@ -72,9 +72,27 @@ func (g *GrantDoc) Who() string {
 	return cmp.Or(rawOf(g.Owner), g.TokenSHA[:min(6, len(g.TokenSHA))])
 }
 
-// who names the holder of a grant as the list of locks does: a token that still holds the
-// lock by the token, and only another one by its hash.
+// TokensOf returns the tokens in events, by as much of their SHA-256 as a grant has.
+func TokensOf(events []monitor.Event) map[string]safetext.Text {
+	all := map[string]safetext.Text{}
+	for i := range events {
+		if t := events[i].Token; !t.Empty() && (i == 0 || t != events[i-1].Token) {
+			sha := tokenSHA(t)
+			all[sha[:min(shaDigits, len(sha))]] = t
+		}
+	}
+	return all
+}
+
+// shaDigits is how many digits of a token's SHA-256 a grant has.
+const shaDigits = 16
+
+// who names the holder of a grant as the list of locks does: by its token, if it still holds
+// the lock or events name it, and else by its hash.
 func (c *Context) who(g *GrantDoc) string {
+	if t, ok := c.Tokens[g.TokenSHA]; ok && g.Owner == nil {
+		return c.Token(t)
+	}
 	if g.Owner == nil && c.Snap != nil && g.TokenSHA != "" {
 		if l := c.Snap.LockNamed(g.Lock.Raw()); l != nil && strings.HasPrefix(tokenSHA(l.Holder), g.TokenSHA) {
 			return c.Token(l.Holder)

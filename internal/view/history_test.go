@@ -10,8 +10,8 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// Of a token that still holds the lock, the holders have the same short form as the list
-// of locks: its hash looks like another token.
+// Of a token that still holds the lock, or that events name, the holders and the events have
+// the same short form as the list of locks: its hash looks like another token.
 func TestAHolderHasOneName(t *testing.T) {
 	s := monitortest.Safe(epoch)
 	var l *monitor.Lock
@@ -23,8 +23,18 @@ func TestAHolderHasOneName(t *testing.T) {
 	if got, want := ctx.who(&g), ctx.Token(l.Holder); got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
-	g.TokenSHA = "0123456789abcdef"
-	if got := ctx.who(&g); got != "012345" {
+	const ended = "f0d5a4112233445566778899aabb75e8"
+	e := monitor.LockEvent(epoch, monitor.LevelInfo, "released", g.Lock.Raw(), "released (%s)", safetext.Short(ended))
+	e.Token = safetext.New(ended)
+	g.TokenSHA = tokenSHA(e.Token)[:16]
+	if got := ctx.who(&g); got != g.TokenSHA[:6] {
+		t.Error(got)
+	}
+	ctx.Short, ctx.Tokens = true, TokensOf([]monitor.Event{e, {}})
+	if got := ctx.who(&g); got != "f0d5a4…75e8" {
+		t.Error(got)
+	}
+	if got := EventText(ctx.Glyphs, &e, false).Text; got != "released (f0d5a4…75e8)" {
 		t.Error(got)
 	}
 }

@@ -484,11 +484,18 @@ func (c *Context) Token(t safetext.Text) string {
 	switch {
 	case t.Empty():
 		return c.None
-	case c.Short && len(t.Raw()) > 16:
-		return c.Escape(t.Raw(), 11)
+	case c.Short && len(t.Raw()) > wholeToken:
+		return c.Escape(t.Raw(), shortToken)
 	}
 	return c.Whole(t.Raw())
 }
+
+// On the screen a token of more than wholeToken bytes has shortToken cells: its beginning and
+// its end, which may name the owner.
+const (
+	wholeToken = 16
+	shortToken = 11
+)
 
 // LockHolder returns who holds a lock: its owner, or its token, marked as one.
 func LockHolder(c *Context, l *monitor.Lock) Cell {

@@ -13,6 +13,7 @@ import (
 
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // Context is what cells and facts need besides the row itself.
@@ -40,6 +41,8 @@ type Context struct {
 	// Holders are the recorded holders of the lock whose facts are shown: the record may know since
 	// when it is held.
 	Holders []GrantDoc
+	// Tokens are those that the events of the lock name whose facts are shown; see [TokensOf].
+	Tokens map[string]safetext.Text
 	// until is the earliest time at which a cell made since [Context.Fresh] changes by itself.
 	until time.Time
 }

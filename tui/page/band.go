@@ -51,16 +51,17 @@ func (h *heldBy) Maker(ctx *view.Context, l *monitor.Lock) []view.Fact {
 	return view.MakerFacts(ctx, l, h.of(l))
 }
 
-// lines draws the recent holders of a lock on an axis of time.
-func (h *heldBy) lines(p *Screen, key string, w int) []string {
+// lines draws the recent holders of a lock on an axis of time; events are those of the lock.
+func (h *heldBy) lines(p *Screen, key string, events []monitor.Event, w int) []string {
 	if h.key != key || len(h.band.Grants) == 0 {
 		return nil
 	}
 	length := view.BandLength(h.band.Grants, h.from, p.Now)
 	band := view.Band{From: p.Now.Add(-length), To: p.Now, Grants: h.band.Grants, Gaps: h.band.Gaps}
 	said := "  last " + view.Age(length)
-	line := ""
-	for _, part := range band.Line(p.context(), w-styles.FactIndent-view.Width(said)-2) {
+	line, ctx := "", p.context()
+	ctx.Tokens = view.TokensOf(events)
+	for _, part := range band.Line(ctx, w-styles.FactIndent-view.Width(said)-2) {
 		line += p.St.Paint(part.Tone).Of(part.Text)
 	}
 	if line == "" {
