@@ -43,6 +43,11 @@ func endMargin(ttl time.Duration) time.Duration { return min(ttl/10, 500*time.Mi
 // always stopped, even if an extension succeeds later: it may already be shutting down.
 func (e *ending) begun() bool { return !e.termed.IsZero() }
 
+// stalled reports whether this process cannot have run when the first signal was due.
+func (e *ending) stalled(now, until time.Time) bool {
+	return now.Sub(until.Add(-e.margin-e.killAfter)) >= time.Second
+}
+
 // step returns the signal to send now, if any, and when to call it again at the latest.
 func (e *ending) step(now time.Time, state redlock.KeeperState, until time.Time) (send syscall.Signal, wake time.Time) {
 	latest := until.Add(-e.margin) // for SIGKILL

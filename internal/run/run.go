@@ -167,17 +167,19 @@ func (r *running) lookFor(name string) string {
 	if err != nil {
 		return ""
 	}
+	_, _, _, why := r.worst()
 	token := r.lock.Token()
 	for _, k := range r.Others {
 		if k.Resource() == name {
 			token = k.Lock().Token()
 		}
 	}
-	return instead(copies, token)
+	return instead(copies, token, errors.Is(why, redlock.ErrExpired))
 }
 
-// instead says what copies mean for a lock that was lost; empty: they do not tell.
-func instead(copies []redlock.NodeResult, token string) string {
+// instead says what copies mean for a lock that was lost; empty: they do not tell. expired:
+// it was not lost before its validity ended.
+func instead(copies []redlock.NodeResult, token string, expired bool) string {
 	gone, revoked, others, quorum := 0, 0, map[string]int{}, redlock.Quorum(len(copies))
 	for _, c := range copies {
 		switch {
@@ -195,6 +197,8 @@ func instead(copies []redlock.NodeResult, token string) string {
 	switch {
 	case revoked >= redlock.Blocking(len(copies)):
 		return "an operator revoked it: others wait until its TTL expires (redlockctl audit show, history)"
+	case gone >= quorum && expired:
+		return "it expired"
 	case gone >= quorum:
 		return fmt.Sprintf("%d of %d nodes have no copy: it was removed, or lost there", gone, len(copies))
 	}
@@ -222,7 +226,7 @@ func (r *running) underLock(signals <-chan os.Signal) (code int, err error) {
 		send, wake := r.ending.step(now, state, until)
 		if send != 0 {
 			if send == syscall.SIGTERM || r.ending.termed.Equal(now) {
-				r.tellEnding(why, until.Sub(now))
+				r.tellEnding(why, now, until)
 			}
 			c.end(send)
 			continue
@@ -317,9 +321,12 @@ func (r *running) lost() <-chan struct{} {
 	return lost
 }
 
+// stalledText says why a command was stopped too late.
+const stalledText = "this process was stopped, or the machine suspended or overloaded"
+
 // tellEnding reports why the command is being stopped. The audit log gets a shorter reason:
 // the message for people may contain the token of the new holder.
-func (r *running) tellEnding(err error, left time.Duration) {
+func (r *running) tellEnding(err error, now, until time.Time) {
 	why, logged := errors.New("it cannot be extended any more"), "it could not be extended any more"
 	if err != nil {
 		why, logged = err, err.Error()
@@ -327,12 +334,17 @@ func (r *running) tellEnding(err error, left time.Duration) {
 	if e := (*redlock.Error)(nil); errors.As(err, &e) && e.Kind != nil {
 		logged = e.Op + ": " + e.Kind.Error()
 	}
-	if r.why == "" {
-		r.why = logged
-	}
+	left := until.Sub(now)
 	when := view.Milliseconds(left) + " before the validity ends"
 	if left <= 0 {
 		when = view.Milliseconds(-left) + " after the validity has ended"
+		if r.ending.stalled(now, until) {
+			when += "; " + stalledText
+			logged += "; " + stalledText
+		}
+	}
+	if r.why == "" {
+		r.why = logged
 	}
 	r.Tell(fmt.Errorf("%w: ending the command, %s", why, when))
 }
