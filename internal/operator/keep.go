@@ -17,7 +17,7 @@ import (
 )
 
 // Kept is a lock that an operator acquired. It is extended until Release or Stop, and one
-// of the two must be called. The audit log has the acquisition and the release, not the
+// of the two must be called. The audit log has the acquisition and the release or loss, not the
 // extensions.
 type Kept interface {
 	Resource() string
@@ -105,6 +105,9 @@ func (k *KeptLock) attend() {
 		select {
 		case s, more := <-k.Changes():
 			if !more {
+				if k.State() == redlock.Lost {
+					k.Stop()
+				}
 				return
 			}
 			k.note(s)
@@ -238,11 +241,18 @@ func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, erro
 	return redlock.Released, nil
 }
 
-// Stop implements [Kept]. The audit log has until when the lock stays held, if it is.
+// Stop implements [Kept]. The audit log has until when the lock stays held, if it is, or why
+// it was lost.
 func (k *KeptLock) Stop() {
 	k.stop.Do(func() {
-		held := k.State() != redlock.Released && k.State() != redlock.Lost
-		if k.keeper.Stop(); !held {
+		state := k.State()
+		k.keeper.Stop()
+		switch {
+		case state == redlock.Released:
+			return
+		case state == redlock.Lost && k.o.opt.Log != nil:
+			lost := k.o.act(audit.Record{Act: "keep", Target: k.Resource(), TokenSHA: audit.TokenSHA(k.Token())})
+			_ = lost.write(audit.Failed, "lock lost: "+logText(cmp.Or(k.Err(), redlock.ErrExpired)))
 			return
 		}
 		a, err := k.o.begin(audit.Record{Act: "stop keeping", Target: k.Resource(), TokenSHA: audit.TokenSHA(k.Token()),

@@ -43,6 +43,41 @@ func TestKeptIsReleasedOnRecord(t *testing.T) {
 	}
 }
 
+// lostKept is a fake keeper whose lock is lost.
+type lostKept struct{ kept }
+
+func (lostKept) State() redlock.KeeperState { return redlock.Lost }
+
+func (lostKept) Err() error { return &redlock.Error{Op: "keep", Kind: redlock.ErrNotHeld} }
+
+func (lostKept) Changes() <-chan redlock.KeeperState {
+	over := make(chan redlock.KeeperState)
+	close(over)
+	return over
+}
+
+// The loss of a kept lock is in the log once, and why, also if nobody asks for it.
+func TestKeptIsLostOnRecord(t *testing.T) {
+	o, c := start(t, nil)
+	stopped := make(chan struct{})
+	c.onCall = func(call string) {
+		if call == "stop" {
+			close(stopped)
+		}
+	}
+	o.keep = func(*redlock.Lock, redlock.KeepOptions) (keeper, error) { return lostKept{kept{c: c}}, nil }
+	k, err := o.Keep(t.Context(), "job", time.Second, AcquireOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-stopped
+	k.Stop() // waits for the first one
+	r := c.records()
+	if len(r) != 3 || r[2].Act != "keep" || r[2].Phase != audit.Failed || r[2].Detail != "lock lost: keep: not held by this token" {
+		t.Errorf("the log is %+v", r)
+	}
+}
+
 // A lock kept for a time is released and logged at its end. Terms say who keeps it, since
 // when and why.
 func TestKeptForATimeIsReleasedThen(t *testing.T) {

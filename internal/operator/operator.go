@@ -183,12 +183,17 @@ func (o *Operator) begin(r audit.Record) (*act, error) {
 	if o.opt.Log == nil {
 		return nil, fmt.Errorf("%w: there is no audit log", ErrRefused)
 	}
-	a := &act{o, r.Target, r}
-	a.record.ID, a.record.Actor, a.record.Cluster, a.record.Target = audit.NewID(), o.opt.Actor, o.opt.Cluster, logTarget(r.Target)
+	a := o.act(r)
 	if err := a.write(audit.Intent, r.Detail); err != nil {
 		return nil, unlogged(err)
 	}
 	return a, nil
+}
+
+func (o *Operator) act(r audit.Record) *act {
+	a := &act{o, r.Target, r}
+	a.record.ID, a.record.Actor, a.record.Cluster, a.record.Target = audit.NewID(), o.opt.Actor, o.opt.Cluster, logTarget(r.Target)
+	return a
 }
 
 func unlogged(err error) error {
