@@ -27,3 +27,12 @@ func Explore(ctx context.Context, cfg Config) (Exploration, error) {
 	}
 	return exploreModel(ctx, newRestartModel(cfg, say), cfg.States, say)
 }
+
+// breaks reports whether a path breaks a model.
+func breaks(cfg Config, path []move) bool {
+	say := &teller{}
+	if cfg.Extensions > 0 {
+		return (&explorer[keptState]{model: newKeptModel(cfg, say)}).play(path)
+	}
+	return (&explorer[state]{model: newRestartModel(cfg, say)}).play(path)
+}

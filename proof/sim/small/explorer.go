@@ -107,7 +107,8 @@ func exploreModel[S any](ctx context.Context, m model[S], most int, say *teller)
 	x.visit(&s)
 	report := Exploration{States: len(x.visited), Steps: x.steps}
 	if x.found {
-		report.Trace = x.tell(x.shorten(slices.Clone(x.path)), say)
+		report.path = x.shorten(slices.Clone(x.path))
+		report.Trace = x.tell(report.path, say)
 	}
 	report.Elapsed = time.Since(began)
 	return report, x.err
@@ -215,4 +216,5 @@ type Exploration struct {
 	Elapsed       time.Duration
 	// Trace is a shortened path to a violation; nil: there is none.
 	Trace []trace.Line
+	path  []move
 }

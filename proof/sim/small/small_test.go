@@ -1,8 +1,13 @@
 package small
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"flag"
+	"os"
+	"sync"
 	"testing"
 
 	"redlockctl/base/race"
@@ -43,16 +48,54 @@ func TestNoOrderOfEventsBreaksASmallModel(t *testing.T) {
 	}
 }
 
-// The model finds what it must.
+var update = flag.Bool("update", false, "write the paths that kill the mutants")
+
+// killers is the file with the path that killed each mutant.
+const killers = "testdata/killers.json"
+
+// The model finds what it must. With -short it first plays the path that killed the mutant
+// before.
 func TestMutantsOfTheSmallModel(t *testing.T) {
 	race.Skip(t)
+	before := map[string][][3]uint8{}
+	if text, err := os.ReadFile(killers); err == nil && testing.Short() {
+		if err := json.Unmarshal(text, &before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mu sync.Mutex
+	paths := map[string][][3]uint8{}
+	t.Cleanup(func() {
+		if !*update {
+			return
+		}
+		text, err := json.Marshal(paths)
+		if err == nil {
+			err = os.WriteFile(killers, append(bytes.ReplaceAll(text, []byte(`]],`), []byte("]],\n")), '\n'), 0o644)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	for _, w := range Mutants() {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
+			var path []move
+			for _, m := range before[w.Name] {
+				path = append(path, move{moveKind(m[0]), m[1], m[2]})
+			}
+			if len(path) > 0 && breaks(w.Model(), path) {
+				return
+			}
 			r := explore(t, w.Model())
 			if r.Trace == nil {
 				t.Fatalf("survives %d states: %s", r.States, w.What)
 			}
+			mu.Lock()
+			for _, m := range r.path {
+				paths[w.Name] = append(paths[w.Name], [3]uint8{uint8(m.kind), m.who, m.at})
+			}
+			mu.Unlock()
 			if len(r.Trace) > 40 {
 				t.Errorf("a trace of %d lines is not for people", len(r.Trace))
 			}
