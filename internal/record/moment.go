@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"database/sql"
 	"encoding/hex"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/finding"
 	"redlockctl/restartguard"
 	"redlockctl/server/announce"
 	"redlockctl/server/lockform"
@@ -138,7 +138,7 @@ func (r *Reader) findingsAt(t time.Time) (out []monitor.Finding, err error) {
 			})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b monitor.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+	finding.Sort(out)
 	return out, err
 }
 

@@ -123,6 +123,23 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	}
 }
 
+// A moment lists the findings as the live view does, whichever was found first.
+func TestFindingsOfAMomentAreInTheLiveOrder(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	boot := monitor.Finding{ID: "boot-fence", Node: "n3", Severity: monitor.SeverityDanger, Title: "no boot fence"}
+	split := monitor.Finding{ID: "split-lock", Severity: monitor.SeverityDanger, Title: "a lock with several tokens"}
+	for _, from.s.Findings = range [][]monitor.Finding{{boot}, {split, boot}} {
+		now = now.Add(time.Second)
+		write(t, w, from, now)
+	}
+	m, err := read(t, path).At(now)
+	if err != nil || len(m.Snapshot.Findings) != 2 || m.Snapshot.Findings[0].ID != split.ID {
+		t.Errorf("%+v: %v", m.Snapshot.Findings, err)
+	}
+}
+
 // A moment says since when a node has its state, also if another guard came since then. A cordon lasts
 // beyond a restart, as in the live view, but not beyond an uncordon.
 func TestSinceWhenANodeHasItsState(t *testing.T) {

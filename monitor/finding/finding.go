@@ -240,17 +240,26 @@ func (f *Findings) Ripening(now, complete time.Time) (locks int, young bool) {
 	return f.locks.ripening, now.Sub(complete) < youngView
 }
 
-// sorted returns all findings, the most severe first, then in the order of the checks,
-// so that the list is stable.
+// sorted returns all findings in the order in which they are listed.
 func (f *Findings) sorted() []*openFinding {
 	all := slices.Collect(maps.Values(f.open))
-	order := func(o *openFinding) int {
-		return slices.IndexFunc(f.checks, func(c check) bool { return c.id == o.ID })
-	}
-	slices.SortFunc(all, func(a, b *openFinding) int {
-		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(order(a), order(b)), cmp.Compare(a.Node, b.Node))
-	})
+	slices.SortFunc(all, func(a, b *openFinding) int { return compare(f.checks, &a.Finding, &b.Finding) })
 	return all
+}
+
+// Sort sorts findings as they are listed.
+func Sort(all []monitor.Finding) {
+	checks := allChecks()
+	slices.SortStableFunc(all, func(a, b monitor.Finding) int { return compare(checks, &a, &b) })
+}
+
+// compare orders findings: the most severe first, then in the order of the checks, so that a list is
+// stable.
+func compare(checks []check, a, b *monitor.Finding) int {
+	order := func(f *monitor.Finding) int {
+		return slices.IndexFunc(checks, func(c check) bool { return c.id == f.ID })
+	}
+	return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(order(a), order(b)), cmp.Compare(a.Node, b.Node))
 }
 
 func (o *openFinding) event(kind string, now time.Time) monitor.Event {
