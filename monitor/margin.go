@@ -181,7 +181,7 @@ func (l *Lock) spare(nodes []Node) int {
 	n := -redlock.Quorum(l.Copies.Len())
 	for i := range min(len(nodes), l.Copies.Len()) {
 		c := l.Copies.At(i)
-		if own := c.Token == l.Holder && !c.Token.Empty(); own && (c.State == CopyPresent && nodes[i].State == NodeServing || c.State == CopySeen) {
+		if own := c.Token == l.Holder && !c.Token.Empty(); own && (c.State == CopyPresent || c.State == CopySeen) && nodes[i].State == NodeServing {
 			n++
 		}
 	}

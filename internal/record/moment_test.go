@@ -35,6 +35,7 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	bad := monitortest.Degraded(second(10))
 	bad.Settled, bad.Version = now.Add(-takeInAfter), 2
 	monitortest.Put(bad, monitortest.LockOf(second(10), "import", monitor.LockSplit, monitortest.TokenA, "4.4 - 4.3 ? 4.1b"),
+		monitortest.LockOf(second(10), "on-a-fenced-node", monitor.LockHeld, monitortest.TokenA, "9.8 9.8 9.7 ? 9.6"),
 		monitortest.LockOf(second(10), "orders:42", monitor.LockBareMajority, "web-7_811_77c0aa3f0d614b0c9a1c5a5c3b7b2d1e", "9.8 - 9.7 ? 9.6"))
 	from.s = *bad
 	from.missed, w.seq = 1, 1 // so that the locks are recorded
@@ -84,6 +85,9 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 		}
 		if got.State != state || got.Held != l.Held || got.Margin() != l.Margin() || got.Tokens != l.Tokens {
 			t.Errorf("%s: %s with %d copies and %d tokens, was %s with %d and %d", l.Key, got.State, got.Held, got.Tokens, l.State, l.Held, l.Tokens)
+		}
+		if is, was := during.Access(got).Spare, bad.Access(l).Spare; is != was {
+			t.Errorf("%s can lose %d more nodes, and could lose %d", l.Key, is, was)
 		}
 		if strings.Contains(got.Holder.Raw(), l.Holder.Raw()) {
 			t.Errorf("%s shows its token", l.Key)
