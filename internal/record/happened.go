@@ -126,13 +126,20 @@ func (r *Reader) Happened(node string, in Span) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	before, err := r.StatesAt(in.Since.Add(-time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
 	of, last := byNode(out), map[string]State{}
+	for _, s := range before {
+		last[s.Node] = s
+	}
 	for i, s := range states {
 		was, seen := last[s.Node]
 		last[s.Node] = s
 		e := Event{At: s.At, Kind: KindState, Node: s.Node, Text: s.State}
 		switch {
-		case node != "" && s.Node != node, seen && was.State == s.State && was.Text == s.Text:
+		case node != "" && s.Node != node, seen && was.State == s.State && (was.Text == s.Text || s.Text == ""):
 			continue // something else about it has changed
 		case s.Node != "" && toldBy(of[s.Node], s):
 			continue

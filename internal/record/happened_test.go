@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
 
@@ -81,6 +82,25 @@ func TestOneCauseIsOneLine(t *testing.T) {
 				t.Errorf("%d of %d events are in the record: %v", len(raw), len(c.events), err)
 			}
 		})
+	}
+}
+
+// A node that only another guard watches now has not changed, wherever the span begins.
+func TestOnlyAChangeOfStateIsALine(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	from.s.Nodes = []monitor.Node{{Name: "n1", State: monitor.NodeServing, Err: safetext.New("slow")}}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.s.Nodes[0].Err, from.s.Nodes[0].Guards = safetext.Text{}, []announce.Guard{{ID: "g1", Host: safetext.New("ops-1")}}
+	write(t, w, from, now.Add(5*time.Second))
+	from.s.Nodes[0].Guards[0].ID = "g2"
+	write(t, w, from, now.Add(10*time.Second))
+	for _, ago := range []time.Duration{time.Second, -3 * time.Second, -7 * time.Second} {
+		all, err := read(t, path).Happened("n1", Span{now.Add(-ago), now.Add(time.Minute)})
+		if want := int(max(0, ago) / time.Second); err != nil || len(all) != want {
+			t.Errorf("since %s before it: %+v: %v", ago, all, err)
+		}
 	}
 }
 
