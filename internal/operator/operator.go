@@ -235,7 +235,7 @@ func (a *act) note(err error) {
 	case !strings.HasPrefix(act, "guard "):
 		e.Key = safetext.New(a.target)
 	}
-	text := act + " " + a.target
+	text := act + " " + a.target + " by " + r.Actor
 	if more := cmp.Or(r.Reason, r.Detail); more != "" {
 		text += " (" + more + ")"
 	}

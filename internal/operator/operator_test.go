@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redlockctl/internal/audit"
+	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
 
@@ -79,6 +80,19 @@ func TestIntentIsOnDiskBeforeTheAct(t *testing.T) {
 				t.Errorf("outcome is %+v; want it done, with the same id, act, target and reason", last)
 			}
 		})
+	}
+}
+
+// The event of an action says who did it, and why.
+func TestAnActionIsNotedWithWhoDidIt(t *testing.T) {
+	o, _ := start(t, nil)
+	var noted []string
+	o.opt.Note = func(e monitor.Event) { noted = append(noted, e.Text.Raw()) }
+	if err := o.Cordon(t.Context(), "n1", "disk change"); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"operator: cordon n1 by ops@host (disk change)"}; !slices.Equal(noted, want) {
+		t.Errorf("%q, want %q", noted, want)
 	}
 }
 
