@@ -184,7 +184,7 @@ var page string
 // HTML writes the report as a self-contained page, light and dark, that loads nothing.
 func (rep *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"at": rep.at, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "tone": tone,
+		"at": rep.at, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "tone": tone, "what": what,
 	}).Parse(page)
 	if err != nil {
 		return err
@@ -242,6 +242,18 @@ func (rep *Report) at(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05-07:00")
 }
 
+// what says what was found, with its node or its locks.
+func what(f record.Finding) string {
+	about := cmp.Or(f.Node, f.Lock)
+	if about != "" {
+		if about = safetext.Escape(about); f.Lock != "" && f.Locks > 1 {
+			about += fmt.Sprintf(" and %d more", f.Locks-1)
+		}
+		about += ": "
+	}
+	return about + safetext.Escape(f.Title)
+}
+
 func held(until time.Time) func(g record.Grant) string {
 	return func(g record.Grant) string {
 		end := g.Ended
@@ -285,7 +297,7 @@ func (rep *Report) Text(w io.Writer) error {
 	}
 	heading("Findings")
 	for _, f := range rep.Findings {
-		fmt.Fprintf(&b, "  %s  %-8s %s, cleared %s\n", rep.at(f.Opened), f.Severity, strings.TrimSpace(safetext.Escape(f.Node)+" "+safetext.Escape(f.Title)), rep.at(f.Cleared))
+		fmt.Fprintf(&b, "  %s  %-8s %s, cleared %s\n", rep.at(f.Opened), f.Severity, what(f), rep.at(f.Cleared))
 	}
 	heading("What happened")
 	for _, e := range rep.Events {

@@ -66,6 +66,23 @@ func TestOverlapsAreNamed(t *testing.T) {
 	}
 }
 
+// A finding names its node or its locks.
+func TestFindingsAreNamed(t *testing.T) {
+	rep := &Report{utc: true, Findings: []record.Finding{
+		{Severity: "info", Node: "n3", Title: "cordoned by an operator"}, {Severity: "warning", Title: "orphaned copies of a lock", Lock: "job:1", Locks: 1},
+		{Severity: "danger", Title: "locks with several tokens", Lock: "job:2", Locks: 3}, {Severity: "info", Title: "several nodes on one host"},
+	}}
+	var text, page strings.Builder
+	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"n3: cordoned by an operator", "job:1: orphaned copies of a lock", "job:2 and 2 more: locks with several tokens", "several nodes on one host"} {
+		if !strings.Contains(text.String(), " "+want+",") || !strings.Contains(page.String(), "<td>"+want+"<br>") {
+			t.Errorf("no %q in %s%s", want, text.String(), page.String())
+		}
+	}
+}
+
 // A page names the locks that lost their majority, and says which grants it counts.
 func TestLostLocksAreNamed(t *testing.T) {
 	rep := &Report{Lost: []record.Event{{Lock: "job:1", Text: "lost its majority: held until 12:00:00"}}, LostLeft: 2}
