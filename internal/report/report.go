@@ -88,7 +88,11 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 		return nil, err
 	}
 	states = notRecorded(states, rep.Coverage.Gaps)
-	rep.lanes(states, in)
+	restarts, err := r.Restarts(in)
+	if err != nil {
+		return nil, err
+	}
+	rep.lanes(states, restarts, in)
 	if rep.Findings, err = r.Findings(in); err != nil {
 		return nil, err
 	}
@@ -134,18 +138,18 @@ func notRecorded(states []record.State, gaps []record.Span) []record.State {
 	return states
 }
 
-const unrecorded = "not recorded"
-
 // lanes places the states of each node on the axis of the span.
-func (rep *Report) lanes(states []record.State, in record.Span) {
-	by := map[string][]record.State{}
+func (rep *Report) lanes(states []record.State, restarts []record.Event, in record.Span) {
+	by, starts := map[string][]record.State{}, map[string][]time.Time{}
 	for _, s := range states {
 		by[s.Node] = append(by[s.Node], s)
+	}
+	for _, e := range restarts {
+		starts[e.Node] = append(starts[e.Node], e.At)
 	}
 	length := float64(in.Until.Sub(in.Since))
 	for _, node := range slices.Sorted(maps.Keys(by)) {
 		lane := Lane{Name: cmp.Or(node, "cluster")}
-		away := map[string]*Away{}
 		for i, s := range by[node] {
 			from, to := s.At, in.Until
 			if from.Before(in.Since) {
@@ -162,19 +166,10 @@ func (rep *Report) lanes(states []record.State, in record.Span) {
 				lane.Parts[n-1].To, lane.Parts[n-1].Width = to, part.X+part.Width-lane.Parts[n-1].X
 			} else {
 				lane.Parts = append(lane.Parts, part)
-				if away[s.State] == nil {
-					away[s.State] = &Away{Name: lane.Name, State: s.State}
-				}
-				away[s.State].Times++
 			}
-			away[s.State].Total += to.Sub(from)
 		}
 		rep.Lanes = append(rep.Lanes, lane)
-		for _, state := range slices.Sorted(maps.Keys(away)) {
-			if state != "serving" && state != "safe" {
-				rep.Away = append(rep.Away, *away[state])
-			}
-		}
+		rep.Away = append(rep.Away, awayOf(lane.Name, lane.Parts, starts[node])...)
 	}
 }
 

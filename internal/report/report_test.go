@@ -17,7 +17,7 @@ func TestGapsAreNotKnown(t *testing.T) {
 		{Node: "n1", State: "serving", At: at(-5)}, {Node: "n1", State: "down", At: at(10)}, {Node: "n1", State: "serving", At: at(60)},
 	}, []record.Span{{Since: at(20), Until: at(60)}, {Since: at(80), Until: at(100)}})
 	rep := &Report{}
-	rep.lanes(states, in)
+	rep.lanes(states, nil, in)
 	want := []Part{{State: "serving", Width: 10}, {State: "down", X: 10, Width: 10}, {State: unrecorded, X: 20, Width: 40}, {State: "serving", X: 60, Width: 20}, {State: unrecorded, X: 80, Width: 20}}
 	if len(rep.Lanes) != 1 || len(rep.Lanes[0].Parts) != len(want) {
 		t.Fatalf("%+v", rep.Lanes)
