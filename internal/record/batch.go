@@ -120,13 +120,6 @@ type nodeState struct {
 	at          time.Time
 }
 
-// openFinding is the row of a present finding, and its contents.
-type openFinding struct {
-	id       int64
-	title    string
-	severity monitor.Severity
-}
-
 // batch is one transaction of a writer, on its own connection: a [sql.Tx] starts a
 // goroutine for each query, and there are thousands a second. After the first error it
 // does nothing more.

@@ -84,7 +84,13 @@ func prepare(db *sql.DB) error {
 		return err
 	}
 	if err == nil {
-		_, err = db.Exec(cutShortIndex)
+		seen, err := hasSeen(db)
+		if err == nil && !seen {
+			_, err = db.Exec(`ALTER TABLE findings ADD COLUMN ` + seenColumn + ` INTEGER`)
+		}
+		if err == nil {
+			_, err = db.Exec(cutShortIndex)
+		}
 		return err
 	}
 	tx, err := db.Begin()
@@ -99,6 +105,12 @@ func prepare(db *sql.DB) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+// hasSeen reports whether the file knows when findings were last seen.
+func hasSeen(db *sql.DB) (has bool, err error) {
+	err = db.QueryRow(`SELECT count(*) FROM pragma_table_info('findings') WHERE name = ?`, seenColumn).Scan(&has)
+	return has, err
 }
 
 // versionOf returns the schema version of a file; [ErrNoRecord] if it has no tables.

@@ -78,7 +78,8 @@ CREATE TABLE findings (
   finding TEXT NOT NULL, node TEXT NOT NULL, severity TEXT NOT NULL, title TEXT NOT NULL, evidence TEXT NOT NULL,
   consequence TEXT NOT NULL, remedy TEXT NOT NULL,
   lock TEXT, locks INTEGER NOT NULL,  -- of locks: the first that it concerned, and how many
-  opened_ms INTEGER NOT NULL, cleared_ms INTEGER
+  opened_ms INTEGER NOT NULL, cleared_ms INTEGER,
+  seen_ms INTEGER                -- when it was last found, if a recorder ended then and no later one has found it; NULL: as long as it was open
 );
 CREATE INDEX findings_by_time ON findings (cluster, opened_ms);
 CREATE TABLE minutes (           -- of the grants that ended in this minute, by the pattern of their locks' names
@@ -138,6 +139,9 @@ const (
 	cutShort      = `ended IN ('` + lostMajority + `', 'revoked', '` + forceReleased + `')`
 	cutShortIndex = `CREATE INDEX IF NOT EXISTS grants_cut_short ON grants (lock, began_ms) WHERE ` + cutShort + `;`
 )
+
+// seenColumn is of findings. Files of older programs get it when they are opened for writing.
+const seenColumn = "seen_ms"
 
 // partLevel is the level of events that are part of another.
 const partLevel = "part"

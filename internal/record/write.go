@@ -39,12 +39,15 @@ func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*
 		w.seen, w.before = time.UnixMilli(last.Int64), last.Int64
 		w.grants.seen = w.seen
 		_, err = db.Exec(`INSERT INTO events (cluster, at_ms, level, kind, text) VALUES (?1, ?2, 'notice', 'recorder', ?3);
-			UPDATE findings SET cleared_ms = ?4 WHERE cluster = ?1 AND cleared_ms IS NULL;
+			UPDATE findings SET seen_ms = ?5 WHERE cluster = ?1 AND cleared_ms IS NULL AND seen_ms IS NULL;
 			UPDATE grants SET before = extensions WHERE `+fmt.Sprintf("%s = %d", lengthClass, len(lengths)+1)+` AND extensions > before;
 			UPDATE lock_states SET ended_ms = max(?4, began_ms) WHERE ended_ms IS NULL AND lock IN (SELECT id FROM locks WHERE cluster = ?1)`,
-			w.cluster, millis(now), "recording goes on; nothing was recorded since "+w.seen.UTC().Format(time.RFC3339), last.Int64+1)
+			w.cluster, millis(now), "recording goes on; nothing was recorded since "+w.seen.UTC().Format(time.RFC3339), last.Int64+1, last.Int64)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := w.takeOver(); err != nil {
 		return nil, err
 	}
 	err = db.QueryRow(`INSERT INTO runs (cluster, by, began_ms, seen_ms) VALUES (?, ?, ?, ?) RETURNING id`, w.cluster, opt.By, millis(now), millis(now)).Scan(&w.run)
@@ -91,7 +94,7 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 		fences = w.fences()
 	}
 	b.nodes(s, fences)
-	b.open(s.Findings)
+	b.open(s)
 	if w.follows || w.taking.on {
 		b.lookAtLocks(from, s)
 	}
@@ -135,6 +138,9 @@ func (b *batch) event(e monitor.Event) {
 	}
 	if e.Level == monitor.LevelInfo && !e.Key.Empty() {
 		return // an event of a grant
+	}
+	if b.knows(e) {
+		return
 	}
 	if e.Kind == "orphaned" {
 		b.minutes.of(e.Key.Raw()).orphaned++
@@ -228,39 +234,6 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 	for i := range s.Nodes {
 		b.exec(`INSERT INTO nodes VALUES (?, ?, ?, ?)`, b.cluster, i, s.Nodes[i].Name, s.Nodes[i].Addr)
 	}
-}
-
-// open records the present findings. One whose text or severity has changed gets a new
-// row, so the record knows what was found at each time.
-func (b *batch) open(found []monitor.Finding) {
-	there := make(map[string]bool, len(found))
-	for i := range found {
-		f := &found[i]
-		key := f.ID + "\x00" + f.Node
-		there[key] = true
-		now := openFinding{title: f.Title, severity: f.Severity}
-		was, known := b.findings[key]
-		if now.id = was.id; now == was && known || b.err != nil {
-			continue
-		}
-		if known {
-			b.clear(was)
-		}
-		b.scan(`INSERT INTO findings (cluster, finding, node, severity, title, evidence, consequence, remedy, lock, locks, opened_ms)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-			[]any{b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), f.Consequence, f.Remedy, f.Key.Raw(), f.Count, millis(b.now)}, &now.id)
-		b.findings[key] = now
-	}
-	for key, was := range b.findings {
-		if !there[key] {
-			b.clear(was)
-			delete(b.findings, key)
-		}
-	}
-}
-
-func (b *batch) clear(f openFinding) {
-	b.exec(`UPDATE findings SET cleared_ms = ? WHERE id = ?`, millis(b.now), f.id)
 }
 
 // stirred reports whether nodes changed, or locks changed to or from states that no grant

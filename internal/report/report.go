@@ -179,7 +179,7 @@ var page string
 // HTML writes the report as a self-contained page, light and dark, that loads nothing.
 func (rep *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"at": rep.at, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "tone": tone, "what": what,
+		"at": rep.at, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "tone": tone, "what": what, "cleared": rep.cleared,
 	}).Parse(page)
 	if err != nil {
 		return err
@@ -249,6 +249,17 @@ func what(f record.Finding) string {
 	return about + safetext.Escape(f.Title)
 }
 
+// cleared says when a finding was cleared, as far as is known.
+func (rep *Report) cleared(f record.Finding) string {
+	switch {
+	case f.Cleared.IsZero():
+		return "not cleared"
+	case !f.Seen.IsZero():
+		return fmt.Sprintf("cleared by %s (not seen since %s)", rep.at(f.Cleared), rep.at(f.Seen))
+	}
+	return "cleared " + rep.at(f.Cleared)
+}
+
 func held(until time.Time) func(g record.Grant) string {
 	return func(g record.Grant) string {
 		end := g.Ended
@@ -292,7 +303,7 @@ func (rep *Report) Text(w io.Writer) error {
 	}
 	heading("Findings")
 	for _, f := range rep.Findings {
-		fmt.Fprintf(&b, "  %s  %-8s %s, cleared %s\n", rep.at(f.Opened), f.Severity, what(f), rep.at(f.Cleared))
+		fmt.Fprintf(&b, "  %s  %-8s %s, %s\n", rep.at(f.Opened), f.Severity, what(f), rep.cleared(f))
 	}
 	heading("What happened")
 	for _, e := range rep.Events {

@@ -69,7 +69,7 @@ func TestOverlapsAreNamed(t *testing.T) {
 // A finding names its node or its locks.
 func TestFindingsAreNamed(t *testing.T) {
 	rep := &Report{utc: true, Findings: []record.Finding{
-		{Severity: "info", Node: "n3", Title: "cordoned by an operator"}, {Severity: "warning", Title: "orphaned copies of a lock", Lock: "job:1", Locks: 1},
+		{Severity: "info", Node: "n3", Title: "cordoned by an operator", Seen: time.Unix(1_800_000_000, 0), Cleared: time.Unix(1_800_000_060, 0)}, {Severity: "warning", Title: "orphaned copies of a lock", Lock: "job:1", Locks: 1},
 		{Severity: "danger", Title: "locks with several tokens", Lock: "job:2", Locks: 3}, {Severity: "info", Title: "several nodes on one host"},
 	}}
 	var text, page strings.Builder
@@ -80,6 +80,10 @@ func TestFindingsAreNamed(t *testing.T) {
 		if !strings.Contains(text.String(), " "+want+",") || !strings.Contains(page.String(), "<td>"+want+"<br>") {
 			t.Errorf("no %q in %s%s", want, text.String(), page.String())
 		}
+	}
+	const by = "cleared by 2027-01-15 08:01:00Z (not seen since 2027-01-15 08:00:00Z)"
+	if !strings.Contains(text.String(), by) || !strings.Contains(page.String(), by) || !strings.Contains(text.String(), "one host, not cleared") {
+		t.Errorf("no %q in %s%s", by, text.String(), page.String())
 	}
 }
 
