@@ -99,7 +99,7 @@ func (a *commandLine) printOutlook(seen app.Guards, s *monitor.Snapshot) {
 	switch o, known := seen.Outlook(); {
 	case !known:
 	case !o.Possible():
-		fmt.Fprintf(a.Out, "\n%s\n", safetext.Escape(o.Text(s.At)))
+		fmt.Fprintf(a.Out, "\n%s\n", safetext.Escape(o.Text()))
 	case o.First != "":
 		fmt.Fprintf(a.Out, "\nguard: %s rejoins in %s\n", safetext.Escape(o.First), view.Left(o.FirstAt.Sub(s.At)))
 	}

@@ -102,8 +102,11 @@ func (o Outlook) Unknown() bool {
 	return !o.Possible() && o.Voting+len(o.Denied)+len(o.Silent) >= o.Quorum
 }
 
+// clock is how a sentence writes a time of day: what it says stays true while it is kept.
+const clock = "15:04:05"
+
 // Text returns the outlook as a sentence for people.
-func (o Outlook) Text(now time.Time) string {
+func (o Outlook) Text() string {
 	if o.Possible() {
 		return fmt.Sprintf("%d of %d nodes serve, a quorum is %d", o.Voting, o.N, o.Quorum)
 	}
@@ -120,13 +123,13 @@ func (o Outlook) Text(now time.Time) string {
 	}
 	fmt.Fprintf(&b, "NOTHING CAN BE LOCKED: %d of %d nodes serve, a quorum is %d", o.Voting, o.N, o.Quorum)
 	if !o.Since.IsZero() {
-		fmt.Fprintf(&b, "; since %s", Round(now.Sub(o.Since)))
+		fmt.Fprintf(&b, "; since %s", o.Since.Format(clock))
 	}
 	if o.First != "" {
-		fmt.Fprintf(&b, "; %s comes back first, in %s", o.First, Round(max(0, o.FirstAt.Sub(now))))
+		fmt.Fprintf(&b, "; %s comes back first, at %s", o.First, o.FirstAt.Format(clock))
 	}
 	if !o.Until.IsZero() {
-		fmt.Fprintf(&b, "; a quorum is back in %s", Round(max(0, o.Until.Sub(now))))
+		fmt.Fprintf(&b, "; a quorum is back at %s", o.Until.Format(clock))
 		return b.String()
 	}
 	b.WriteString("; a quorum does not come back by itself")

@@ -306,7 +306,7 @@ func guardStatus(g *watch.Guard) string {
 	}
 	line := strings.Join(parts, ", ")
 	if o := g.Outlook(); !o.Possible() && g.Met() {
-		line += ": " + o.Text(time.Now())
+		line += ": " + o.Text()
 	}
 	return line
 }

@@ -95,7 +95,7 @@ func guardView(g *watch.Guard) monitor.GuardView {
 		}
 	}
 	if o := g.Outlook(); !o.Possible() && g.Met() {
-		sight.Outlook = o.Text(time.Now())
+		sight.Outlook = o.Text()
 	}
 	return sight
 }

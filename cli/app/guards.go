@@ -299,7 +299,7 @@ func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 		doc.Nodes = append(doc.Nodes, one)
 	}
 	if o, known := g.outlook(waits); known || g.here != nil && !o.Possible() {
-		doc.Outlook = safetext.Optional(o.Text(g.s.At))
+		doc.Outlook = safetext.Optional(o.Text())
 		doc.OutlookDoc = view.DocOfOutlook(o, g.s.At)
 	}
 	return doc

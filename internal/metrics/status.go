@@ -93,7 +93,7 @@ func statusOf(c Cluster) statusJSON {
 			doc.Guard.Sick = safetext.Escape(err.Error())
 		}
 		if o := g.Outlook(); !o.Possible() {
-			doc.Outlook = o.Text(now)
+			doc.Outlook = o.Text()
 		}
 		for _, s := range g.Status() {
 			n := guardedNodeJSON{

@@ -121,7 +121,7 @@ func evictions(k known, n *monitor.Node, f *found) bool {
 		f.Title = "a key was evicted"
 	}
 	if c.lately(k.At) {
-		return f.seen("%d evicted while it was watched, the last %s", c.n, words.Ago(c.at, k.At))
+		return f.seen("%d evicted while it was watched, the last %s", c.n, words.At(c.at, k.At))
 	}
 	f.Severity = monitor.SeverityWarning
 	return n.Facts.Evicted > 0 && f.seen("evicted_keys %d since its start", n.Facts.Evicted)
@@ -206,7 +206,7 @@ func clientsFull(k known, n *monitor.Node, f *found) bool {
 		if !many {
 			f.Title, why = "connections were refused", ": maxclients was reached for a moment, or protected-mode refused clients of other hosts"
 		}
-		return f.seen("%s refused while it was watched, the last %s; %s are open%s", words.Count(int(c.n), "connection", "connections"), words.Ago(c.at, k.At), clientsOf(n), why)
+		return f.seen("%s refused while it was watched, the last %s; %s are open%s", words.Count(int(c.n), "connection", "connections"), words.At(c.at, k.At), clientsOf(n), why)
 	}
 	return most > 0 && 10*int64(n.Clients) >= 9*most && f.seen("%s connections are open", clientsOf(n))
 }

@@ -30,7 +30,7 @@ func clockStep(k known, n *monitor.Node, f *found) bool {
 		f.Remedy = slewRemedy
 	}
 	return !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold) &&
-		f.seen("by %s, %s", words.Signed(by), words.Ago(n.Facts.StepAt, k.At))
+		f.seen("by %s, %s", words.Signed(by), words.At(n.Facts.StepAt, k.At))
 }
 
 // clockRate compares the drift allowance of the lock algorithm with the measured difference
@@ -97,5 +97,5 @@ func consoleStopped(k known, f *found) bool {
 		f.Severity = monitor.SeverityWarning
 	}
 	f.Title = k.discontinuity.Text
-	return k.discontinuity.Recent(k.At, discontinuityHold) && f.seen("%s, %s", k.discontinuity.Text, words.Ago(k.discontinuity.At, k.At))
+	return k.discontinuity.Recent(k.At, discontinuityHold) && f.seen("%s, %s", k.discontinuity.Text, words.At(k.discontinuity.At, k.At))
 }

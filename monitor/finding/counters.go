@@ -72,7 +72,7 @@ func (w *nodeWatches) happened(s *monitor.Snapshot) map[string]happened {
 func unreportedChanges(k known, n *monitor.Node, f *found) bool {
 	f.Key = n.Facts.UnreportedKey
 	return !n.Facts.UnreportedAt.IsZero() && k.At.Sub(n.Facts.UnreportedAt) < lately &&
-		f.seen("%s, the last %s, e.g. %s", words.Count(n.Facts.Unreported, "key", "keys"), words.Ago(n.Facts.UnreportedAt, k.At), clip(n.Facts.UnreportedKey.Raw(), 60))
+		f.seen("%s, the last %s, e.g. %s", words.Count(n.Facts.Unreported, "key", "keys"), words.At(n.Facts.UnreportedAt, k.At), clip(n.Facts.UnreportedKey.Raw(), 60))
 }
 
 // lately is how long an action or an accident that leaves no state is reported.

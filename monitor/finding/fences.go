@@ -77,7 +77,7 @@ func bootFence(k known, n *monitor.Node, f *found) bool {
 		*f = found
 		return true
 	}
-	return seen && f.seen("it accepted writes right after its restart, %s", words.Ago(n.Facts.OpenAt, k.At))
+	return seen && f.seen("it accepted writes right after its restart, %s", words.At(n.Facts.OpenAt, k.At))
 }
 
 // anotherRun reports whether something that is known of the incarnation with this run ID says nothing
@@ -156,13 +156,16 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 		if n.Older {
 			return f.seen("it was found cordoned")
 		}
-		return f.seen("cordoned %s", words.Ago(n.Since, k.At))
+		return f.seen("cordoned %s", words.At(n.Since, k.At))
 	case n.State != monitor.NodeFenced, k.Cluster.MaxTTL == 0, fenced < 2*k.Cluster.MaxTTL+10*time.Second:
 		return false
 	case fenced < 2*announce.Greatest(n.Guards, "")+10*time.Second:
 		return false // the guard that watches it waits longer
 	}
-	text := "fenced for " + fenced.Round(time.Second).String() + ", much longer than a guard waits"
+	text := "fenced since " + words.Moment(n.Since, k.At) + ", much longer than a guard waits"
+	if n.Older {
+		text = strings.Replace(text, "fenced since", "found fenced at", 1)
+	}
 	if len(n.Guards) > 0 {
 		f.Title = "its guard does not let it rejoin"
 		f.Remedy = "Find out what the guard waits for: read its log, and run redlockctl guard status on its host. By hand: redlockctl node rejoin --now " + n.Name + "."
@@ -255,7 +258,7 @@ const fencesWithin = 2 * time.Second
 func calls(command string, seen count64, total int64, now time.Time) string {
 	switch {
 	case seen.lately(now):
-		return fmt.Sprintf("%s %d × while it was watched, the last %s", command, seen.n, words.Ago(seen.at, now))
+		return fmt.Sprintf("%s %d × while it was watched, the last %s", command, seen.n, words.At(seen.at, now))
 	case total > 0:
 		return fmt.Sprintf("%s %d × since its start", command, total)
 	}

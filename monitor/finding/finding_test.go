@@ -173,7 +173,7 @@ func TestFindings(t *testing.T) {
 			[]string{"warning eviction-policy n1"}, ""},
 		"keys were evicted before": {node(1, func(n *monitor.Node) { n.Facts.Evicted = 7 }), []string{"warning evictions n2"}, "evicted_keys 7 since its start"},
 		"keys are evicted": {at(5*time.Second, func(s *scene) { s.Nodes[1].Facts.Evicted = 3 }),
-			[]string{"danger evictions n2"}, "3 evicted while it was watched, the last 15s ago"},
+			[]string{"danger evictions n2"}, "3 evicted while it was watched, the last at 00:00:05"},
 		"no password": {node(0, func(n *monitor.Node) { n.Facts.Open = true }), []string{"warning open-server n1"}, "PING without a login is answered at 10.0.0.1:6379"},
 		"no password on this host": {func(s *scene, _ time.Duration) {
 			s.Nodes[0].Facts.Open, s.Nodes[0].Addr = true, "127.0.0.1:6379"
@@ -209,7 +209,7 @@ func TestFindings(t *testing.T) {
 				s.Nodes[i].Persistent = i > 0 && i != 1
 			}
 			s.Nodes[1].Facts.OpenAt = findingEpoch
-		}, []string{"danger boot-fence n2", "warning no-guard", "warning unsafe-persistence n2"}, "right after its restart, 20s ago"},
+		}, []string{"danger boot-fence n2", "warning no-guard", "warning unsafe-persistence n2"}, "right after its restart, at 00:00:00"},
 		"it would start unfenced, under a guard": {func(s *scene, _ time.Duration) {
 			s.boots = map[string]BootSight{"n2": {Form: BootUnfenced, Evidence: "its file says 0"}}
 		}, []string{"danger boot-fence n2"}, "its file says 0"},
@@ -346,7 +346,7 @@ func TestFindings(t *testing.T) {
 		"a huge name": {locks(lockOf(strings.Repeat("x", 1<<20), monitor.LockHeld, "a", "a", "a", "a", "a")), []string{"warning hostile-content"},
 			"a name of 1048576 bytes"},
 		"a clock went forward": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch, time.Second }),
-			[]string{"danger clock-step n2"}, "by +1s, 20s ago"},
+			[]string{"danger clock-step n2"}, "by +1s, at 00:00:00"},
 		"a clock went forward, and a guard has fenced the node": {func(s *scene, _ time.Duration) {
 			n := &s.Nodes[1]
 			n.State, n.Facts.StepAt, n.Facts.StepBy = monitor.NodeFenced, findingEpoch, time.Second
@@ -395,8 +395,8 @@ func TestFindings(t *testing.T) {
 		}, nil, ""},
 		"one node is down":   {at(0, func(s *scene) { down(s, 1) }), []string{"warning node-down n2"}, "connection refused"},
 		"a majority is down": {at(0, func(s *scene) { down(s, 1, 2, 3); s.Cluster.Absent = "n2 down" }), []string{"danger no-quorum"}, "2 of 5 nodes serve, a quorum is 3: n2 down"},
-		"until when, says the guard": {at(0, func(s *scene) { down(s, 1, 2, 3); s.guard.Outlook = "a quorum is back in 20s" }),
-			[]string{"danger no-quorum"}, "a quorum is back in 20s"},
+		"until when, says the guard": {at(0, func(s *scene) { down(s, 1, 2, 3); s.guard.Outlook = "a quorum is back at 00:00:20" }),
+			[]string{"danger no-quorum"}, "a quorum is back at 00:00:20"},
 		"a short absence": {func(s *scene, at time.Duration) {
 			switch at {
 			case 5 * time.Second:
@@ -409,7 +409,7 @@ func TestFindings(t *testing.T) {
 		"a node that lets nobody look": {node(0, func(n *monitor.Node) { n.State, n.Err = monitor.NodeDenied, safetext.New("NOAUTH") }),
 			[]string{"warning node-down n1"}, "NOAUTH"},
 		"a node that was just fenced": {node(0, func(n *monitor.Node) { n.State = monitor.NodeFenced }), nil, ""},
-		"a node that nobody opens":    {node(0, func(n *monitor.Node) { n.State, n.Since = monitor.NodeFenced, findingEpoch.Add(-time.Hour) }), []string{"warning stays-fenced n1"}, "1h0m20s"},
+		"a node that nobody opens":    {node(0, func(n *monitor.Node) { n.State, n.Since = monitor.NodeFenced, findingEpoch.Add(-time.Hour) }), []string{"warning stays-fenced n1"}, "fenced since 2025-12-31 23:00:00"},
 		"a node that its guard does not open": {node(0, func(n *monitor.Node) {
 			n.State, n.Since, n.GuardsKnown = monitor.NodeFenced, findingEpoch.Add(-time.Hour), true
 			n.Guards = []announce.Guard{{ID: "ABCDEFGH", Host: safetext.New("ops"), Delay: time.Minute}}
@@ -431,7 +431,7 @@ func TestFindings(t *testing.T) {
 		}, []string{"warning node-down n2"}, ""},
 		"some connections are left": {node(0, func(n *monitor.Node) { n.Clients, n.Facts.MaxClients = 899, 1000 }), nil, ""},
 		"connections were refused": {at(5*time.Second, func(s *scene) { s.Nodes[0].Facts.Refused = 3 }),
-			[]string{"warning clients-full n1"}, "3 connections refused while it was watched, the last 15s ago"},
+			[]string{"warning clients-full n1"}, "3 connections refused while it was watched, the last at 00:00:05"},
 		"one was reset before it was looked at": {at(5*time.Second, func(s *scene) {
 			s.Nodes[0].Clients, s.Nodes[0].Facts.MaxClients, s.Nodes[0].Facts.Refused = 9, 10000, 1
 		}), nil, ""},
@@ -453,13 +453,13 @@ func TestFindings(t *testing.T) {
 		"a node does not tell of all changes": {node(0, func(n *monitor.Node) {
 			n.Facts.UnreportedAt, n.Facts.Unreported, n.Facts.UnreportedKey = findingEpoch, 2, safetext.New("job:1")
 		}),
-			[]string{"warning unreported-changes n1"}, "2 keys, the last 20s ago, e.g. job:1"},
+			[]string{"warning unreported-changes n1"}, "2 keys, the last at 00:00:00, e.g. job:1"},
 		"it did not once": {node(0, func(n *monitor.Node) {
 			n.Facts.UnreportedAt, n.Facts.Unreported, n.Facts.UnreportedKey = findingEpoch.Add(-2*lately), 2, safetext.New("job:1")
 		}), nil, ""},
 		"this process was stopped": {func(s *scene, _ time.Duration) {
 			s.discontinuity = clock.Discontinuity{At: findingEpoch, Gap: 3 * time.Second, Text: "this process was stopped for 3s"}
-		}, []string{"info console-stopped"}, "stopped for 3s, 20s ago"},
+		}, []string{"info console-stopped"}, "stopped for 3s, at 00:00:00"},
 		"our clock moved": {func(s *scene, _ time.Duration) {
 			s.discontinuity = clock.Discontinuity{At: findingEpoch, Jump: time.Hour, Text: "the clock moved"}
 		}, []string{"warning console-stopped"}, ""},

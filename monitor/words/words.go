@@ -27,10 +27,8 @@ func Names(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Ago returns how long ago a time was, in whole seconds.
-func Ago(at, now time.Time) string {
-	return now.Sub(at).Round(time.Second).String() + " ago"
-}
+// At says when something was, in words that stay true.
+func At(at, now time.Time) string { return "at " + Moment(at, now) }
 
 // Moment returns a time of day, with its date if it is not today.
 func Moment(at, now time.Time) string {

@@ -200,7 +200,7 @@ func TestTheSameServerTwiceIsRefused(t *testing.T) {
 	if st[0].Same != "" || !st[0].Serves() || st[1].Same != st[0].Node || st[1].Serves() || st[1].Err == "" {
 		t.Errorf("%+v", st)
 	}
-	if o := g.Outlook(); o.Possible() || !strings.Contains(o.Text(time.Now()), "the server of another node n2") {
+	if o := g.Outlook(); o.Possible() || !strings.Contains(o.Text(), "the server of another node n2") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -75,7 +75,7 @@ func (g *Guard) reportQuorum() {
 	if g.noQuorum {
 		kind = "no quorum"
 	}
-	g.emit("", []restartguard.Event{{At: now, Kind: kind, Text: o.Text(now)}})
+	g.emit("", []restartguard.Event{{At: now, Kind: kind, Text: o.Text()}})
 }
 
 // Status returns the status of each node, in the order of nodes. Its times carry the monotonic

@@ -76,7 +76,7 @@ func (g *guardPage) latest(most int, draw func(e *monitor.Event, w int, named bo
 
 // state says which guards run, and when locking is possible again.
 func (g *guardPage) state() (title Pane, lines []string) {
-	st, now := g.St, g.Now
+	st := g.St
 	others := g.drawn.Elsewhere()
 	state := "no guard is seen: nothing lets a fenced node rejoin"
 	switch _, known := g.Shown.Guards(); {
@@ -102,7 +102,7 @@ func (g *guardPage) state() (title Pane, lines []string) {
 		case !o.Possible():
 			p = st.Bad
 		}
-		for _, l := range styles.Wrap(p.Of(st.Whole(o.Text(now))), g.In()-2, 2) {
+		for _, l := range styles.Wrap(p.Of(st.Whole(o.Text())), g.In()-2, 2) {
 			lines = append(lines, " "+l)
 		}
 	}
