@@ -84,13 +84,15 @@ func prepare(db *sql.DB) error {
 		return err
 	}
 	if err == nil {
-		seen, err := hasSeen(db)
-		if err == nil && !seen {
-			_, err = db.Exec(`ALTER TABLE findings ADD COLUMN ` + seenColumn + ` INTEGER`)
+		for _, column := range laterColumns {
+			if has, err := hasColumn(db, column); has || err != nil {
+				continue
+			}
+			if _, err := db.Exec(`ALTER TABLE findings ADD COLUMN ` + column + ` INTEGER`); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			_, err = db.Exec(cutShortIndex)
-		}
+		_, err = db.Exec(cutShortIndex)
 		return err
 	}
 	tx, err := db.Begin()
@@ -107,9 +109,9 @@ func prepare(db *sql.DB) error {
 	return tx.Commit()
 }
 
-// hasSeen reports whether the file knows when findings were last seen.
-func hasSeen(db *sql.DB) (has bool, err error) {
-	err = db.QueryRow(`SELECT count(*) FROM pragma_table_info('findings') WHERE name = ?`, seenColumn).Scan(&has)
+// hasColumn reports whether findings have a column.
+func hasColumn(db *sql.DB, name string) (has bool, err error) {
+	err = db.QueryRow(`SELECT count(*) FROM pragma_table_info('findings') WHERE name = ?`, name).Scan(&has)
 	return has, err
 }
 

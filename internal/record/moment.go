@@ -132,8 +132,12 @@ func (r *Reader) findingsAt(t time.Time) (out []monitor.Finding, err error) {
 	all, err := r.Findings(Span{t, t.Add(time.Millisecond)})
 	for _, f := range all {
 		if f.Cleared.IsZero() || f.Cleared.After(t) {
+			since := f.Since
+			if since.IsZero() {
+				since = f.Opened
+			}
 			out = append(out, monitor.Finding{
-				ID: f.ID, Severity: monitor.SeverityOf(f.Severity), Node: f.Node, Key: safetext.New(f.Lock), Count: f.Locks, Since: f.Opened,
+				ID: f.ID, Severity: monitor.SeverityOf(f.Severity), Node: f.Node, Key: safetext.New(f.Lock), Count: f.Locks, Since: since,
 				Title: f.Title, Evidence: safetext.New(f.Evidence), Consequence: f.Consequence, Remedy: f.Remedy,
 			})
 		}

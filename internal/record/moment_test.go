@@ -127,19 +127,19 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	}
 }
 
-// A moment lists the findings as the live view does, whichever was found first.
+// A moment lists the findings as the live view does, whichever was found first, and since the same time.
 func TestFindingsOfAMomentAreInTheLiveOrder(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: cluster(now)}
 	w := begin(t, path, from, now)
 	boot := monitor.Finding{ID: "boot-fence", Node: "n3", Severity: monitor.SeverityDanger, Title: "no boot fence"}
-	split := monitor.Finding{ID: "split-lock", Severity: monitor.SeverityDanger, Title: "a lock with several tokens"}
+	split := monitor.Finding{ID: "split-lock", Since: now.Add(-time.Second), Severity: monitor.SeverityDanger, Title: "a lock with several tokens"}
 	for _, from.s.Findings = range [][]monitor.Finding{{boot}, {split, boot}} {
 		now = now.Add(time.Second)
 		write(t, w, from, now)
 	}
 	m, err := read(t, path).At(now)
-	if err != nil || len(m.Snapshot.Findings) != 2 || m.Snapshot.Findings[0].ID != split.ID {
+	if err != nil || len(m.Snapshot.Findings) != 2 || m.Snapshot.Findings[0].ID != split.ID || !m.Snapshot.Findings[0].Since.Equal(split.Since) || m.Snapshot.Findings[1].Since.IsZero() {
 		t.Errorf("%+v: %v", m.Snapshot.Findings, err)
 	}
 }

@@ -23,7 +23,7 @@ type Reader struct {
 	db      *sql.DB // with one connection
 	once    sync.Mutex
 	cluster int64
-	seen    string // of findings: the column, or NULL in a file of an older program
+	later   string // laterColumns, NULL for those that a file of an older program lacks
 	// Cluster is the recorded cluster.
 	Cluster Cluster
 }
@@ -76,14 +76,14 @@ func OpenReader(path, name string) (*Reader, error) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNewer)
 	}
 	db.SetMaxOpenConns(1)
-	r := &Reader{db: db, seen: "NULL"}
-	has, err := hasSeen(db)
-	if has {
-		r.seen = seenColumn
+	r := &Reader{db: db}
+	for _, column := range laterColumns {
+		if has, _ := hasColumn(db, column); !has {
+			column = "NULL"
+		}
+		r.later += ", " + column
 	}
-	if err == nil {
-		err = r.choose(name)
-	}
+	err = r.choose(name)
 	if err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -353,6 +353,7 @@ type Finding struct {
 	Lock                                string    // of locks: the first one affected
 	Locks                               int       // of locks: the number affected
 	Opened, Cleared                     time.Time // zero: not cleared
+	Since                               time.Time // since when it was so; zero: in a file of an older program
 	// Seen is when it was last found, if a recorder ended then and no later one has found it: it was
 	// cleared at an unknown time after that.
 	Seen time.Time
@@ -361,8 +362,8 @@ type Finding struct {
 // Findings returns the findings that held at any time in a span, oldest first.
 func (r *Reader) Findings(in Span) ([]Finding, error) {
 	return collect(r.db, func(row *sql.Rows, f *Finding) error {
-		return row.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &f.Consequence, &f.Remedy, &f.Lock, &f.Locks, (*ms)(&f.Opened), (*ms)(&f.Cleared), (*ms)(&f.Seen))
-	}, `SELECT finding, node, severity, title, evidence, consequence, remedy, coalesce(lock, ''), locks, opened_ms, cleared_ms, `+r.seen+` FROM findings
+		return row.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &f.Consequence, &f.Remedy, &f.Lock, &f.Locks, (*ms)(&f.Opened), (*ms)(&f.Cleared), (*ms)(&f.Since), (*ms)(&f.Seen))
+	}, `SELECT finding, node, severity, title, evidence, consequence, remedy, coalesce(lock, ''), locks, opened_ms, cleared_ms`+r.later+` FROM findings
 		WHERE cluster = ? AND opened_ms < ? AND (cleared_ms IS NULL OR cleared_ms >= ?) ORDER BY opened_ms, id`, r.cluster, millis(in.Until), millis(in.Since))
 }
 

@@ -79,6 +79,7 @@ CREATE TABLE findings (
   consequence TEXT NOT NULL, remedy TEXT NOT NULL,
   lock TEXT, locks INTEGER NOT NULL,  -- of locks: the first that it concerned, and how many
   opened_ms INTEGER NOT NULL, cleared_ms INTEGER,
+  since_ms INTEGER,              -- since when it was so; it is reported, and opened, when it has lasted
   seen_ms INTEGER                -- when it was last found, if a recorder ended then and no later one has found it; NULL: as long as it was open
 );
 CREATE INDEX findings_by_time ON findings (cluster, opened_ms);
@@ -140,8 +141,9 @@ const (
 	cutShortIndex = `CREATE INDEX IF NOT EXISTS grants_cut_short ON grants (lock, began_ms) WHERE ` + cutShort + `;`
 )
 
-// seenColumn is of findings. Files of older programs get it when they are opened for writing.
-const seenColumn = "seen_ms"
+// laterColumns are those of findings that files of older programs get when they are opened for
+// writing.
+var laterColumns = []string{"since_ms", "seen_ms"}
 
 // partLevel is the level of events that are part of another.
 const partLevel = "part"
