@@ -21,6 +21,9 @@ func (r *Reader) Causes(node string, in Span) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.tellLater(all, in); err != nil {
+		return nil, err
+	}
 	of := byNode(all)
 	return ofManyLocks(slices.DeleteFunc(all, func(e Event) bool { return e.Part || e.Kind == "guard waiting" && waits(of[e.Node], e) })), nil
 }

@@ -62,6 +62,42 @@ func TestALostMajorityAtAMoment(t *testing.T) {
 	}
 }
 
+// What says until when a lost majority is held says also the later end that the grant has, if it was known
+// only then.
+func TestALaterEndOfALostMajorityIsTold(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled = now.Add(-takeInAfter)
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	put := func(at, until int) {
+		from.s.Version++
+		from.s.At = second(at)
+		monitortest.Put(&from.s, monitortest.LockOf(second(at), "import", monitor.LockLostMajority, monitortest.TokenA, "15 15 - - -").Until(second(until)))
+		if err := w.write(t.Context(), changing{from}, second(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from.tell(lostMajority, "import", monitortest.TokenA, second(5), second(20))
+	from.finding("restart", "n3", "n3 restarted: 1 lock lost a copy, 1 lost its majority: held to "+second(20).Format("15:04:05"), second(5))
+	from.events[0].Level = monitor.LevelAlarm
+	put(5, 20)
+	put(6, 26)
+	r := read(t, path)
+	for until, want := range map[int]string{6: "", 30: "; then to " + second(26).Format("15:04:05") + ", by an extension that may have come before the loss"} {
+		in := Span{now.Add(-time.Hour), second(until)}
+		lost, err := r.LostMajorities(in)
+		if err != nil || len(lost) != 1 || lost[0].Text != lostMajority+want {
+			t.Errorf("until %d s: %+v: %v", until, lost, err)
+		}
+		causes, err := r.Causes("n3", in)
+		if told := from.events[1].Text.Raw() + want; err != nil || len(causes) != 1 || causes[0].Text != told {
+			t.Errorf("until %d s: %+v, want %q: %v", until, causes, told, err)
+		}
+	}
+}
+
 // A moment shows the end that was known then; none where it is not known when an
 // extension was.
 func TestTheEndOfAnExtendedGrantAtAMoment(t *testing.T) {

@@ -291,14 +291,6 @@ func (r *Reader) Restarts(in Span) ([]Event, error) {
 		`SELECT at_ms, node FROM events WHERE cluster = ? AND at_ms >= ? AND at_ms < ? AND kind = 'restart' AND node IS NOT NULL ORDER BY at_ms, id`, r.cluster, millis(in.Since), millis(in.Until))
 }
 
-// LostMajorities returns the locks that lost their majority in a span, oldest first, also those that
-// the event of a restart only counts.
-func (r *Reader) LostMajorities(in Span) ([]Event, error) {
-	return collect(r.db, func(row *sql.Rows, e *Event) error { return row.Scan((*ms)(&e.At), &e.Lock, &e.Text) },
-		`SELECT at_ms, name, text FROM events INDEXED BY events_by_time CROSS JOIN locks l ON l.id = lock WHERE events.cluster = ? AND at_ms >= ? AND at_ms < ? AND kind = ? ORDER BY at_ms, events.id`,
-		r.cluster, millis(in.Since), millis(in.Until), lostMajority)
-}
-
 // State is the state of a node from a time on; with an empty Node, the cluster's verdict.
 type State struct {
 	Node, State, Text string
