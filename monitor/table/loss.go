@@ -157,6 +157,9 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 	}
 	r.noteGone(i, cause, now)
 	c := &r.Copies[i]
+	if c.Expires != 0 && c.Expires <= now { // seen before its node reports it
+		t.short.hasExpired(i, r.key(), now)
+	}
 	if c.Kind != packed.LockCopy || c.Expires != 0 && c.Expires <= now || t.hasEnded(r, int8(c.Token)) {
 		r.drop(i)
 		return

@@ -38,6 +38,18 @@ func TestGrantsThatWereTooShortToBeSeen(t *testing.T) {
 	if told() != 1 {
 		t.Error(r.events)
 	}
+	r.set("expires unseen", "a", time.Second, 0, 1, 2, 3, 4)
+	r.scanAll()
+	for i := range 5 {
+		r.Missed(i, r.now) // as when this process was stopped
+	}
+	r.pass(2 * time.Second)
+	r.scanAll()
+	none("expires unseen", 0, 1, 2, 3, 4)
+	r.pass(shortEvery)
+	if told() != 1 {
+		t.Error(r.events)
+	}
 	none("expires", 0, 1, 2, 3, 4) // taken again, and released
 	r.pass(shortEvery)
 	none("short", 2, 3, 4)
