@@ -26,10 +26,11 @@ func later(a, b time.Time) time.Time {
 
 // more says until when a holder relied on its lock, if that is later than was told.
 func more(told, known, at time.Time) string {
-	if known.Sub(told) <= extendedBy {
+	until := words.Moment(known, at)
+	if known.Sub(told) <= extendedBy || until == words.Moment(told, at) {
 		return ""
 	}
-	return "; then to " + words.Moment(known, at) + ", by an extension that may have come before the loss"
+	return "; held to " + until + " by an extension that may have come before the loss"
 }
 
 // LostMajorities returns the locks that lost their majority in a span, oldest first, also those that

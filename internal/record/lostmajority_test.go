@@ -85,7 +85,7 @@ func TestALaterEndOfALostMajorityIsTold(t *testing.T) {
 	put(5, 20)
 	put(6, 26)
 	r := read(t, path)
-	for until, want := range map[int]string{6: "", 30: "; then to " + second(26).Format("15:04:05") + ", by an extension that may have come before the loss"} {
+	for until, want := range map[int]string{6: "", 30: "; held to " + second(26).Format("15:04:05") + " by an extension that may have come before the loss"} {
 		in := Span{now.Add(-time.Hour), second(until)}
 		lost, err := r.LostMajorities(in)
 		if err != nil || len(lost) != 1 || lost[0].Text != lostMajority+want {
