@@ -56,9 +56,9 @@ type tally struct {
 // known returns the number of copies, if nodes that cannot be read now kept theirs.
 func (v *tally) known() int { return v.present + v.unread + v.silent }
 
-// wakeAt schedules a check at this time, if it is in the future.
+// wakeAt schedules a check at this time, if it is in the future and comes.
 func (a *assessment) wakeAt(at packed.Moment) {
-	if at > a.now && (a.wake == 0 || at < a.wake) {
+	if at > a.now && at < far && (a.wake == 0 || at < a.wake) {
 		a.wake = at
 	}
 }

@@ -799,3 +799,23 @@ func TestAFreshServerHasLoadedNothing(t *testing.T) {
 		}
 	}
 }
+
+// Locks without a TTL that were found so have nothing to wait for: a time that never comes
+// was taken for one that has passed, and no command decided.
+func TestLocksWithoutTTLWaitForNothing(t *testing.T) {
+	old := oldRig()
+	old.set("a", "token-a", -1, 0)
+	old.set("b", "token-b", -1, 0, 1, 3)
+	r := beside(old, 0)
+	r.first()
+	for range 5 {
+		r.pass(time.Second)
+		r.scanAll()
+	}
+	if next := r.Next(); !next.IsZero() && !next.After(r.now) {
+		t.Errorf("due at %s, now is %s", next, r.now)
+	}
+	if s := r.lock("b").State; s != monitor.LockNoTTL {
+		t.Error(s)
+	}
+}
