@@ -86,11 +86,14 @@ func (r *record) saw(node string, serves bool, sets int, took, delay time.Durati
 	defer r.mu.Unlock()
 	s := &r.rejoins
 	if !serves {
-		if sets > 0 {
-			s.Accepted += sets
-			s.Faults = append(s.Faults, fmt.Sprintf("%s has accepted %d SETs %s after its start, and is fenced", node, sets, took))
+		// Later, or where it may rejoin early, it may have served between two looks: a guard that was cut
+		// off fences again what was uncordoned meanwhile.
+		if sets == 0 || early || took >= delay {
+			return false
 		}
-		return sets > 0
+		s.Accepted += sets
+		s.Faults = append(s.Faults, fmt.Sprintf("%s has accepted %d SETs %s after its start, and is fenced", node, sets, took))
+		return true
 	}
 	r.serving[node] = true
 	s.Rejoined++
