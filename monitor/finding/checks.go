@@ -20,7 +20,7 @@ func noQuorum(k known, f *found) bool {
 	for i := range k.Nodes {
 		switch n := &k.Nodes[i]; {
 		case n.State != monitor.NodeFenced:
-		case n.GuardsKnown && len(n.Guards) == 0 && !isGuarded(k, n):
+		case n.GuardsKnown && len(n.Guards) == 0 && !guardedBy(k, n.Name):
 			left = append(left, n.Name)
 		default:
 			fenced = append(fenced, n.Name)

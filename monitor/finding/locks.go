@@ -252,7 +252,7 @@ func (b *badLock) ripe(kind int, now time.Time, nodeTimeout time.Duration) bool 
 // been in it for long enough.
 func (w *lockWatch) awaits(now, until time.Time, nodeTimeout time.Duration) bool {
 	for _, b := range w.bad {
-		for _, k := range [...]int{badNoTTL, badSplit, badOverTTL, badOrphan, badExposed} {
+		for _, k := range [...]int{badNoTTL, badSplit, badOverTTL, badOrphan, badExposed, badEndless} {
 			if since := b.since[k]; !since.IsZero() && since.Before(until) && !b.ripe(k, now, nodeTimeout) {
 				return true
 			}
