@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"redlockctl/cli/app"
 	"redlockctl/cli/exit"
@@ -63,7 +65,7 @@ redlockctl restart n1 n2 n3 --dry-run -- ssh {host} sudo systemctl restart redis
 	cmd.RunE = a.run(func(ctx context.Context, args []string) error {
 		dash := cmd.ArgsLenAtDash()
 		p.Nodes = args[:dash]
-		return a.restart(ctx, p, args[dash:], dry, yes)
+		return a.restart(ctx, p, args[dash:], dry, yes, asTyped(cmd, "resume"))
 	})
 	f := cmd.Flags()
 	f.StringVar(&p.Reason, "reason", "planned restart", "why, for the audit log")
@@ -74,7 +76,7 @@ redlockctl restart n1 n2 n3 --dry-run -- ssh {host} sudo systemctl restart redis
 	return cmd
 }
 
-func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string, dry, yes bool) error {
+func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string, dry, yes bool, options []string) error {
 	if err := a.tableOnly("what is printed is the command's"); err != nil {
 		return err
 	}
@@ -114,7 +116,7 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 		var stopped *restart.Error
 		switch {
 		case errors.As(err, &stopped):
-			a.Note("%s", safetext.Printable(howToGoOn(stopped, yes, argv)))
+			a.Note("%s", safetext.Printable(howToGoOn(stopped, options, argv)))
 		case errors.Is(err, restart.ErrNotReady):
 			return fmt.Errorf("%w: %w", operator.ErrRefused, err)
 		}
@@ -123,25 +125,58 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 }
 
 // howToGoOn says how a node was left, and what can be done.
-func howToGoOn(e *restart.Error, yes bool, argv []string) string {
+func howToGoOn(e *restart.Error, options, argv []string) string {
 	text := "all nodes that were restarted serve"
 	if e.Out {
 		text = e.Node + " is out: it stays cordoned or fenced, and nothing is lost"
 	}
 	if len(e.Left) > 0 {
-		options := ""
+		words := append([]string{"redlockctl", "restart"}, e.Left...)
 		if e.Out {
-			options = " --resume"
+			words = append(words, "--resume")
 		}
-		if yes {
-			options += " --yes"
+		words = append(append(append(words, options...), "--"), argv...)
+		for i := range words {
+			words[i] = shellWord(words[i])
 		}
-		text += ". To go on: redlockctl restart " + strings.Join(e.Left, " ") + options + " -- " + strings.Join(argv, " ")
+		text += ". To go on: " + strings.Join(words, " ")
 	}
 	if e.Out {
 		text += ". To let it serve anyway: redlockctl node uncordon " + e.Node
 	}
 	return text
+}
+
+// asTyped returns the flags of a command that were set, except some, and without passwords.
+func asTyped(cmd *cobra.Command, but ...string) (words []string) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		list, several := f.Value.(pflag.SliceValue)
+		switch {
+		case slices.Contains(but, f.Name):
+		case f.Name == "nodes", f.Name == "password-command":
+			words = append(words, "--"+f.Name, "...")
+		case several:
+			for _, v := range list.GetSlice() {
+				words = append(words, "--"+f.Name, v)
+			}
+		case f.Value.Type() == "bool":
+			words = append(words, "--"+f.Name)
+		default:
+			words = append(words, "--"+f.Name, f.Value.String())
+		}
+	})
+	return words
+}
+
+// shellWord quotes a word for a shell, if it has to be.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r < 0x80 && (r == '_' || strings.ContainsRune("-./:=@%+,{}", r) || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z')
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // printRestart prints the plan, and fails if it must not begin.

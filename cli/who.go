@@ -285,7 +285,7 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Revocation
 	case relied != nil:
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
 	case w.Revoked && w.MonitorOn == "" && w.Held < redlock.Blocking(w.N):
-		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: too few to keep others out\n", w.Held, w.N)
+		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: others may get in, unless the rest are fenced\n", w.Held, w.N)
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	}

@@ -246,6 +246,8 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	facts = append(facts, Fact{Label: "Keys", Text: lockKeys(c, l, " ")})
 	if f := l.Form; f != nil && f.Refused != "" {
 		facts = append(facts, Fact{"Removal", "refused: " + c.Whole(f.Refused), Bad})
+	} else if l.State == monitor.LockOrphaned && redlock.IsTombstone(l.Holder.Raw()) {
+		facts = append(facts, Fact{Label: "Removal", Text: "tombstones of a revoke that nobody relied on before: a force-release frees the nodes at once"})
 	} else if f != nil {
 		facts = append(facts, Fact{Label: "Removal", Text: c.Whole(f.TakingAway)})
 	}
