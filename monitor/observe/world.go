@@ -218,7 +218,7 @@ func costText(cost monitor.RestartCost, now time.Time) string {
 		text += fmt.Sprintf(", %d lost %s majority: held to %s", cost.LostMajority, map[bool]string{true: "its", false: "their"}[cost.LostMajority == 1], words.Moment(cost.HeldUntil, now))
 	}
 	if cost.Unrevoked > 0 {
-		text += fmt.Sprintf(", %d lost %s revocation: too few tombstones are left to keep others out", cost.Unrevoked, map[bool]string{true: "its", false: "their"}[cost.Unrevoked == 1])
+		text += fmt.Sprintf(", %d lost %s revocation: others are kept out only while nodes are fenced", cost.Unrevoked, map[bool]string{true: "its", false: "their"}[cost.Unrevoked == 1])
 	}
 	l := cost.Loaded
 	var loaded []string
