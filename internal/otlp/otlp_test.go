@@ -409,7 +409,8 @@ func TestAuditLog(t *testing.T) {
 	}
 	stop()
 	<-done
-	if got := r.texts(); !slices.Equal(got, want) {
+	// The end may cut off the answer to the last line, which is then sent again.
+	if got := r.texts(); !slices.Equal(slices.Compact(got), want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	attributes := map[string]string{}
