@@ -323,6 +323,45 @@ func TestTheMinorityBesideAMajorityIsHeard(t *testing.T) {
 	}
 }
 
+// The copies that are left of a lost majority are extended: a first view beside a fenced
+// node that may have forgotten a vote says the same end as the guard that saw it all.
+func TestAnExtensionOfALostMajorityMakesItNoLonger(t *testing.T) {
+	guard := oldRig()
+	guard.restart(4, true, false)
+	guard.scanAll()
+	guard.pass(5 * time.Second)
+	guard.scanAll()
+	guard.set("k", "token-a", 20*time.Second, 0, 1, 2)
+	guard.scanAll()
+	guard.scanAll()
+	end := guard.now.Add(20 * time.Second)
+	guard.pass(2 * time.Second)
+	guard.scanAll()
+	guard.restart(2, true, false)
+	guard.scanAll()
+	guard.scanAll()
+	guard.pass(5 * time.Second)
+	guard.set("k", "token-a", 29*time.Second, 0, 1)
+	guard.scanAll()
+	guard.scanAll()
+	o := besideRestart(guard, 2, true)
+	o.Met(4, Incarnation{Started: o.now.Add(-12 * time.Second), Fenced: true}, o.now)
+	o.Reachable(4, true)
+	o.first()
+	for range 20 {
+		o.pass(100 * time.Millisecond)
+		o.scanAll()
+		guard.now = o.now
+		guard.scanAll()
+		o.Heard(guard.Vouches(guard.now), o.now)
+	}
+	for view, r := range map[string]*rig{"the guard": guard, "a first view": o} {
+		if l := r.lock("k"); l.State != monitor.LockLostMajority || l.HeldUntil().Sub(end).Abs() > 100*time.Millisecond {
+			t.Errorf("%s: %s until %s, not %s", view, l.State, l.HeldUntil().Sub(end), end)
+		}
+	}
+}
+
 // Copies that another client left beside a lost majority, after the restart: a guard that
 // saw it all says that nobody relies on them.
 func TestTheMinorityBesideALostMajorityIsHeard(t *testing.T) {

@@ -61,6 +61,11 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 			}
 		}
 		all = append(all, v)
+		_, _, ends, _ := t.seenFirst(r, g.token, now)
+		if g.heard != v.Token && t.settled && ends != nil && t.unseen(r, &assessment{now: now}, g.token, true) == nil {
+			v.Certain, v.Short, v.Lost = true, "", nil // an extension of the copies that are left makes it no longer
+			all = append(all, v)
+		}
 	}
 	for k := range r.Tokens {
 		if r.lock.State == monitor.LockOrphaned && int8(k) == r.holder {
@@ -150,20 +155,9 @@ func (t *Table) certainOf(r *record, k int8, now packed.Moment) bool {
 	if !t.settled || r.holder < 0 || !holds && r.lock.State != monitor.LockSplit || r.earlier != nil || holds && r.lostMajority() || redlock.IsTombstone(r.Tokens[k].Prefix) || !t.lossWithin(now) {
 		return false
 	}
-	copies, lost, ends := 0, 0, []packed.Moment(nil)
-	for i := range r.Copies {
-		switch c := &r.Copies[i]; {
-		case c.Kind == packed.LockCopy && int8(c.Token) == k && c.Expires == 0:
-			return false
-		case c.Kind == packed.LockCopy && int8(c.Token) == k:
-			copies++
-		case c.Lost() && int8(c.Token) == k:
-			lost++
-		default:
-			if until := t.mayHaveForgotten(i, now, now-packed.Moment(uptimeError), 0, true, false); until != 0 {
-				ends = append(ends, until+packed.Moment(uptimeError))
-			}
-		}
+	copies, lost, ends, endless := t.seenFirst(r, k, now)
+	if endless {
+		return false
 	}
 	switch s := r.lock.State; {
 	case s == monitor.LockMayBeHeld:
@@ -176,6 +170,25 @@ func (t *Table) certainOf(r *record, k int8, now packed.Moment) bool {
 		return !never && time.Duration(end-t.Moment(r.lock.HeldUntil())) > extendedBy
 	}
 	return false
+}
+
+// seenFirst counts the copies and lost votes of token k of r, and returns the ends of those that
+// a first view has to assume besides; endless: a copy has no TTL.
+func (t *Table) seenFirst(r *record, k int8, now packed.Moment) (copies, lost int, ends []packed.Moment, endless bool) {
+	for i := range r.Copies {
+		switch c := &r.Copies[i]; {
+		case c.Kind == packed.LockCopy && int8(c.Token) == k:
+			copies++
+			endless = endless || c.Expires == 0
+		case c.Lost() && int8(c.Token) == k:
+			lost++
+		default:
+			if until := t.mayHaveForgotten(i, now, now-packed.Moment(uptimeError), 0, true, false); until != 0 {
+				ends = append(ends, until+packed.Moment(uptimeError))
+			}
+		}
+	}
+	return copies, lost, ends, endless
 }
 
 // certain is what a guard knows of the lost votes of a token, see [announce.Lock].
