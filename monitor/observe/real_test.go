@@ -552,7 +552,7 @@ func TestServersThatMisbehave(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	good := servers[:2]
 	for _, s := range servers {
-		do(t, s, "set", "job:1", "token", "px", 60000)
+		do(t, s, "set", "job:1", "token", "px", 600000)
 	}
 	lazy := labtest.NewProxy(t, servers[2])
 	lazy.Delay(labtest.ToClient, 1500*time.Millisecond, 2*time.Second)
