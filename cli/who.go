@@ -51,7 +51,7 @@ type whoJSON struct {
 	Unusable  []view.UnreadDoc `json:"unusable"`
 }
 
-// revokedJSON is what the audit log and the record of this machine say of a revocation.
+// revokedJSON is a revocation as the audit log and the record of this machine have it.
 type revokedJSON struct {
 	At     time.Time      `json:"at"`
 	Actor  *safetext.Text `json:"actor,omitempty"`

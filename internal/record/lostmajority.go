@@ -57,8 +57,8 @@ func (r *Reader) lostEnds(in Span) ([]lostEnd, error) {
 		r.cluster, millis(in.Since), millis(in.Until), lostMajority)
 }
 
-// tellLater adds to the events of restarts and wipes until when locks that lost their majority with them
-// were held, where that was known only after.
+// tellLater adds to the events of restarts and wipes the end of the locks that lost their majority with
+// them, if it became known later.
 func (r *Reader) tellLater(events []Event, in Span) error {
 	costs := func(e Event) bool { return strings.Contains(e.Text, " majority: held to ") }
 	if !slices.ContainsFunc(events, costs) {

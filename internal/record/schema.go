@@ -80,7 +80,7 @@ CREATE TABLE findings (
   lock TEXT, locks INTEGER NOT NULL,  -- of locks: the first that it concerned, and how many
   opened_ms INTEGER NOT NULL, cleared_ms INTEGER,
   since_ms INTEGER,              -- since when it was so; it is reported, and opened, when it has lasted
-  seen_ms INTEGER                -- when it was last found, if a recorder ended then and no later one has found it; NULL: as long as it was open
+  seen_ms INTEGER                -- last found, by a recorder that ended; no later one found it; NULL: found until it was cleared
 );
 CREATE INDEX findings_by_time ON findings (cluster, opened_ms);
 CREATE TABLE minutes (           -- of the grants that ended in this minute, by the pattern of their locks' names

@@ -27,7 +27,7 @@ func awayOf(name string, parts []Part, restarts []time.Time) (all []Away) {
 		return slices.ContainsFunc(restarts, func(at time.Time) bool { return !at.Before(from.Add(-around)) && !at.After(to.Add(around)) })
 	}
 	by := map[string]*Away{}
-	cordon, fence := false, time.Time{} // a cordon lasts; when the fence was last seen, zero: it is over
+	cordon, fence := false, time.Time{} // the node is still cordoned; last time the fence was seen, zero: it is down
 	var last Part                       // that was known
 	for i, p := range parts {
 		state, again := p.State, p.State == last.State

@@ -35,7 +35,7 @@ func TestConnectionsOfOneClientAreOneRow(t *testing.T) {
 	}
 }
 
-// A revoked lock has no holder to find: nothing else is said of it.
+// The answer for a revoked lock names no holder: there is none.
 func TestNobodyHoldsATombstone(t *testing.T) {
 	w := &who.Answer{N: 3, Held: 2, Revoked: true, Method: who.Unknown, Uncounted: []string{"n1"}}
 	if text, hint, life := WhoHeadline(w), WhoHint(w), WhoLiveness(w); text != revokedText || hint != "" || life != "" {

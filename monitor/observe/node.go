@@ -487,7 +487,7 @@ func rejoinsAfter(n *monitor.Node) time.Time {
 const mostBehind = 2*pingSeldom + time.Second
 
 // noteCordon records after a change of state whether an operator keeps the node out. A restarted server has forgotten
-// the cordon until a guard sets it again. A person sees one cordon.
+// the cordon until a guard sets it again. Both are one cordon.
 func (w *watch) noteCordon(was monitor.NodeState, restarted bool) {
 	switch {
 	case w.State == monitor.NodeCordoned && (w.cordoned.IsZero() || was == monitor.NodeFenced && !restarted):

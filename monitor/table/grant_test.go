@@ -188,7 +188,7 @@ func TestExtensionsAreToldOnceInAWhile(t *testing.T) {
 	}
 }
 
-// Extensions that were not told yet are told when the grant ends.
+// Pending extensions are reported when the grant ends.
 func TestTheLastExtensionsAreTold(t *testing.T) {
 	extend := func(r *rig) {
 		r.pass(time.Second)

@@ -176,7 +176,7 @@ func (b *recordRun) size(path string) error {
 			took = append(took, time.Since(start))
 		}
 		most := 100 * time.Millisecond
-		if what == "overlaps" { // all that there are, for a report
+		if what == "overlaps" { // all overlaps, as in a report
 			most = time.Second
 		}
 		b.times(what, took, 100, most)

@@ -86,8 +86,8 @@ func (r *record) saw(node string, serves bool, sets int, took, delay time.Durati
 	defer r.mu.Unlock()
 	s := &r.rejoins
 	if !serves {
-		// Later, or where it may rejoin early, it may have served between two looks: a guard that was cut
-		// off fences again what was uncordoned meanwhile.
+		// After D, or if it may rejoin early, the node may have served between two looks: a guard that was
+		// cut off fences an uncordoned node again.
 		if sets == 0 || early || took >= delay {
 			return false
 		}
