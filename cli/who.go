@@ -57,7 +57,7 @@ type revokedJSON struct {
 	Actor  *safetext.Text `json:"actor,omitempty"`
 	Reason *safetext.Text `json:"reason,omitempty"`
 	Owner  *safetext.Text `json:"owner,omitempty"` // from whom
-	Until  *time.Time     `json:"until,omitempty"` // until when that client may rely on the lock
+	Until  time.Time      `json:"until,omitzero"`  // until when that client may rely on the lock; left out: without end, or not known
 }
 
 type whoConnJSON struct {
@@ -276,7 +276,7 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Revocation
 	}
 	fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(w.Key), headline)
 	if g := revoked.Grant; g != nil {
-		fmt.Fprintf(a.Out, "  %s had it and may work until %s\n", safetext.Escape(g.Who()), view.Moment(g.Until))
+		fmt.Fprintf(a.Out, "  %s had it and may work %s\n", safetext.Escape(g.Who()), view.MayWork(g))
 	}
 	if hint != "" {
 		fmt.Fprintf(a.Out, "  %s\n", hint)
@@ -285,7 +285,7 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Revocation
 	case relied != nil:
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
 	case w.Revoked && w.MonitorOn == "" && w.Held < redlock.Blocking(w.N):
-		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: others may get in, unless the rest are fenced\n", w.Held, w.N)
+		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: %s\n", w.Held, w.N, view.WhoElse(w, at))
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	}
@@ -314,7 +314,7 @@ func whoDoc(cluster string, w *who.Answer, revoked app.Revocation) whoJSON {
 	if !revoked.At.IsZero() {
 		d.Revoked = &revokedJSON{At: revoked.At, Actor: safetext.Optional(revoked.By.Actor), Reason: safetext.Optional(revoked.By.Reason)}
 		if g := revoked.Grant; g != nil {
-			d.Revoked.Owner, d.Revoked.Until = g.Owner, &g.Until
+			d.Revoked.Owner, d.Revoked.Until = g.Owner, g.Until
 		}
 	}
 	for _, c := range w.Conns {

@@ -95,7 +95,7 @@ const removalLate = 3 * time.Second
 
 // recordRemovals adds to a cluster's events, until ctx ends, the locks that were force-released or
 // revoked by the audit log at path and that nobody saw: they were acquired and gone between two
-// observations, or nobody watches locks here.
+// observations, or nobody watches locks here; and what failed, for it may have reached some nodes.
 func recordRemovals(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from noted) {
 	if path == "" {
 		return
@@ -111,7 +111,7 @@ func recordRemovals(ctx context.Context, wg *sync.WaitGroup, path, cluster strin
 			case <-ctx.Done():
 				return
 			case now := <-tick.C:
-				for _, e := range a.step(now, log.Done(), from) {
+				for _, e := range a.step(now, log.Ended(), from) {
 					from.Note(e)
 				}
 			}
@@ -128,22 +128,22 @@ type removals struct {
 }
 
 // step takes new lines of the audit log and returns the removals that nobody saw.
-func (a *removals) step(now time.Time, done []audit.Record, from record.Source) (unseen []monitor.Event) {
+func (a *removals) step(now time.Time, ended []audit.Record, from record.Source) (unseen []monitor.Event) {
 	events, _ := from.EventsSince(a.seq)
 	for _, e := range events {
-		if a.seq = e.Seq; slices.Contains([]string{"force-released", "revoked", monitor.LockLostMajority.String()}, e.Kind) {
+		if a.seq = e.Seq; slices.Contains([]string{"force-released", "revoked", "operator", monitor.LockLostMajority.String()}, e.Kind) {
 			a.seen = append(a.seen, e)
 		}
 	}
 	a.seen = slices.DeleteFunc(a.seen, func(e monitor.Event) bool { return now.Sub(e.At) > 4*removalLate })
-	for _, r := range done {
+	for _, r := range ended {
 		if r.Cluster == a.cluster {
 			a.waiting = append(a.waiting, r)
 		}
 	}
 	a.waiting = slices.DeleteFunc(a.waiting, func(r audit.Record) bool {
 		seen := slices.ContainsFunc(a.seen, func(e monitor.Event) bool {
-			same := e.Kind == monitor.LockLostMajority.String() || (e.Kind == "force-released") == (r.Act == "force-release")
+			same := e.Kind == "operator" || r.Phase == audit.Done && (e.Kind == monitor.LockLostMajority.String() || (e.Kind == "force-released") == (r.Act == "force-release"))
 			return same && (e.Key.Raw() == r.Target || safetext.Escape(e.Key.Raw()) == r.Target) && e.At.After(r.Time.Add(-time.Second))
 		})
 		if seen || now.Sub(r.Time) < removalLate {
@@ -154,6 +154,9 @@ func (a *removals) step(now time.Time, done []audit.Record, from record.Source) 
 			text += " (" + record.TokenName(sha[:16]) + ")"
 		}
 		text += ", by the audit log at " + words.Moment(r.Time, now)
+		if r.Phase == audit.Failed {
+			text += ", failed: " + r.Detail
+		}
 		unseen = append(unseen, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text)})
 		return true
 	})

@@ -11,29 +11,47 @@ import (
 )
 
 // A lock that was force-released before anybody saw its holder is reported once, by the audit log
-// alone; one that was seen is not reported again.
+// alone; one that was seen is not reported again. What failed is reported too, as it may have
+// reached some nodes, unless it was done here.
 func TestActsThatNobodySaw(t *testing.T) {
 	now := time.Now()
 	from := &guardSource{}
 	a := removals{cluster: "prod"}
 	act := func(id, act, target, cluster string) audit.Record {
-		return audit.Record{ID: id, Time: now, Act: act, Target: target, Cluster: cluster, Actor: "ops@host", Reason: "its host is gone", TokenSHA: audit.TokenSHA("t")}
+		return audit.Record{ID: id, Time: now, Act: act, Target: target, Cluster: cluster, Actor: "ops@host", Reason: "its host is gone", TokenSHA: audit.TokenSHA("t"), Phase: audit.Done}
 	}
-	done := []audit.Record{act("1", "force-release", "unseen", "prod"), act("2", "force-release", "seen", "prod"), act("3", "revoke", `odd\x1b`, "prod"), act("4", "revoke", "job", "other")}
+	failed := func(r audit.Record) audit.Record {
+		r.Phase, r.Detail = audit.Failed, "revoked on 2 of 5 nodes only"
+		return r
+	}
+	done := []audit.Record{act("1", "force-release", "unseen", "prod"), act("2", "force-release", "seen", "prod"), act("3", "revoke", `odd\x1b`, "prod"), act("4", "revoke", "job", "other"),
+		failed(act("5", "revoke", "partly", "prod")), failed(act("6", "revoke", "here", "prod"))}
 	if got := a.step(now, done, from); len(got) != 0 {
 		t.Fatalf("told before anybody could see it: %v", got)
 	}
 	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "force-released", Key: safetext.New("seen")})
 	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "revoked", Key: safetext.New("odd\x1b")})
 	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "revoked", Key: safetext.New("unseen")})
+	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "revoked", Key: safetext.New("partly")}) // on some nodes
+	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "operator", Key: safetext.New("here")})
 	from.Note(monitor.Event{At: now.Add(-time.Minute), Kind: "force-released", Key: safetext.New("unseen")})
 	var got []monitor.Event
 	for d := time.Second; d < 20*time.Second; d += time.Second {
 		got = append(got, a.step(now.Add(d), nil, from)...)
 	}
-	if len(got) != 1 || got[0].Key.Raw() != "unseen" || !got[0].At.Equal(now) || got[0].Kind != "force-release" ||
-		got[0].Text.Raw() != "force-release by ops@host: its host is gone (sha256:"+audit.TokenSHA("t")[:16]+"), by the audit log at "+words.Moment(got[0].At, got[0].At) {
-		t.Errorf("told %v", got)
+	sha, at := "sha256:"+audit.TokenSHA("t")[:16], words.Moment(now, now)
+	want := map[string]string{
+		"unseen": "force-release by ops@host: its host is gone (" + sha + "), by the audit log at " + at,
+		"partly": "revoke by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ", failed: revoked on 2 of 5 nodes only",
+	}
+	for _, e := range got {
+		if text := want[e.Key.Raw()]; e.Text.Raw() != text || !e.At.Equal(now) {
+			t.Errorf("told %v, want %q", e, text)
+		}
+		delete(want, e.Key.Raw())
+	}
+	if len(want) != 0 {
+		t.Errorf("not told: %v", want)
 	}
 	if len(a.waiting)+len(a.seen) != 0 {
 		t.Errorf("kept: %v %v", a.waiting, a.seen)

@@ -23,7 +23,7 @@ type Follower struct {
 	rest    []byte // the beginning of an incomplete line
 	looked  time.Time
 	records []Record // intents to force-release or revoke, and to act on nodes, the latest last
-	done    []Record // those that were completed since the last call of [Follower.Done]
+	ended   []Record // those of them that ended since the last call of [Follower.Ended]
 	whole   bool     // keep all lines for [Follower.Lines]
 	lines   []Record
 }
@@ -119,15 +119,15 @@ func (f *Follower) ActedOn(cluster, node string) (Record, bool) {
 	return Record{}, false
 }
 
-// Done returns the force-releases and revokes that were completed since the last call,
-// at most the latest few.
-func (f *Follower) Done() []Record {
+// Ended returns the force-releases and revokes that were done or failed since the last call, at
+// most the latest few: the intent, with the phase and the detail of its outcome.
+func (f *Follower) Ended() []Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.read()
-	done := f.done
-	f.done = nil
-	return done
+	ended := f.ended
+	f.ended = nil
+	return ended
 }
 
 // Close closes the log; no more lines are read.
@@ -175,16 +175,17 @@ func (f *Follower) read() {
 func (f *Follower) add(r Record) {
 	for i := range f.records {
 		if old := &f.records[i]; old.ID == r.ID {
-			switch r.Phase {
-			case Failed:
-				f.records = append(f.records[:i], f.records[i+1:]...)
-			case Intent:
+			if r.Phase == Intent {
 				old.Detail += " " + r.Detail
-			case Done:
-				if !removes(r.Act) {
-					return
-				}
-				f.done = append(f.done[max(0, len(f.done)+1-followed):], *old)
+				return
+			}
+			if removes(r.Act) {
+				ended := *old
+				ended.Phase, ended.Detail = r.Phase, r.Detail
+				f.ended = append(f.ended[max(0, len(f.ended)+1-followed):], ended)
+			}
+			if r.Phase == Failed {
+				f.records = append(f.records[:i], f.records[i+1:]...)
 			}
 			return
 		}

@@ -63,7 +63,8 @@ func TestFollower(t *testing.T) {
 	write(Record{ID: "7", Phase: Intent, Act: "node uncordon", Target: "n1", Cluster: "shop"})
 	write(Record{ID: "7", Phase: Done, Act: "node uncordon", Target: "n1", Cluster: "shop"})
 	acted("n1", "node uncordon")
-	if done := f.Done(); len(done) != 1 {
-		t.Errorf("%+v", done)
+	ended := f.Ended()
+	if len(ended) != 2 || ended[0].ID != "1" || ended[0].Phase != Failed || ended[0].Reason != "dead" || ended[1].ID != "2" || ended[1].Phase != Done {
+		t.Errorf("%+v", ended)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/finding"
+	"redlockctl/monitor/words"
 	"redlockctl/restartguard"
 	"redlockctl/server/announce"
 	"redlockctl/server/lockform"
@@ -103,7 +104,7 @@ func (r *Reader) nodesAt(m *Moment, known bool) error {
 		}
 		n.State, n.Since, n.Err = monitor.NodeStateOf(st.State), since, safetext.New(st.Text)
 		if st.Guards != "" {
-			n.Guards, n.GuardsKnown = announce.DecodeAll(strings.Split(st.Guards, "\n")), true
+			n.Guards, n.GuardsKnown = announce.DecodeAll(strings.Split(st.Guards, "\n")), true // [noGuard] is none
 		}
 		if !st.Rejoins.IsZero() {
 			m.Fences = append(m.Fences, restartguard.NodeStatus{Node: st.Node, Phase: restartguard.PhaseFenced, Since: since, Until: st.Rejoins})
@@ -136,9 +137,13 @@ func (r *Reader) findingsAt(t time.Time) (out []monitor.Finding, err error) {
 			if since.IsZero() {
 				since = f.Opened
 			}
+			evidence := f.Evidence
+			if t.Sub(f.Opened) > time.Second {
+				evidence = "found " + words.At(f.Opened, t) + ": " + evidence
+			}
 			out = append(out, monitor.Finding{
 				ID: f.ID, Severity: monitor.SeverityOf(f.Severity), Node: f.Node, Key: safetext.New(f.Lock), Count: f.Locks, Since: since,
-				Title: f.Title, Evidence: safetext.New(f.Evidence), Consequence: f.Consequence, Remedy: f.Remedy,
+				Title: f.Title, Evidence: safetext.New(evidence), Consequence: f.Consequence, Remedy: f.Remedy,
 			})
 		}
 	}

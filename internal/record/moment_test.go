@@ -183,6 +183,21 @@ func TestSinceWhenANodeHasItsState(t *testing.T) {
 	}
 }
 
+// Whether a node had no guard, or it was not known, is told as it was.
+func TestAMomentKnowsWhatWasKnownOfGuards(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: *monitortest.Safe(now)}
+	w := begin(t, path, from, now)
+	for i, known := range []bool{true, false, true} {
+		from.s.Nodes[1].Guards, from.s.Nodes[1].GuardsKnown = nil, known
+		at := now.Add(time.Duration(i) * time.Second)
+		write(t, w, from, at)
+		if m, err := read(t, path).At(at); err != nil || m.Snapshot.Nodes[1].GuardsKnown != known || len(m.Snapshot.Nodes[1].Guards) != 0 {
+			t.Errorf("known %t: %+v %v", known, m, err)
+		}
+	}
+}
+
 // Step moves in either direction; entries within a second are one step. A finding shows,
 // for each time, what was found then, even if it said more when it opened.
 func TestAFindingThatChanges(t *testing.T) {
@@ -194,7 +209,7 @@ func TestAFindingThatChanges(t *testing.T) {
 	for i, title := range titles {
 		from.s.Version, from.s.Findings = uint64(i+1), nil
 		if title != "" {
-			from.s.Findings = []monitor.Finding{{ID: "boot-fence-unverified", Title: title, Severity: monitor.SeverityWarning}}
+			from.s.Findings = []monitor.Finding{{ID: "boot-fence-unverified", Title: title, Severity: monitor.SeverityWarning, Evidence: safetext.New("5 nodes")}}
 		}
 		write(t, w, from, now.Add(time.Duration(i)*10*time.Second))
 	}
@@ -206,6 +221,9 @@ func TestAFindingThatChanges(t *testing.T) {
 		var got []string
 		for _, f := range m.Snapshot.Findings {
 			got = append(got, f.Title)
+			if text := f.Evidence.Raw(); !strings.HasPrefix(text, "found at ") || !strings.HasSuffix(text, ": 5 nodes") {
+				t.Errorf("%q does not say when it was so", text)
+			}
 		}
 		if want := slices.DeleteFunc([]string{title}, func(s string) bool { return s == "" }); !slices.Equal(got, want) {
 			t.Errorf("after %d s: %q, want %q", 10*i+5, got, want)

@@ -69,7 +69,7 @@ CREATE INDEX events_of_lock ON events (lock, at_ms) WHERE lock IS NOT NULL;
 CREATE TABLE states (            -- of a node, or of the cluster where node is ''
   cluster INTEGER NOT NULL REFERENCES clusters, node TEXT NOT NULL, at_ms INTEGER NOT NULL,
   state TEXT NOT NULL, text TEXT NOT NULL,
-  guards TEXT NOT NULL,          -- the announcements of guards there; of the cluster, what is missing for protection
+  guards TEXT NOT NULL,          -- the announcements of guards there; -: none; '': not known; of the cluster, what is missing for protection
   rejoins_ms INTEGER,            -- when the guard lets it rejoin, where that was known
   PRIMARY KEY (cluster, node, at_ms)
 ) WITHOUT ROWID;

@@ -191,6 +191,9 @@ func withoutToken(text, token, hash string) string {
 	}
 }
 
+// noGuard is written in place of announcements where a node was seen to have none.
+const noGuard = "-"
+
 // nodes writes changed states; of the cluster, its verdict.
 func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 	var changed time.Time // the last node
@@ -212,6 +215,9 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 		var guards []string
 		for _, g := range n.Guards {
 			guards = append(guards, g.Channel())
+		}
+		if n.GuardsKnown && len(guards) == 0 {
+			guards = []string{noGuard}
 		}
 		var rejoins time.Time
 		for _, f := range fences {

@@ -59,12 +59,27 @@ func (g *GrantDoc) held(now time.Time) time.Duration {
 }
 
 // reliedUntil returns until when the holder of a revoked or force-released grant may rely on
-// it: nobody tells it. Zero: not beyond the grant's end.
-func (g *GrantDoc) reliedUntil() (t time.Time) {
-	if (g.How == "revoked" || g.How == "force-released") && g.Until.Sub(g.Ended) > time.Second {
-		return g.Until
+// it: nobody tells it. Zero: not beyond the grant's end; endless: it had no TTL.
+func (g *GrantDoc) reliedUntil() (until time.Time, endless bool) {
+	if g.How != "revoked" && g.How != "force-released" {
+		return until, false
 	}
-	return t
+	if g.Until.Sub(g.Ended) > time.Second {
+		until = g.Until
+	}
+	return until, g.Until.IsZero()
+}
+
+// relied says until when the holder of a removed grant may rely on it; empty: not beyond its end.
+func (g *GrantDoc) relied(moment func(time.Time) string) string {
+	switch until, endless := g.reliedUntil(); {
+	case endless:
+		return "may rely on it without end: it had no TTL"
+	case until.IsZero():
+		return ""
+	default:
+		return "may rely on it until " + moment(until)
+	}
 }
 
 // Who returns the owner that the token names, or the beginning of the token's SHA-256.
@@ -156,18 +171,21 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		Name: "LIBRARY", Help: "library, guessed from the form of its token", Compare: compareBy(func(g *GrantDoc) string { return g.Library }), Fields: []string{"library"}, Wide: true,
 		Cell: textOf(func(g *GrantDoc) string { return g.Library }),
 	}, {
-		Name: "NOTE", Help: "`OVERLAP`: it began before another grant ended, or a force-released one would have: two clients may have relied on the lock; or until when the holder of a revoked or force-released one may rely on it", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
+		Name: "NOTE", Help: "`OVERLAP`: it began before another grant ended, or a force-released one would have: two clients may have relied on the lock; or until when the holder of a revoked or force-released one may rely on it, without end if it had no TTL", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
 		Cell: func(_ *Context, g *GrantDoc) Cell {
 			var notes []string
 			cell := Cell{}
 			if g.Overlaps {
 				notes, cell.Tone = append(notes, "OVERLAP"), Bad
 			}
-			if until := g.reliedUntil(); !until.IsZero() {
-				if until = until.Local(); utc {
-					until = until.UTC()
+			relied := g.relied(func(t time.Time) string {
+				if utc {
+					return t.UTC().Format(time.TimeOnly)
 				}
-				notes = append(notes, "may rely on it until "+until.Format(time.TimeOnly))
+				return t.Local().Format(time.TimeOnly)
+			})
+			if relied != "" {
+				notes = append(notes, relied)
 			}
 			cell.Text = strings.Join(notes, ", ")
 			return cell
@@ -295,7 +313,8 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 			}
 		}
 		parts, at = append(parts, Cell{Text: c.Cut(padded(text, n), n), Tone: tone}), to
-		if relied = g.reliedUntil(); relied.After(b.To) {
+		endless := false
+		if relied, endless = g.reliedUntil(); endless || relied.After(b.To) {
 			relied = b.To
 		}
 	}
@@ -323,8 +342,8 @@ func (b *Band) Lines(c *Context, n int) (facts []Fact) {
 		g := &b.Grants[i]
 		missing(g.Began)
 		text := Clock(g.Began) + "  " + c.Cut(c.who(g), 40) + ", " + Age(g.held(b.To)) + ", " + cmp.Or(c.Whole(g.How), "still")
-		if until := g.reliedUntil(); !until.IsZero() {
-			text += ", may rely on it until " + Clock(until)
+		if relied := g.relied(Clock); relied != "" {
+			text += ", " + relied
 		}
 		tone := None
 		if g.Overlaps {

@@ -87,3 +87,28 @@ func TestBandOfHolders(t *testing.T) {
 		t.Errorf("the band is %s long", got)
 	}
 }
+
+// The holder of a lock without TTL that was removed may rely on it without end: its note says so,
+// and the band shows it until the next one.
+func TestAHolderWithoutTTLMayWorkOn(t *testing.T) {
+	grants := []GrantDoc{
+		{TokenSHA: "0123456789abcdef", Began: epoch.Add(-time.Minute), Ended: epoch, How: "force-released"},
+		{TokenSHA: "a123456789abcdef", Began: epoch.Add(30 * time.Second), Until: epoch.Add(time.Hour)},
+	}
+	ctx := &Context{Glyphs: &Unicode, Now: epoch.Add(time.Minute)}
+	columns := GrantColumns(true)
+	note := columns[len(columns)-1].Cell
+	if got := note(ctx, &grants[0]).Text; got != "may rely on it without end: it had no TTL" {
+		t.Error(got)
+	}
+	if got := note(ctx, &grants[1]).Text; got != "" {
+		t.Error(got)
+	}
+	band := Band{From: epoch.Add(-time.Minute), To: ctx.Now, Grants: grants}
+	if parts := band.Line(ctx, 100); len(parts) != 3 || !strings.HasPrefix(parts[1].Text, "may work") {
+		t.Errorf("%q", parts)
+	}
+	if lines := band.Lines(ctx, 2); !strings.Contains(lines[1].Text, "force-released, may rely on it without end") {
+		t.Errorf("%+v", lines)
+	}
+}

@@ -584,7 +584,11 @@ func MakerFacts(c *Context, l *monitor.Lock, grants []GrantDoc) []Fact {
 		if g.TokenSHA == "" || !strings.HasPrefix(sha, g.TokenSHA) {
 			continue
 		}
-		text := "held it for " + Age(g.held(c.Now)) + ", from " + Clock(g.Began)
+		until := c.Now
+		if !g.Until.IsZero() && g.Until.Before(until) {
+			until = g.Until // its end may not be written yet
+		}
+		text := "held it for " + Age(g.held(until)) + ", from " + Clock(g.Began)
 		if g.Owner != nil {
 			text = ToldBy(c, *g.Owner) + " " + text
 		}
@@ -611,7 +615,10 @@ func (g *GrantDoc) heard(now time.Time) string {
 	if g.Extensions == 0 || g.Extended.IsZero() {
 		return "it was not seen to extend it"
 	}
-	w := who.Answer{Extends: g.Extensions, Extended: max(0, now.Sub(g.Extended)), Usually: g.Extended.Sub(g.Began) / time.Duration(g.Extensions)}
+	w := who.Answer{Extends: g.Extensions, Extended: max(0, now.Sub(g.Extended))}
+	if g.Extensions > 2 {
+		w.Usually = usually(g.Extended.Sub(g.Began), g.Extensions)
+	}
 	w.Liveness = who.AssessLiveness(who.Signs{Extends: w.Extends, Extended: w.Extended, Usually: w.Usually})
 	return WhoLiveness(&w)
 }

@@ -89,7 +89,7 @@ func (g *Glyphs) LockState(s monitor.LockState) Cell {
 var States = map[monitor.LockState]string{
 	monitor.LockHeld:         "a majority of copies, and at least one of them to lose",
 	monitor.LockExpiring:     "held; ends within a second",
-	monitor.LockBareMajority: "held with the last copies that make a majority: it cannot be extended if one more is lost",
+	monitor.LockBareMajority: "held with the last copies that make a majority: it cannot be extended while one of their nodes is out",
 	monitor.LockRevoked:      "the holder cannot extend it; others wait until the TTL expires",
 	monitor.LockPartial:      "copies, but no majority: an attempt, a release or a read is under way",
 	monitor.LockNotALock:     "a key under the lock patterns that cannot be a lock",

@@ -51,6 +51,30 @@ func WhoHeadline(w *who.Answer) string {
 // revokedText says why a lock that is revoked has no holder to find.
 const revokedText = "revoked: a tombstone does not name who had it"
 
+// MayWork says until when the holder of a revoked grant may work.
+func MayWork(g *GrantDoc) string {
+	if g.Until.IsZero() {
+		return "without end: it had no TTL"
+	}
+	return "until " + Moment(g.Until)
+}
+
+// WhoElse says whether others can get a lock of which too few tombstones are left; s is a look
+// at it after the answer, nil without one.
+func WhoElse(w *who.Answer, s *monitor.Snapshot) string {
+	if s != nil {
+		if l := s.LockNamed(w.Key); l != nil {
+			switch a := s.Access(l); {
+			case a.Now:
+				return "others can get in"
+			case !a.Perhaps:
+				return "others wait, as the rest give no vote"
+			}
+		}
+	}
+	return "others may get in, unless the rest are fenced"
+}
+
 // told follows an owner whom the token names.
 const told = "  (told by its token)"
 
@@ -130,11 +154,15 @@ func (c *Context) watched(l *monitor.Lock) *who.Watched {
 		return nil
 	}
 	w := &who.Watched{Extended: l.ExtendedAt()}
-	if l.Extensions > 2 { // the first may have come right after the lock was first seen
-		w.Usually = w.Extended.Sub(l.Since()) / time.Duration(l.Extensions-1)
+	if l.Extensions > 2 {
+		w.Usually = usually(w.Extended.Sub(l.Since()), int(l.Extensions))
 	}
 	return w
 }
+
+// usually returns the time between n extensions that were seen within a span. It begins at any
+// time before the first of them: half of such a time, if the grant was not seen to begin.
+func usually(span time.Duration, n int) time.Duration { return 2 * span / time.Duration(2*n-1) }
 
 // livenessText tells the liveness of now, which is the answer w as it is later. watched:
 // extensions since then were seen.

@@ -357,7 +357,11 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 			effect, risk = plan.Effect, plan.Risk
 		}
 	}
-	out := append([]string{st.Fact("Held by", m.heldBy(t, l))}, m.ownerFacts(t, l, several)...)
+	label := "Held by"
+	if l != nil && !l.ReliedOn() && l.Held >= 0 && l.Held < m.Latest.Cluster.Quorum {
+		label = "Copies of"
+	}
+	out := append([]string{st.Fact(label, m.heldBy(t, l))}, m.ownerFacts(t, l, several)...)
 	if several {
 		for i, c := range opened.Tokens {
 			label := ""
