@@ -270,7 +270,8 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: until PATTERN PROGRAM ARG...")
 	}
 	re := regexp.MustCompile("(?m)" + args[0])
-	for deadline := time.Now().Add(hangs); ; {
+	pause := 20 * time.Millisecond // a real server makes us wait, and processes cost
+	for deadline := time.Now().Add(hangs); ; pause = min(2*pause, 300*time.Millisecond) {
 		_ = ts.Exec(args[1], args[2:]...)
 		if re.MatchString(ts.ReadFile("stdout")) {
 			return
@@ -278,7 +279,7 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("no match for %s within %s", args[0], hangs)
 		}
-		time.Sleep(20 * time.Millisecond) // a real server makes us wait, and processes cost
+		time.Sleep(pause)
 	}
 }
 
