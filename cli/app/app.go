@@ -20,6 +20,7 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/announce"
 	"redlockctl/server/fences"
 )
 
@@ -76,6 +77,9 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 		s.Monitor.Fences[name] = m.Kind
 	}
 	s.Monitor.Witnesses = witnessesOf(cfg, os.Getenv)
+	if s.Record.Path != "" {
+		s.Monitor.Recorded = func(keys []string) []announce.Lock { return recordedGrants(s.Record.Path, cfg.Cluster.Name, keys) }
+	}
 	if s.Audit != "" {
 		log := audit.Follow(s.Audit)
 		s.Monitor.TakenBy = func(key, token string) (monitor.Action, bool) {

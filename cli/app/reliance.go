@@ -2,13 +2,16 @@ package app
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"time"
 
+	"redlockctl/internal/record"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/watch"
 	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 )
 
 // reliance is what a session does about a guard, where it yields to others.
@@ -104,4 +107,30 @@ func (s *Session) rely(ctx context.Context, others []announce.Guard) {
 
 func (s *Session) noteGuard(alarm bool, text string) {
 	s.tell(restartguard.Event{At: time.Now(), Text: text, Alarm: alarm})
+}
+
+// recordedGrants returns what the record at path knows of the grants of these locks that have not
+// ended, so that a first look does not take what is left of one for copies on which nobody relies.
+func recordedGrants(path, cluster string, keys []string) (known []announce.Lock) {
+	r, err := record.OpenReader(path, cluster)
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	now := time.Now()
+	for _, key := range keys {
+		grants, err := r.GrantsOf(key, record.Span{Since: now, Until: now.Add(time.Hour)}, 2)
+		if err != nil {
+			return known
+		}
+		for _, g := range grants {
+			over := !g.Ended.IsZero() && g.Ended.Before(now) || g.How == "released" || g.How == "revoked" || g.How == "force-released" || !g.Until.IsZero() && g.Until.Before(now)
+			sum, err := hex.DecodeString(g.Token)
+			if over || err != nil || len(sum) != 8 {
+				continue
+			}
+			known = append(known, announce.Lock{Key: safetext.New(key), Token: [8]byte(sum), Until: g.Until})
+		}
+	}
+	return known
 }

@@ -2,15 +2,18 @@ package app
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/internal/record"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/announce"
 )
 
 // A holder has a lock on n1, n2 and n3; n1 is killed and comes back fenced, then all three. A
@@ -75,6 +78,70 @@ func TestAFirstLookSaysWhatTheGuardKnows(t *testing.T) {
 		})
 		if want.Held > 0 && got.Holder != want.Holder {
 			t.Errorf("%s, not %s", got.Holder, want.Holder)
+		}
+	}
+}
+
+// A holder's copies are deleted on n1, n2 and n3. A monitor that starts then says that somebody may
+// rely on the lock, as the record on this machine knows of its grant; not so of another minority,
+// of which nothing is recorded.
+func TestAFirstLookKnowsWhatIsRecorded(t *testing.T) {
+	const maxTTL = 6 * time.Second
+	servers, started := labtest.Servers(t, 5), time.Now()
+	nodes := labtest.Nodes(servers)
+	path := filepath.Join(t.TempDir(), "record.db")
+	run := func(opt observe.Options) *observe.Monitor {
+		t.Helper()
+		opt.ClusterName, opt.MaxTTL = "c", maxTTL
+		m, err := observe.New(nodes, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); m.Run(ctx) }()
+		t.Cleanup(func() { stop(); <-done })
+		return m
+	}
+	do := func(from int, args ...any) {
+		t.Helper()
+		for _, s := range servers[from:] {
+			if _, err := s.Do(t.Context(), args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	recorder := record.New(record.Options{Path: path, By: "test"})
+	mon := run(observe.Options{})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); recorder.Run(ctx, mon) }()
+	defer func() { stop(); <-done }()
+	time.Sleep(time.Until(started.Add(maxTTL + 4*time.Second))) // then they have nothing to forget, by their uptime
+	do(0, "set", "job:1", "token-of-a", "px", 5900)
+	for end := time.Now().Add(20 * time.Second); len(recordedGrants(path, "c", []string{"job:1"})) == 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never recorded")
+		}
+	}
+	do(3, "set", "job:2", "token-of-b", "px", 5900)
+	for _, s := range servers[:3] {
+		if _, err := s.Do(t.Context(), "del", "job:1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unknown := run(observe.Options{})
+	known := run(observe.Options{Recorded: func(keys []string) []announce.Lock { return recordedGrants(path, "c", keys) }})
+	for m, relied := range map[*observe.Monitor]bool{known: true, unknown: false} {
+		if err := m.Assessed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s := m.Snapshot()
+		if l := s.Locks.Get("job:1"); l == nil || l.ReliedOn() != relied || l.Held != 2 {
+			t.Errorf("recorded %t: %+v", relied, l)
+		}
+		if l := s.Locks.Get("job:2"); l == nil || l.State != monitor.LockOrphaned {
+			t.Errorf("recorded %t: %+v", relied, l)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"redlockctl/base/crash"
 	"redlockctl/base/sleep"
 	"redlockctl/monitor/clock"
+	"redlockctl/server/announce"
 )
 
 // Run watches until ctx ends, and returns when all its goroutines have ended. Call it
@@ -18,6 +19,9 @@ func (m *Monitor) Run(ctx context.Context) {
 	for i := range m.nodes {
 		wg.Go(crash.Safe(func() { m.probe(ctx, i) }))
 		wg.Go(crash.Safe(func() { m.scan(ctx, i) }))
+	}
+	if m.opt.Recorded != nil {
+		wg.Go(crash.Safe(func() { m.recall(ctx) }))
 	}
 	m.publishUntil(ctx)
 	wg.Wait()
@@ -140,4 +144,32 @@ func (m *Monitor) publish() {
 		m.isDecided = true
 		close(m.decided)
 	}
+}
+
+// mostRecalled is of how many locks a record is asked.
+const mostRecalled = 500
+
+// recall takes in, once the first view is complete, what a record knows of the locks of which it
+// shows a minority.
+func (m *Monitor) recall(ctx context.Context) {
+	if m.Settled(ctx) != nil {
+		return
+	}
+	s := m.Snapshot()
+	var keys []string
+	for l := range s.Locks.All() {
+		if l.Held > 0 && l.Held < s.Cluster.Quorum && !l.ReliedOn() && len(keys) < mostRecalled {
+			keys = append(keys, l.Key.Raw())
+		}
+	}
+	var known []announce.Lock
+	if len(keys) > 0 {
+		known = m.opt.Recorded(keys)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.table.Heard(known, time.Now())
+	m.world.recalled = true
+	m.table()
+	m.hurry()
 }

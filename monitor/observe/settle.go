@@ -42,7 +42,7 @@ func (w *world) undecided(now time.Time) bool {
 func (w *world) unassessed(now time.Time) bool {
 	t := w.table
 	next := t.Next()
-	return !w.done || t.Pending() || !next.IsZero() && !next.After(now) || w.justStarted() && now.Before(w.settledAt.Add(table.HearTime)) ||
+	return !w.done || !w.recalled || t.Pending() || !next.IsZero() && !next.After(now) || w.justStarted() && now.Before(w.settledAt.Add(table.HearTime)) ||
 		t.Counts()[monitor.LockPartial] > 0 && now.Before(w.settledAt.Add(t.Attempt+table.HearTime+lateLock/4))
 }
 
