@@ -122,8 +122,10 @@ func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding,
 	fmt.Fprintf(a.Out, "%s: cluster %s %s, %d of %d nodes serve, %s: %s, %s, %d info\n", a.Paint(doctorResults[gravest], tones[gravest]), safetext.Escape(s.Cluster.Name), a.Paint(verdict.Text, verdict.Tone),
 		s.Cluster.Serving, s.Cluster.N, view.Plural(s.Counts.Total(), "lock"),
 		view.Plural(counts["danger"], "danger"), view.Plural(counts["warning"], "warning"), counts["info"])
-	if s.Cluster.Reason != "" {
-		fmt.Fprintln(a.Out, safetext.Escape(s.Cluster.Reason))
+	for _, h := range view.Headlines(a.ViewContext(s)) {
+		if text := h.Text(); text != "" {
+			fmt.Fprintf(a.Out, "%s: %s\n", a.Paint(h.Verdict.Text, h.Verdict.Tone), text)
+		}
 	}
 	if r := monitor.RateSpread(s.Nodes); r.Fastest != r.Slowest {
 		fmt.Fprintf(a.Out, "clocks: %s runs %.1f %s %.1f ppm faster than %s; the drift allowance is %.0f ppm\n",

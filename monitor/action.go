@@ -15,7 +15,7 @@ func (a Action) Leads(from, to NodeState) bool {
 	case NodeCordoned:
 		return a.KeepsOut()
 	case NodeFenced, NodeServing:
-		return a.Act == "node uncordon" && from == NodeCordoned || a.Act == "node rejoin" && to == NodeServing
+		return a.Act == "node uncordon" && from == NodeCordoned || a.Act == "node rejoin" && to == NodeServing && (from == NodeFenced || from == NodeCordoned)
 	}
 	return false
 }

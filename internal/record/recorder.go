@@ -19,6 +19,7 @@ const (
 	stirEvery  = 100 * time.Millisecond
 	stirPause  = 9
 	retryEvery = 30 * time.Second
+	inUseEvery = 2 * time.Second // while another process records: it may end at any time
 	// checkEvery is how often the file is checked while it is written.
 	checkEvery = 6 * time.Hour
 )
@@ -65,7 +66,7 @@ func (r *Recorder) Lag() (lag time.Duration, wrote bool) {
 }
 
 // Run records until ctx ends. Data that it cannot write is lost, and it retries every
-// half a minute.
+// half a minute, every two seconds while another process records.
 func (r *Recorder) Run(ctx context.Context, from Source) {
 	for {
 		err := r.record(ctx, from)
@@ -80,6 +81,8 @@ func (r *Recorder) Run(ctx context.Context, from Source) {
 			pause = writeEvery
 		case errors.Is(err, errGone):
 			pause = writeEvery
+		case errors.Is(err, ErrInUse):
+			pause = min(r.retry, inUseEvery)
 		}
 		r.set(err)
 		if sleep.For(ctx, pause) != nil {

@@ -144,7 +144,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 			return Cell{Text: text}
 		},
 	}, {
-		Name: "HOW", Help: "how it ended: `released`, `expired`, `revoked`, `force-released`, `lost majority`; `not seen`: nobody recorded then, or its nodes did not answer", Fields: []string{"how"},
+		Name: "HOW", Help: "how it ended: `released` (also if another machine force-released it, or somebody deleted it), `expired`, `revoked`, `force-released`, `lost majority`; `not seen`: nobody recorded then, or its nodes did not answer", Fields: []string{"how"},
 		Compare: compareBy(func(g *GrantDoc) string { return g.How }),
 		Cell: func(c *Context, g *GrantDoc) Cell {
 			cell := c.orNone(c.Whole(g.How))
