@@ -221,11 +221,17 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 		revoked = app.RevocationOf(cfg, w.Key, w.At)
 	}
 	doc := whoDoc(cfg.Cluster.Name, w, revoked)
-	if relied != nil {
+	quorum := redlock.Quorum(w.N)
+	if relied != nil && w.Held < quorum {
 		lock := view.DocOfLock(relied, at)
 		doc.State, doc.HeldUntil = lock.State, lock.HeldUntil
 		if w.Held == 0 {
 			doc.Token = relied.Holder
+		}
+	}
+	if at != nil {
+		if l := at.LockNamed(w.Key); l != nil && (l.Nobody || l.Contested) {
+			doc.Token = safetext.Text{} // none of several has a majority
 		}
 	}
 	printed, err := a.Document("who", doc)
@@ -235,11 +241,10 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 	if !printed {
 		a.showWho(w, hint, revoked, relied, at)
 	}
-	quorum := redlock.Quorum(w.N)
 	switch {
 	case w.N-len(w.Unusable) < quorum:
 		return fmt.Errorf("\"%s\": %w: %d of %d nodes can be watched", safetext.Escape(w.Key), redlock.ErrNoQuorum, w.N-len(w.Unusable), w.N)
-	case relied == nil && at != nil && view.Answering(at) < quorum: // it may have a majority by now
+	case w.Held < quorum && relied == nil && at != nil && view.Answering(at) < quorum: // it may have a majority by now
 		return fmt.Errorf("\"%s\": %w: only %d of %d nodes answered when they were asked again", safetext.Escape(w.Key), redlock.ErrNoQuorum, view.Answering(at), w.N)
 	case w.Held == 0 && relied == nil:
 		err := operator.NotLocked(w.Key, w.N-len(w.Unusable), w.N)
@@ -282,12 +287,19 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Revocation
 		fmt.Fprintf(a.Out, "  %s\n", hint)
 	}
 	switch {
-	case relied != nil:
+	case relied != nil && w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
 	case w.Revoked && w.MonitorOn == "" && w.Held < redlock.Blocking(w.N):
 		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: %s\n", w.Held, w.N, view.WhoElse(w, at))
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
+	}
+	if at != nil {
+		if l := at.LockNamed(w.Key); l != nil {
+			for _, other := range view.WhoElseRelies(a.ViewContext(at), l) {
+				fmt.Fprintf(a.Out, "  %s\n", other)
+			}
+		}
 	}
 	if life := view.WhoLiveness(w); life != "" {
 		fmt.Fprintf(a.Out, "  %s\n", life)

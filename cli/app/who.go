@@ -13,7 +13,6 @@ import (
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
-	"redlockctl/redlock"
 	"redlockctl/server/lockform"
 	"redlockctl/server/safetext"
 )
@@ -48,13 +47,10 @@ func RevocationOf(cfg *config.Config, lock string, now time.Time) (found Revocat
 	return found
 }
 
-// ReliedOn is the lock of an answer that found no majority of it, where a client relies on the lock
-// all the same, or may, and the snapshot that tells; no lock: nobody does, as far as can be seen; no
-// snapshot: a majority was found, or nobody could look. reading is that of [Aim].
+// ReliedOn is the lock of an answer, where a client relies on it, or may, whatever copies were
+// found, and the snapshot that tells; no lock: nobody does, as far as can be seen; no snapshot:
+// nobody could look. reading is that of [Aim].
 func ReliedOn(ctx context.Context, cfg *config.Config, w *who.Answer, reading func(*observe.Monitor) func()) (*monitor.Lock, *monitor.Snapshot) {
-	if w.Held >= redlock.Quorum(w.N) {
-		return nil, nil
-	}
 	s, err := Look(ctx, cfg, Aim{Keys: lockform.PossibleSiblings(w.Key), Reading: reading})
 	if err != nil {
 		return nil, nil

@@ -75,6 +75,17 @@ func WhoElse(w *who.Answer, s *monitor.Snapshot) string {
 	return "others may get in, unless the rest are fenced"
 }
 
+// WhoElseRelies says which other clients may rely on a lock, a line each.
+func WhoElseRelies(c *Context, l *monitor.Lock) (lines []string) {
+	if l.Nobody || l.Contested {
+		lines = append(lines, "copies of several tokens, no majority of one: who holds it: "+l.NobodyText())
+	}
+	for _, f := range earlierFacts(c, l) {
+		lines = append(lines, f.Text)
+	}
+	return lines
+}
+
 // told follows an owner whom the token names.
 const told = "  (told by its token)"
 
