@@ -57,7 +57,7 @@ func TestOneHostileServerHarmsNoCommand(t *testing.T) {
 	// Of the kinds of answers to each kind of question some, and with the race detector a sixth
 	// of all: the packages' own tests have the rest.
 	for i, m := range labtest.Mischiefs() {
-		if m.To != "" && i%5 != 0 || race.Enabled && i%6 != 2 {
+		if m.To != "" && i%10 != 0 || race.Enabled && i%6 != 2 {
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/base/race"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
@@ -176,6 +177,7 @@ func TestTheLeastRightsDo(t *testing.T) {
 // Servers with other work: their changes are not copied, and if there are too many, the
 // feed is closed.
 func TestAFloodOfOtherChangesEndsTheFeed(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	servers := labtest.Servers(t, 1)
 	m := watch(t, labtest.Nodes(servers), observe.Options{LockPatterns: []string{"*:lock"}})

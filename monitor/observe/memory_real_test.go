@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/base/race"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
@@ -16,6 +17,7 @@ import (
 // locks or are missing when they are read. The scan is given up and reported; the other
 // nodes are watched as before.
 func TestAnEndlessScanIsGivenUp(t *testing.T) {
+	race.Skip(t)
 	for _, locks := range []bool{true, false} {
 		t.Run(fmt.Sprintf("locks %t", locks), func(t *testing.T) {
 			servers := labtest.Servers(t, 3)
