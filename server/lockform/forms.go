@@ -31,7 +31,7 @@ var forms = [...]row{
 	// This program.
 	{"string", 46, ownTombstone, Form{
 		Library: "redlockctl", SharedToken: true,
-		TakingAway: "it is revoked: its last holder cannot extend it, and may work until the TTL ends; a force-release frees it at once",
+		TakingAway: "it is revoked: its last holder cannot extend it, and may work until its TTL ends, or without end if it had none; a force-release frees it at once",
 	}},
 	{"string", 0, ownKey("fencing:"), Form{
 		Library: "redlockctl", Companion: true,
