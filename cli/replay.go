@@ -39,6 +39,7 @@ type pastNodeJSON struct {
 	StateForMs *int64         `json:"state_for_ms,omitempty"`
 	Error      *safetext.Text `json:"error,omitempty"`
 	RejoinMs   *int64         `json:"rejoin_ms,omitempty"` // until its guard lets it rejoin
+	view.ExposedDoc
 }
 
 func (a *commandLine) replayCommand() *cobra.Command {
@@ -98,7 +99,7 @@ func replayDoc(p *app.Player) (replayJSON, error) {
 	doc := replayJSON{CoverageDoc: gaps, At: s.At, By: p.By(), ClusterDoc: view.DocOfCluster(s), Nodes: []pastNodeJSON{}, Locks: []view.LockDoc{}, Findings: view.DocsOfFindings(view.Rows(s.Findings), s.At)}
 	for i := range s.Nodes {
 		n := view.DocOfNode(s.Nodes[i], s.At)
-		one := pastNodeJSON{Name: n.Name, Addr: n.Addr, State: n.State, StateForMs: n.StateForMs, Error: n.Error}
+		one := pastNodeJSON{Name: n.Name, Addr: n.Addr, State: n.State, StateForMs: n.StateForMs, Error: n.Error, ExposedDoc: n.ExposedDoc}
 		for _, f := range p.Status() {
 			if f.Node == s.Nodes[i].Name {
 				one.RejoinMs = view.MSUntil(f.Until, s.At)

@@ -13,6 +13,27 @@ func (n *Node) MayVote() (from time.Time, known bool) {
 	return from, known && n.Offset.Valid
 }
 
+// stepAnnounced is how long after the step of a node's clock the times on that clock, which guards
+// announce, may be those from before it.
+const stepAnnounced = 5 * time.Second
+
+// ServesEarly reports whether the node serves before it may vote, because somebody removed its
+// fence: until from a lock that it lost can be granted a second time. from is zero if a record says
+// so, which does not have the time.
+func (n *Node) ServesEarly(now time.Time) (from time.Time, early bool) {
+	if n.State != NodeServing {
+		return time.Time{}, false
+	}
+	at, known := n.MayVote()
+	if n.Persistent || !known || !at.After(now) || now.Sub(n.Facts.StepAt) < stepAnnounced {
+		return time.Time{}, n.RecordedEarly
+	}
+	return at, true
+}
+
+// ServesEarlyID is the ID of the finding about a node that serves before it may vote.
+const ServesEarlyID = "serves-early"
+
 // Drained reports whether a guard announces the node as drained: a restart forgets
 // nothing.
 func (n *Node) Drained() bool {

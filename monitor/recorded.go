@@ -46,10 +46,15 @@ func (s *Snapshot) Unrecorded() bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.WhyUnread == LocksUnrecorded })
 }
 
-// Recall completes a snapshot of the past that has nodes, locks and verdict: it counts
-// what follows from them. unread says why the locks are unknown; empty: they are known.
+// Recall completes a snapshot of the past that has nodes, locks, findings and verdict: it
+// counts what follows from them. unread says why the locks are unknown; empty: they are known.
 func (s *Snapshot) Recall(unread string) {
 	s.countNodes()
+	for _, f := range s.Findings {
+		if n := s.Node(f.Node); n != nil && f.ID == ServesEarlyID {
+			n.RecordedEarly = true
+		}
+	}
 	s.Complete = unread == ""
 	for i := range s.Nodes {
 		if s.Nodes[i].WhyUnread = unread; unread == "" {

@@ -206,6 +206,7 @@ type Node struct {
 	Role               string        // "master", "slave"
 	Persistent         bool          // see [Facts.Durable]
 	StartsFenced       bool          // its files or command line say that its next start is fenced
+	RecordedEarly      bool          // a record has the finding that it serves before it may vote
 	StartedUnfenced    bool          // a guard reported an unfenced start, and none a fenced one since
 	Eviction           string        // maxmemory-policy
 	Replicas           int           // connected ones

@@ -61,30 +61,31 @@ func DocOfSight(s *monitor.Snapshot) SightDoc {
 
 // NodeDoc is one master.
 type NodeDoc struct {
-	Name               safetext.Text   `json:"name"`
-	Addr               safetext.Text   `json:"addr"`
-	State              string          `json:"state"`
-	StateForMs         *int64          `json:"state_for_ms,omitempty"`
-	Error              *safetext.Text  `json:"error,omitempty"`
-	RunID              *safetext.Text  `json:"run_id,omitempty"`
-	Version            *safetext.Text  `json:"version,omitempty"`
-	Role               *safetext.Text  `json:"role,omitempty"`
-	UptimeMs           int64           `json:"uptime_ms"`
-	Locks              int             `json:"locks"`
-	RTTus              int64           `json:"rtt_us"`
-	ClockOffsetUs      *int64          `json:"clock_offset_us,omitempty"`
-	ClockBoundUs       *int64          `json:"clock_offset_bound_us,omitempty"`
-	DriftPPM           *float64        `json:"drift_ppm,omitempty"`
-	DriftBoundPPM      *float64        `json:"drift_bound_ppm,omitempty"`
-	MinReplicasToWrite *int64          `json:"min_replicas_to_write,omitempty"`
-	FenceLeak          *safetext.Text  `json:"fence_leak,omitempty"`
-	Persistent         bool            `json:"persistent"`
-	DurabilityDoubt    *safetext.Text  `json:"durability_doubt,omitempty"`
-	MaxmemoryPolicy    *safetext.Text  `json:"maxmemory_policy,omitempty"`
-	Replicas           int             `json:"replicas"`
-	Clients            int             `json:"clients"`
-	UsedMemory         int64           `json:"used_memory_bytes"`
-	Notes              []safetext.Text `json:"notes,omitempty"`
+	Name               safetext.Text  `json:"name"`
+	Addr               safetext.Text  `json:"addr"`
+	State              string         `json:"state"`
+	StateForMs         *int64         `json:"state_for_ms,omitempty"`
+	Error              *safetext.Text `json:"error,omitempty"`
+	RunID              *safetext.Text `json:"run_id,omitempty"`
+	Version            *safetext.Text `json:"version,omitempty"`
+	Role               *safetext.Text `json:"role,omitempty"`
+	UptimeMs           int64          `json:"uptime_ms"`
+	Locks              int            `json:"locks"`
+	RTTus              int64          `json:"rtt_us"`
+	ClockOffsetUs      *int64         `json:"clock_offset_us,omitempty"`
+	ClockBoundUs       *int64         `json:"clock_offset_bound_us,omitempty"`
+	DriftPPM           *float64       `json:"drift_ppm,omitempty"`
+	DriftBoundPPM      *float64       `json:"drift_bound_ppm,omitempty"`
+	MinReplicasToWrite *int64         `json:"min_replicas_to_write,omitempty"`
+	FenceLeak          *safetext.Text `json:"fence_leak,omitempty"`
+	ExposedDoc
+	Persistent      bool            `json:"persistent"`
+	DurabilityDoubt *safetext.Text  `json:"durability_doubt,omitempty"`
+	MaxmemoryPolicy *safetext.Text  `json:"maxmemory_policy,omitempty"`
+	Replicas        int             `json:"replicas"`
+	Clients         int             `json:"clients"`
+	UsedMemory      int64           `json:"used_memory_bytes"`
+	Notes           []safetext.Text `json:"notes,omitempty"`
 }
 
 // DocOfNode returns the document of a node.
@@ -93,7 +94,7 @@ func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
 		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Error: safetext.Optional(n.Err.Raw()),
 		RunID: safetext.Optional(n.RunID), Version: safetext.Optional(n.Version), Role: safetext.Optional(n.Role), UptimeMs: n.Uptime.Milliseconds(),
 		Locks: n.Locks, RTTus: n.RTT.Microseconds(), Persistent: n.Persistent, MaxmemoryPolicy: safetext.Optional(n.Eviction),
-		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes), FenceLeak: safetext.Optional(n.Leak),
+		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes), FenceLeak: safetext.Optional(n.Leak), ExposedDoc: docOfExposed(&n, now),
 	}
 	if _, doubt := n.Facts.Durable(); !n.Persistent {
 		doc.DurabilityDoubt = safetext.Optional(doubt)

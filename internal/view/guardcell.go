@@ -25,6 +25,9 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	case monitor.NodeLoading:
 		return Cell{Text: "reading its data" + NodeSince(c, n), Tone: Warn}
 	}
+	if text := docOfExposed(n, c.Now).text(); text != "" {
+		return Cell{Text: text, Tone: Bad}
+	}
 	s, ok := g.Status[n.Name]
 	switch {
 	case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero():
@@ -155,7 +158,38 @@ type GuardDoc struct {
 	Incarnations int           `json:"incarnations,omitempty"`
 	Cordoned     bool          `json:"cordoned,omitempty"`
 	RejoinMs     *int64        `json:"rejoin_ms,omitempty"`
-	Cause        string        `json:"-"` // why it waits
+	ExposedDoc
+	Cause string `json:"-"` // why it waits
+}
+
+// ExposedDoc says that a node serves before it may vote.
+type ExposedDoc struct {
+	Exposed     bool       `json:"exposed,omitempty"`
+	MayVoteFrom *time.Time `json:"may_vote_from,omitempty"` // nil: a record does not have it
+}
+
+func docOfExposed(n *monitor.Node, now time.Time) ExposedDoc {
+	from, early := n.ServesEarly(now)
+	return ExposedDoc{early, jsonTime(from)}
+}
+
+// text says that the node serves before it may vote, and from when it may; empty: it does not.
+func (d ExposedDoc) text() string {
+	switch {
+	case !d.Exposed:
+		return ""
+	case d.MayVoteFrom == nil:
+		return "EXPOSED: may not vote yet"
+	}
+	return "EXPOSED: may vote from " + Clock(d.MayVoteFrom.Local())
+}
+
+// DocOfGuarded returns what is known of a node without its guard's memory.
+func DocOfGuarded(n *monitor.Node, method string, now time.Time) GuardDoc {
+	return GuardDoc{
+		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Method: method,
+		BootFence: (&Guard{}).BootFence(n), ExposedDoc: docOfExposed(n, now),
+	}
 }
 
 // GuardColumns are the columns of what a guard knows about nodes; stopped: no guard runs.
@@ -166,14 +200,22 @@ func GuardColumns(stopped bool) []Column[GuardDoc] {
 	}, {
 		Name: "STATE", Help: "one of the [states](#states-of-nodes)", Fields: []string{"state"}, Compare: compareBy(func(n GuardDoc) string { return n.State }),
 		Cell: func(c *Context, n GuardDoc) Cell {
-			if n.State == monitor.NodeServing.String() {
+			switch {
+			case n.Exposed:
+				return Cell{Text: n.State, Tone: Bad}
+			case n.State == monitor.NodeServing.String():
 				return Cell{Text: n.State, Tone: Good}
 			}
 			return Cell{Text: n.State, Tone: Warn}
 		},
 	}, {
-		Name: "REJOINS IN", Help: "time until the guard lets it rejoin", Compare: byRejoin, Fields: []string{"rejoin_ms"},
-		Cell: func(c *Context, n GuardDoc) Cell { return c.orNone(n.Rejoins(stopped)) },
+		Name: "REJOINS IN", Help: "time until the guard lets it rejoin; `EXPOSED`: it serves before it may vote", Compare: byRejoin, Fields: []string{"rejoin_ms", "exposed", "may_vote_from"},
+		Cell: func(c *Context, n GuardDoc) Cell {
+			if n.Exposed {
+				return Cell{Text: n.Rejoins(stopped), Tone: Bad}
+			}
+			return c.orNone(n.Rejoins(stopped))
+		},
 	}, {
 		Name: "BOOT FENCE", Help: "whether its last start was fenced, as far as a guard saw: `verified`, `started unfenced`, `start not seen yet`; `does not hold`: writes get through", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
 		Cell: textOf(func(n GuardDoc) string { return n.BootFence }),
@@ -188,6 +230,8 @@ func GuardColumns(stopped bool) []Column[GuardDoc] {
 // Rejoins says when a node rejoins; empty if it serves.
 func (n GuardDoc) Rejoins(stopped bool) string {
 	switch {
+	case n.Exposed:
+		return n.text()
 	case n.RejoinMs != nil:
 		return Left(time.Duration(*n.RejoinMs) * time.Millisecond)
 	case n.Cordoned || n.State == monitor.NodeCordoned.String():

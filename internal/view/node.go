@@ -120,7 +120,13 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "GUARD", Help: "why the node is fenced or serves ([texts](#what-the-column-guard-says))", SortAs: "state", Cell: GuardCell, Cut: 60, Rank: 4, Width: 26, Good: 26, Most: 400, Clauses: true,
 	}, {
 		Name: "NOTE", Help: "errors and other remarks", Compare: compareBy(func(n *monitor.Node) string { return strings.Join(n.Notes, "; ") }), Fields: []string{"error", "notes"}, Cut: 100,
-		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Whole(strings.Join(n.Notes, "; "))} },
+		Cell: func(c *Context, n *monitor.Node) Cell {
+			notes := c.Whole(strings.Join(n.Notes, "; "))
+			if _, early := n.ServesEarly(c.Now); early {
+				return Cell{Text: strings.TrimSuffix("serves before it may vote; "+notes, "; "), Tone: Bad}
+			}
+			return Cell{Text: notes}
+		},
 	}}
 }
 

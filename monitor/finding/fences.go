@@ -13,14 +13,10 @@ import (
 	"redlockctl/server/fences"
 )
 
-// stepAnnounced is how long after the step of a node's clock the times on that clock, which guards
-// announce, may be those from before it.
-const stepAnnounced = 5 * time.Second
-
 // servesEarly: somebody has removed the fence of a node before it may vote.
 func servesEarly(k known, n *monitor.Node, f *found) bool {
-	at, known := n.MayVote()
-	if n.State != monitor.NodeServing || n.Persistent || !known || !at.After(k.At) || k.At.Sub(n.Facts.StepAt) < stepAnnounced {
+	at, early := n.ServesEarly(k.At)
+	if !early {
 		return false
 	}
 	f.Remedy = strings.ReplaceAll(f.Remedy, "NAME", n.Name)
