@@ -332,14 +332,14 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockPartial // being read again
 	case !a.granted && t.hasEnded(r, a.holder) && (a.best.open == 0 || ripe <= a.now):
 		return monitor.LockOrphaned // left behind, perhaps where a release is refused
-	case known >= t.quorum, a.granted && r.grant.parted, !a.granted && known == 0:
+	case known >= t.quorum, a.granted && r.grant.perhaps, !a.granted && known == 0:
 		return t.mayBeHeld(r, a)
 	case a.granted && a.holder == r.grant.token && r.grant.end != 0 && r.grant.end <= a.now:
 		a.perhaps = true
 		return monitor.LockPartial // it expired while nodes are read again
 	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
 		a.perhaps = true
-		a.wakeAt(r.changed + packed.Moment(t.releases.quick(a.now, t.Attempt)))
+		a.wakeAt(r.changed + t.releaseTakes(a.now))
 		return monitor.LockPartial // a release is in progress, or will fail
 	case a.granted && known+len(t.unseen(r, a, a.holder, false)) >= t.quorum:
 		return t.mayBeHeld(r, a)

@@ -53,7 +53,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		if g.end = max(a.end, a.lock.Relied); !a.shrank {
 			g.seen = a.end
 		}
-		g.lost, g.fell, g.parted, g.supposed = 0, false, false, g.supposed && r.presumed != 0
+		g.lost, g.fell, g.parted, g.perhaps, g.supposed = 0, false, false, false, g.supposed && r.presumed != 0
 		if a.lock.Relied <= a.end {
 			g.veiled = 0
 		}
@@ -203,12 +203,19 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 			return
 		}
 		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // on all nodes that could release it and can be seen
-	case s.deleted && now < r.changed+packed.Moment(t.releases.quick(now, t.Attempt)):
+	case s.deleted && now < r.changed+t.releaseTakes(now):
 		return // a release may be in progress
 	case !g.fell:
-		g.fell, g.parted = true, s.deleted
+		g.fell, g.parted, g.perhaps = true, s.deleted, s.tombstones > 0
 		t.emitLostMajority(r, s.tombstones, now)
 	}
+}
+
+// releaseTakes returns for how long copies may be deleted and others still be there while a client
+// releases a lock: it asks all nodes at once. Copies that are still there later, on nodes that answer
+// and take writes, were not released.
+func (t *Table) releaseTakes(now packed.Moment) packed.Moment {
+	return packed.Moment(max(time.Second, t.releases.quick(now, t.Attempt)))
 }
 
 // tellUnrevoked reports that somebody has force-released a revoked lock: others can get in, while the
@@ -344,7 +351,7 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	case tombstones > 0:
 		part, text = false, fmt.Sprintf("revoked on %d of %s only: others can get in; may be held %s", tombstones, words.Count(len(t.nodes), "node", "nodes"), until)
 	case g.parted:
-		text, part = "copies expired early or were deleted, but not all of them: may be held "+until, false
+		text, part = "copies were deleted or expired early, and others are still there: held "+until+", cannot be extended", false
 	}
 	e := t.grantEvent(r, g.end, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, monitor.LockLostMajority.String(), r.key(), "%s (%s)", text, safetext.Short(r.Tokens[g.token].Prefix)))
 	e.Part = part

@@ -238,7 +238,7 @@ func (t *Table) holdEarlier(r *record, e *earlier) {
 		k = int8(len(r.Tokens) - 1)
 	}
 	until := t.Moment(e.Until)
-	r.grant = grant{token: k, end: until, seen: until, fell: true, parted: true, heard: e.sum}
+	r.grant = grant{token: k, end: until, seen: until, fell: true, parted: true, perhaps: true, heard: e.sum}
 	r.dropEarlier(e.sum)
 }
 

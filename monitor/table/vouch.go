@@ -50,7 +50,16 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 			all = append(all, announceLock(r.key(), e.Token.Raw(), e.Until))
 		}
 	}
-	if g := &r.grant; r.lostMajority() {
+	if g := &r.grant; g.perhaps && r.lostMajority() { // others believe no more than this view
+		v := announceLock(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
+		v.Certain, v.Token = true, r.sumOf(g)
+		if g.heard == v.Token {
+			v.Short = r.Tokens[g.token].Prefix // which is all that is known of it
+		}
+		if v.Short != "" && g.end != 0 {
+			all = append(all, v)
+		}
+	} else if r.lostMajority() {
 		v := announceLock(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
 		if v.Token = r.sumOf(g); g.heard == v.Token {
 			v.Short = r.Tokens[g.token].Prefix // which is all that is known of it
@@ -262,7 +271,7 @@ func (t *Table) hearPerhaps(v announce.Lock, until packed.Moment) {
 	r := t.newRecord(v.Key.Raw())
 	r.own()
 	r.Tokens = []packed.Token{{Prefix: v.Short, Length: int64(len(v.Short))}}
-	r.grant = grant{token: 0, end: until, seen: until, fell: true, parted: true, heard: v.Token}
+	r.grant = grant{token: 0, end: until, seen: until, fell: true, parted: true, perhaps: true, heard: v.Token}
 	t.weigh(r, false)
 	t.markDirty(r)
 }
