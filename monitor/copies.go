@@ -29,12 +29,12 @@ const (
 	LostByDeletion                  // deleted or evicted without a release of the lock
 	LostByClock                     // it expired early: the node's clock was stepped forward
 	LostUnseen                      // a guard announced it; neither why nor when is known here
-	numLossCauses
+	NumLossCauses                   // how many there are
 )
 
 // String returns the cause as the screen and JSON show it; empty: it is not known.
 func (c LossCause) String() string {
-	return [...]string{"restart", "data wiped", "deleted", "clock step", ""}[min(c, numLossCauses-1)]
+	return [...]string{"restart", "data wiped", "deleted", "clock step", ""}[min(c, NumLossCauses-1)]
 }
 
 // Copy is a key on one node.

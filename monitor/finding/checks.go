@@ -288,21 +288,6 @@ func limitedSight(_ known, n *monitor.Node, f *found) bool {
 	return len(seen) > 0 && n.State.Readable() && f.seen("%s", strings.Join(seen, "; "))
 }
 
-// lostMajority: a holder relies on its lock until the end of a lost majority. While the
-// nodes that lost its copies refuse writes, the only harm is that the lock cannot be
-// extended.
-func lostMajority(k known, f *found) bool {
-	if !ofLocks(badExposed, "another client can get a lock that its holder still relies on")(k, f) {
-		return ofLocks(badLost, "a lock that lost its majority")(k, f)
-	}
-	f.Severity = monitor.SeverityDanger
-	if f.Count > 1 {
-		f.Title = "another client can get locks that their holders still rely on"
-	}
-	f.Remedy = "Stop the holders, or let them finish before anybody else starts. Find out why a node serves before the locks that it lost have expired: it started unfenced, or somebody let it rejoin."
-	return true
-}
-
 // ofLocks makes a check for locks of a kind; one is the title for a single lock, if it
 // differs.
 func ofLocks(kind int, one string) func(known, *found) bool {

@@ -61,6 +61,7 @@ const (
 type badLocks struct {
 	count  int
 	sample *monitor.Lock // the first one by key
+	lost   losses        // of those that lost their majority
 }
 
 // badLock is one lock in a bad state.
@@ -220,6 +221,9 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			}
 			these := ripe[k]
 			these.count++
+			if k == badLost || k == badExposed {
+				these.lost.add(s.Locks.Get(key))
+			}
 			if these.sample == nil || key < these.sample.Key.Raw() {
 				these.sample = s.Locks.Get(key)
 			}

@@ -153,7 +153,7 @@ type grant struct {
 	// fell: its lost majority was reported. parted: some copies were deleted but not all,
 	// so this is no release. perhaps: it fell, and may have been released, or never granted.
 	fell, parted, perhaps bool
-	supposed     bool // its end is that of an extension that silent nodes may have received too
+	supposed              bool // its end is that of an extension that silent nodes may have received too
 	// extensions counts those that were seen, the last one at extended; reported of them were
 	// reported, the last ones at reportedAt.
 	extensions, reported uint32

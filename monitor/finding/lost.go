@@ -1,0 +1,148 @@
+package finding
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"redlockctl/monitor"
+)
+
+// losses are the copies that locks have lost: which nodes lost one, and how.
+type losses struct{ nodes []nodeLoss }
+
+// nodeLoss is what one node lost.
+type nodeLoss struct {
+	causes [monitor.NumLossCauses]bool
+	any    bool
+}
+
+// add adds the copies that a lock has lost.
+func (s *losses) add(l *monitor.Lock) {
+	for i, c := range l.Copies.All() {
+		if i >= len(s.nodes) {
+			s.nodes = append(s.nodes, nodeLoss{})
+		}
+		if c.State == monitor.CopyLost {
+			n := &s.nodes[i]
+			n.any, n.causes[min(c.Cause, monitor.LostUnseen)] = true, true
+		}
+	}
+}
+
+// lostMajority: a holder relies on its lock until the end of a lost majority. While the
+// nodes that lost its copies refuse writes, the only harm is that the lock cannot be
+// extended.
+func lostMajority(k known, f *found) bool {
+	if !ofLocks(badExposed, "another client can get a lock that its holder still relies on")(k, f) {
+		if !ofLocks(badLost, "a lock that lost its majority")(k, f) {
+			return false
+		}
+		f.explainLoss(k, badLost)
+		return true
+	}
+	f.Severity = monitor.SeverityDanger
+	if f.Count > 1 {
+		f.Title = "another client can get locks that their holders still rely on"
+	}
+	f.explainLoss(k, badExposed)
+	return true
+}
+
+// explainLoss says how the copies were lost, who can get in, and what to find out.
+func (f *found) explainLoss(k known, kind int) {
+	var causes [monitor.NumLossCauses]bool
+	var serving [monitor.NumLossCauses][]string // of each cause
+	var serve, early []string
+	all := k.locks[kind].lost.nodes
+	for i := range min(len(all), len(k.Nodes)) {
+		n := &k.Nodes[i]
+		if !all[i].any {
+			continue
+		}
+		_, is := n.ServesEarly(k.At)
+		switch serves := n.State == monitor.NodeServing; {
+		case serves && is:
+			early = append(early, n.Name)
+			fallthrough
+		case serves:
+			serve = append(serve, n.Name)
+		}
+		for c, was := range all[i].causes {
+			causes[c] = causes[c] || was
+			if was && n.State == monitor.NodeServing && !is {
+				serving[c] = append(serving[c], n.Name)
+			}
+		}
+	}
+	f.Consequence = howLost(causes) + " Their holders rely on the locks until they expire, and cannot extend them. "
+	switch {
+	case kind == badLost && serve == nil:
+		f.Consequence += "While the nodes that lost the copies stay fenced, no other client gets in."
+		return
+	case kind == badLost:
+		f.Consequence += "No other client gets in before that, though " + lostAndServe(serve) + ": they are too few."
+		return
+	case serve == nil:
+		f.Consequence += "Another client can get in before that: nodes without a copy serve by then."
+	default:
+		f.Consequence += "Another client can get in: " + lostAndServe(serve) + "."
+	}
+	do := []string{"Stop the holders, or let them finish before anybody else starts."}
+	if early != nil {
+		do = append(do, "Somebody let "+few(early)+" rejoin before the time, or a guard did not fence in time: redlockctl node cordon, and node uncordon when the locks have expired.")
+	}
+	if names := serving[monitor.LostByDeletion]; names != nil {
+		do = append(do, "Find out who deleted the copies on "+few(names)+": a person, a program that does not compare the token, or eviction.")
+	}
+	unfenced := slices.Concat(serving[monitor.LostByRestart], serving[monitor.LostByWipe], serving[monitor.LostByClock])
+	if slices.Sort(unfenced); unfenced != nil {
+		do = append(do, "Find out why "+few(slices.Compact(unfenced))+" did not stay fenced until the locks have expired: no guard watches, the start was unfenced, or somebody let it rejoin.")
+	}
+	if names := serving[monitor.LostUnseen]; names != nil {
+		do = append(do, "Find out how "+few(names)+" lost the copies, and serves: a restart or a wipe of data without a fence, a deletion, or eviction.")
+	}
+	f.Remedy = strings.Join(do, " ")
+}
+
+// howLost says how copies were lost.
+func howLost(causes [monitor.NumLossCauses]bool) string {
+	var how []string
+	for c, text := range map[monitor.LossCause]string{
+		monitor.LostByRestart: "a restart", monitor.LostByWipe: "a wipe of data", monitor.LostByClock: "a step of a clock",
+		monitor.LostByDeletion: "a deletion that is no release",
+	} {
+		if causes[c] {
+			how = append(how, text)
+		}
+	}
+	slices.Sort(how)
+	text := "Copies were lost"
+	if how != nil {
+		text += " by " + strings.Join(how, ", ")
+	}
+	if causes[monitor.LostUnseen] {
+		if how != nil {
+			text += "; others in a way that was not seen here"
+		} else {
+			text += ", as a guard saw; how is not known here"
+		}
+	}
+	return text + "."
+}
+
+func lostAndServe(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " lost a copy and serves"
+	}
+	return few(names) + " lost copies and serve"
+}
+
+// few names some nodes.
+func few(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, " ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], " "), len(names)-most)
+}

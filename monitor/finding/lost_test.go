@@ -1,0 +1,58 @@
+package finding
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/server/announce"
+)
+
+// The words about a lost majority are true: they follow from how the copies were lost, and from
+// whether the nodes that lost one serve.
+func TestWordsOfALostMajority(t *testing.T) {
+	early := func(n *monitor.Node) {
+		n.Offset.Valid, n.Guards = true, []announce.Guard{{ID: "g", Delay: time.Minute, MayVote: findingEpoch.Add(time.Hour)}}
+	}
+	for name, c := range map[string]struct {
+		cause     monitor.LossCause
+		node      func(*monitor.Node)
+		want, not string
+	}{
+		"fenced after a restart": {monitor.LostByRestart, func(n *monitor.Node) { n.State = monitor.NodeFenced }, "lost by a restart. Their holders|While the nodes that lost the copies stay fenced|Wait until", "serve:|Find out"},
+		"unfenced restart":       {monitor.LostByRestart, func(*monitor.Node) {}, "by a restart.|n1 n2 n3 lost copies and serve|did not stay fenced", "While the nodes|delet"},
+		"wiped":                  {monitor.LostByWipe, func(*monitor.Node) {}, "by a wipe of data.|n1 n2 n3 lost copies and serve|did not stay fenced", "restart|delet"},
+		"deleted":                {monitor.LostByDeletion, func(*monitor.Node) {}, "by a deletion|n1 n2 n3 lost copies and serve|Find out who deleted the copies on n1 n2 n3", "restart|fenced|wipe|rejoin"},
+		"announced":              {monitor.LostUnseen, func(*monitor.Node) {}, "as a guard saw|n1 n2 n3 lost copies and serve|Find out how n1 n2 n3 lost the copies", "While the nodes"},
+		"let in early":           {monitor.LostByRestart, early, "by a restart.|n1 n2 n3 lost copies and serve|Somebody let n1 n2 n3 rejoin", "While the nodes|did not stay"},
+	} {
+		s := goodScene()
+		l := lostLock()
+		for i := range 3 {
+			l.Copies = changed(l.Copies, i, func(copy *monitor.Copy) { copy.Cause = c.cause })
+			c.node(&s.Nodes[i])
+		}
+		s.Locks = monitor.NewLocks(l)
+		f := found{ID: "lost-majority", Remedy: "Wait until"}
+		watch := lockWatch{}
+		watch.look(s.Snapshot, time.Second)
+		s.At = s.At.Add(time.Second)
+		bad, _ := watch.look(s.Snapshot, time.Second)
+		if !lostMajority(known{Snapshot: s.Snapshot, locks: bad}, &f) {
+			t.Errorf("%s: no finding", name)
+			continue
+		}
+		text := f.Consequence + " " + f.Remedy
+		for _, want := range strings.Split(c.want, "|") {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in: %s", name, want, text)
+			}
+		}
+		for _, not := range strings.Split(c.not, "|") {
+			if strings.Contains(text, not) {
+				t.Errorf("%s: %q is in: %s", name, not, text)
+			}
+		}
+	}
+}
