@@ -50,7 +50,7 @@ func TestANodeTellsOfItsChanges(t *testing.T) {
 	// A copy that stays missing is confirmed by nodes that push nothing.
 	do(t, servers[0], "del", "job:1")
 	do(t, servers[1], "del", "job:1")
-	until(t, m, "two copies less", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockMayBeHeld })
+	until(t, m, "two copies less", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockLostMajority })
 	do(t, servers[2], "set", "job:1", "other", "px", 60000)
 	do(t, servers[1], "set", "job:1", "another", "px", 60000)
 	until(t, m, "a split", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockSplit })

@@ -242,15 +242,16 @@ func TestADangerIsAnnouncedSoon(t *testing.T) {
 func TestAnAlarmThatWasTooEarlyTeaches(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins, ends func(*story)
+		lasts        time.Duration
 		kind         string
 	}{
-		"an attempt that fails":        {func(s *story) { s.set("k", "a", 9*time.Second, 0, 1); s.set("k", "b", 9*time.Second, 2) }, func(s *story) { s.del("k", 0, 1, 2) }, "split"},
-		"an EXPIRE that follows later": {func(s *story) { s.set("k", "a", 0, 0, 1, 2) }, func(s *story) { s.set("k", "a", 9*time.Second, 0, 1, 2) }, "no TTL"},
+		"an attempt that fails":        {func(s *story) { s.set("k", "a", 9*time.Second, 0, 1); s.set("k", "b", 9*time.Second, 2) }, func(s *story) { s.del("k", 0, 1, 2) }, 380 * time.Millisecond, "split"},
+		"an EXPIRE that follows later": {func(s *story) { s.set("k", "a", 0, 0, 1, 2) }, func(s *story) { s.set("k", "a", 9*time.Second, 0, 1, 2) }, 380 * time.Millisecond, "no TTL"},
 		"a slow release": {func(s *story) {
 			s.set("k", "a", 9*time.Second, 0, 1, 2, 3, 4)
 			s.pass(200 * time.Millisecond)
 			s.del("k", 0, 1, 2)
-		}, func(s *story) { s.del("k", 3, 4) }, "lost majority"},
+		}, func(s *story) { s.del("k", 3, 4) }, 1300 * time.Millisecond, "lost majority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t, 5)
@@ -259,7 +260,7 @@ func TestAnAlarmThatWasTooEarlyTeaches(t *testing.T) {
 			told := func() (n int) {
 				seen := s.events.seq
 				c.begins(s)
-				s.pass(380 * time.Millisecond)
+				s.pass(c.lasts)
 				c.ends(s)
 				s.pass(time.Second)
 				s.del("k", 0, 1, 2, 3, 4)

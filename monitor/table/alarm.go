@@ -19,6 +19,8 @@ const (
 	// doublePatience is how long two clients must rely on a lock: no attempt leaves that
 	// behind.
 	doublePatience = 100 * time.Millisecond
+	// releasePatience is how long a release may take, as long as none took longer.
+	releasePatience = time.Second
 	// learnedFor is how long an alarm that was too early makes later ones wait.
 	learnedFor = 10 * time.Minute
 )

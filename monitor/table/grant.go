@@ -196,7 +196,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 		t.endGrant(r, now, monitor.LevelNotice, "revoked", "revoked"+t.by(r, g.token, "revoke")+": others wait until the TTL expires")
 	case s.deleted && s.there == 0 && s.tombstones == 0:
 		if g.fell && g.parted {
-			t.releases.tooEarly(now) // it was a slow release
+			t.releases = learned{2 * releasePatience, now} // it was a slow release
 		}
 		if by := t.by(r, g.token, "force-release"); by != "" {
 			t.endGrant(r, now, monitor.LevelNotice, "force-released", "force-released"+by)
@@ -215,7 +215,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 // releases a lock: it asks all nodes at once. Copies that are still there later, on nodes that answer
 // and take writes, were not released.
 func (t *Table) releaseTakes(now packed.Moment) packed.Moment {
-	return packed.Moment(max(time.Second, t.releases.quick(now, t.Attempt)))
+	return packed.Moment(max(releasePatience, t.releases.quick(now, 2*releasePatience)))
 }
 
 // tellUnrevoked reports that somebody has force-released a revoked lock: others can get in, while the
