@@ -154,12 +154,16 @@ func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
 	return strings.Join(parts, ", ")
 }
 
-// leftOver reports whether copy i has a token whose copies are all on nodes that refuse
-// writes: nobody can extend it or complete a majority with it.
+// leftOver reports whether copy i rivals nobody: the lock is held by another token, and this is no
+// split, or its copies are all on nodes that refuse writes, so nobody can extend it or complete a
+// majority with it.
 func leftOver(c *Context, l *monitor.Lock, i int) bool {
 	one := l.Copies.At(i)
-	if one.State != monitor.CopyPresent || one.Token.Empty() || one.Token == l.Holder && l.ReliedOn() {
+	if one.State != monitor.CopyPresent || one.Token.Empty() || one.Token == l.Holder && l.ReliedOn() || l.Contested {
 		return false
+	}
+	if l.State <= monitor.LockBareMajority && l.ReliedOn() && !redlock.IsTombstone(one.Token.Raw()) {
+		return true
 	}
 	for k, other := range l.Copies.All() {
 		there := other.State == monitor.CopyPresent || other.State == monitor.CopyUnknown || other.State == monitor.CopyUnread

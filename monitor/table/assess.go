@@ -8,6 +8,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
 	"redlockctl/redlock"
+	"redlockctl/server/announce"
 	"redlockctl/server/lockform"
 	"redlockctl/server/safetext"
 )
@@ -222,7 +223,7 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 			a.lock.Tokens++
 			if redlock.IsTombstone(r.Tokens[k].Prefix) {
 				a.revoked = true
-			} else if a.holders++; v.open+v.silent > 0 {
+			} else if a.holders++; v.open+v.silent > 0 && !t.leftOver(r, int8(k), v) {
 				a.rivals++
 			}
 		} else if !t.granted(r, int8(k), v) && (v.lost == 0 || a.confirmed && v.lost+len(t.unseen(r, a, int8(k), true)) < t.quorum) {
@@ -241,6 +242,13 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 	if best >= 0 {
 		a.holder, a.best, a.granted = int8(best), tallies[best], t.granted(r, int8(best), &tallies[best])
 	}
+}
+
+// leftOver reports whether the copies of token k of r rival nobody, also on nodes that accept writes:
+// its grant was released or has expired, and they stayed where that was not possible. A client whose
+// lock was force-released does not know that, so it is still a rival.
+func (t *Table) leftOver(r *record, k int8, v *tally) bool {
+	return v.known()+v.lost < t.quorum && t.ended.has(r.key(), announce.TokenSum(r.Tokens[k].Prefix)) && t.by(r, k, "force-release") == ""
 }
 
 // mayHold reports whether token k of r, whose grant has not ended, would have a quorum if

@@ -266,17 +266,18 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	if !g.fell && g.lost == 0 {
 		room /= 2 // the end of a lock that lost copies is more news
 	}
-	if (g.fell || g.lost > 0 || t.outOfSight(r, g.token)) && (g.end == 0 || g.end > now) && len(t.endings) < room {
+	if (g.fell || g.lost > 0 || t.outOfReach(r, g.token, kind == "released")) && (g.end == 0 || g.end > now) && len(t.endings) < room {
 		t.endings[r.key()] = ending{token: sum, until: cmp.Or(g.end, now+packed.Moment(t.maxTTL))}
 	}
 	r.dropVotes(g.token)
 	r.grant = grant{token: -1}
 }
 
-// outOfSight reports whether a copy of this token is on a node that does not answer.
-func (t *Table) outOfSight(r *record, token int8) bool {
+// outOfReach reports whether a copy of this token is on a node that does not answer or, with closed,
+// one that refused its release.
+func (t *Table) outOfReach(r *record, token int8, closed bool) bool {
 	for i := range r.Copies {
-		if c := &r.Copies[i]; c.Kind == packed.LockCopy && int8(c.Token) == token && !t.nodes[i].reachable {
+		if c := &r.Copies[i]; c.Kind == packed.LockCopy && int8(c.Token) == token && (!t.nodes[i].reachable || closed && t.nodes[i].closed) {
 			return true
 		}
 	}

@@ -81,6 +81,11 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 			v := announceLock(r.key(), r.Tokens[k].Prefix, time.Time{})
 			v.Ended = true
 			all = append(all, v)
+		} else if t.leavesCopy(r, int8(k)) {
+			v := announceLock(r.key(), r.Tokens[k].Prefix, time.Time{})
+			v.Ended = true
+			all = append(all, v)
+			continue
 		}
 		if !t.certainOf(r, int8(k), now) {
 			continue
@@ -143,7 +148,26 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	if r.lock.State == monitor.LockOrphaned {
 		return t.lossWithin(now) || redlock.IsTombstone(r.Tokens[r.holder].Prefix)
 	}
+	for k := range r.Tokens {
+		if t.leavesCopy(r, int8(k)) {
+			return true
+		}
+	}
 	return t.lossWithin(now) && t.anyCertain(r, now)
+}
+
+// leavesCopy reports whether a copy of token k of r is left over beside the holder's, see leftOver.
+func (t *Table) leavesCopy(r *record, k int8) bool {
+	if len(r.Tokens) < 2 || k == r.holder {
+		return false
+	}
+	var v tally
+	for i := range r.Copies {
+		if c := &r.Copies[i]; (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == k {
+			v.present++
+		}
+	}
+	return v.present > 0 && t.leftOver(r, k, &v)
 }
 
 // anyCertain reports whether certainOf is true of a token of r.
