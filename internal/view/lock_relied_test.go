@@ -262,3 +262,21 @@ func TestHeldSinceIsTheRecords(t *testing.T) {
 		}
 	}
 }
+
+// Of several tokens that may each have a majority, none is left over, also on nodes that are fenced.
+func TestNothingIsLeftOverOfAContestedLock(t *testing.T) {
+	now := time.Date(2026, 11, 20, 22, 17, 25, 0, time.UTC)
+	s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: 5, Quorum: 3}}
+	var copies []monitor.Copy
+	for i, token := range []string{"a", "a", "b", "b", ""} {
+		s.Nodes = append(s.Nodes, monitor.Node{Name: "n" + string(rune('1'+i)), State: monitor.NodeFenced})
+		copies = append(copies, monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New(token), Len: 1, Expires: now.Add(time.Minute)})
+	}
+	copies[4] = monitor.Copy{}
+	l := monitor.Lock{Key: safetext.New("k"), State: monitor.LockSplit, Contested: true, Holder: safetext.New("a"), Held: 2, Tokens: 2, Copies: monitor.PackCopies(copies...)}.Until(now.Add(time.Minute))
+	for _, f := range LockFacts(&Context{Glyphs: &Unicode, Snap: s, Now: now}, &l) {
+		if f.Label == "Left over" || f.Label == "Holder" && f.Text != "not known: 2 + 2 of 5" {
+			t.Errorf("%+v", f)
+		}
+	}
+}

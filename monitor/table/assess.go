@@ -27,6 +27,7 @@ type assessment struct {
 	numbers       int            // copies that are numbers without a TTL
 	best          tally          // of the holder
 	holder        int8           // token; −1: none
+	contenders    int            // tokens with copies, of which none is known to have a majority and each may have one
 	holders       int            // different tokens, without tombstones
 	revoked       bool           // there is a tombstone among the tokens
 	since         packed.Moment  // of the holder
@@ -108,6 +109,11 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	a.lock.Lost, a.lock.Earlier = a.best.lost, r.earlier.reliance()
 	if a.lock.Earlier == nil {
 		a.lock.Earlier = t.mayRelyBeside(r, &a, tallies)
+	}
+	for k := 0; k < len(r.Tokens) && a.holders > 1 && !a.majority && !a.granted; k++ {
+		if v := &tallies[k]; v.known() > 0 && t.mayHold(r, &a, int8(k), v) {
+			a.contenders++
+		}
 	}
 	a.lock.Span = packed.Span{Begin: a.since, End: a.end}
 	if a.holder >= 0 {
@@ -280,7 +286,10 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 		state = max(state, monitor.LockOverTTL)
 	}
 	// Copies on nodes that refuse writes are left-overs: none of them completes an
-	// attempt.
+	// attempt. But each of several tokens may have completed one before.
+	if a.contenders > 1 && a.confirmed && state == monitor.LockMayBeHeld {
+		state = monitor.LockSplit
+	}
 	if (a.rivals > 1 || a.rivals == 1 && a.others > 0) && a.confirmed || a.majority && r.earlier != nil {
 		if state == monitor.LockPartial && !a.majority && a.holder >= 0 && a.best.known()+a.best.lost+len(t.unseen(r, a, a.holder, true)) >= t.quorum {
 			t.mayBeHeld(r, a) // the state is not decided yet

@@ -45,3 +45,29 @@ func TestACopyLeftOnACordonedNode(t *testing.T) {
 		t.Errorf("a view that nobody told: %+v", l)
 	}
 }
+
+// Two tokens with two copies each may both have had a majority. That stays so when all nodes are
+// fenced: a first view names neither as the holder, and both as rivals.
+func TestASplitWhoseNodesAreFenced(t *testing.T) {
+	for name, restarts := range map[string][]int{"the fifth restarted": {4}, "all were fenced": nil} {
+		r := newRig(5, time.Minute)
+		for i := range 5 {
+			r.Met(i, Incarnation{Started: r.now.Add(-time.Hour), Fenced: restarts == nil}, r.now)
+			r.Reachable(i, true)
+		}
+		for _, i := range restarts {
+			r.restart(i, true, false)
+		}
+		r.set("k", "a", 40*time.Second, 0, 1)
+		r.set("k", "b", 40*time.Second, 2, 3)
+		r.first()
+		for range 12 {
+			r.pass(500 * time.Millisecond)
+			r.scanAll()
+		}
+		l := r.lock("k")
+		if l.State != monitor.LockSplit || !l.Contested || l.Nobody || l.NobodyText() != "not known: 2 + 2 of 5" {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
