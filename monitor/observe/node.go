@@ -163,6 +163,7 @@ func (w *watch) incarnation(s sight) table.Incarnation {
 	return table.Incarnation{
 		Started: started,
 		Fenced:  w.base == monitor.NodeFenced,
+		Lost:    w.lostBefore(s),
 		Keys:    w.Keys != 0,
 		Fresh:   s.info["rdb_last_load_keys_loaded"] == "0" && s.info["aof_enabled"] == "0",
 		Durable: w.kept,
@@ -178,6 +179,20 @@ func (w *watch) wipedBefore(s sight) (at time.Time, known bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// lostBefore returns a time after which the server lost no vote, if a guard for which it waits knows
+// of this incarnation and of each wipe: it may vote D after the last loss. Zero: none does.
+func (w *watch) lostBefore(s sight) (at time.Time) {
+	for _, g := range w.Guards {
+		if g.Run == "" || !g.About(w.RunID) || !g.MayVote.After(s.server) || g.Wipes != w.Facts.Wipes+w.Facts.Debugs {
+			continue
+		}
+		if lost := s.received.Add(g.MayVote.Add(-g.Delay).Sub(s.server)); lost.After(at) {
+			at = lost
+		}
+	}
+	return at
 }
 
 // startUnseen returns these announcements, in which no guard that speaks of an earlier incarnation

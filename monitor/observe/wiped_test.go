@@ -86,3 +86,33 @@ func TestFirstAnswerOfAServerThatLoadedNothing(t *testing.T) {
 		}
 	}
 }
+
+// A guard for which a fenced server waits knows when it last lost votes, if it speaks of this
+// incarnation and has seen all wipes. Of several guards the latest time counts.
+func TestFirstAnswerOfAFencedServerUnderGuard(t *testing.T) {
+	now := time.Now()
+	waits := announce.Guard{Run: "a", Delay: 10 * time.Minute, MayVote: now.Add(time.Minute)}
+	with := func(change func(*announce.Guard)) announce.Guard {
+		g := waits
+		change(&g)
+		return g
+	}
+	for name, c := range map[string]struct {
+		guards []announce.Guard
+		want   time.Time
+	}{
+		"waits":               {[]announce.Guard{waits}, now.Add(-9 * time.Minute)},
+		"none":                {nil, time.Time{}},
+		"another incarnation": {[]announce.Guard{with(func(g *announce.Guard) { g.Run = "b" })}, time.Time{}},
+		"does not say which":  {[]announce.Guard{with(func(g *announce.Guard) { g.Run = "" })}, time.Time{}},
+		"another wipe":        {[]announce.Guard{with(func(g *announce.Guard) { g.Wipes = 1 })}, time.Time{}},
+		"the wait is over":    {[]announce.Guard{with(func(g *announce.Guard) { g.MayVote = now.Add(-time.Second) })}, time.Time{}},
+		"two":                 {[]announce.Guard{waits, with(func(g *announce.Guard) { g.MayVote = now.Add(3 * time.Minute) })}, now.Add(-7 * time.Minute)},
+	} {
+		w := &watch{}
+		w.RunID, w.Guards = "abc", c.guards
+		if got := w.incarnation(sight{received: now, server: now}).Lost; !got.Equal(c.want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}

@@ -26,6 +26,7 @@ type loss struct {
 type Incarnation struct {
 	Started time.Time // it did not start later
 	Fenced  bool      // by a guard or since its start: it refuses writes, and somebody knows of a loss
+	Lost    time.Time // if Fenced: it lost no vote since; zero: that is not known
 	Keys    bool      // it has keys
 	Fresh   bool      // it says that it loaded none from disk
 	Durable bool      // a restart that kept all data of the previous incarnation: every write was on disk before it was answered
@@ -38,6 +39,9 @@ func (t *Table) Met(i int, s Incarnation, now time.Time) {
 	switch {
 	case s.Fenced:
 		n.loss = loss{known: true, at: t.Moment(now)}
+		if !s.Lost.IsZero() {
+			n.loss.at = min(n.loss.at, t.Moment(s.Lost))
+		}
 	default:
 		n.loss = loss{known: true, at: t.Moment(s.Started)}
 	}
