@@ -60,17 +60,18 @@ func (f *found) explainLoss(k known, kind int) {
 		if !all[i].any {
 			continue
 		}
-		_, is := n.ServesEarly(k.At)
-		switch serves := n.State == monitor.NodeServing; {
-		case serves && is:
-			early = append(early, n.Name)
-			fallthrough
-		case serves:
+		serves := n.State == monitor.NodeServing
+		if serves {
 			serve = append(serve, n.Name)
 		}
+		_, is := n.ServesEarly(k.At)
 		for c, was := range all[i].causes {
 			causes[c] = causes[c] || was
-			if was && n.State == monitor.NodeServing && !is {
+			switch {
+			case !was || !serves:
+			case is && monitor.LossCause(c) != monitor.LostByDeletion:
+				early = append(early, n.Name)
+			default:
 				serving[c] = append(serving[c], n.Name)
 			}
 		}
@@ -90,7 +91,7 @@ func (f *found) explainLoss(k known, kind int) {
 	}
 	do := []string{"Stop the holders, or let them finish before anybody else starts."}
 	if early != nil {
-		do = append(do, "Somebody let "+few(early)+" rejoin before the time, or a guard did not fence in time: redlockctl node cordon, and node uncordon when the locks have expired.")
+		do = append(do, "Somebody let "+few(slices.Compact(early))+" rejoin before the time, or a guard did not fence in time: redlockctl node cordon, and node uncordon when the locks have expired.")
 	}
 	if names := serving[monitor.LostByDeletion]; names != nil {
 		do = append(do, "Find out who deleted the copies on "+few(names)+": a person, a program that does not compare the token, or eviction.")

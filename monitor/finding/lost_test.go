@@ -25,6 +25,7 @@ func TestWordsOfALostMajority(t *testing.T) {
 		"wiped":                  {monitor.LostByWipe, func(*monitor.Node) {}, "by a wipe of data.|n1 n2 n3 lost copies and serve|did not stay fenced", "restart|delet"},
 		"deleted":                {monitor.LostByDeletion, func(*monitor.Node) {}, "by a deletion|n1 n2 n3 lost copies and serve|Find out who deleted the copies on n1 n2 n3", "restart|fenced|wipe|rejoin"},
 		"announced":              {monitor.LostUnseen, func(*monitor.Node) {}, "as a guard saw|n1 n2 n3 lost copies and serve|Find out how n1 n2 n3 lost the copies", "While the nodes"},
+		"deleted, let in early":  {monitor.LostByDeletion, early, "by a deletion|Find out who deleted the copies on n1 n2 n3", "Somebody let"},
 		"let in early":           {monitor.LostByRestart, early, "by a restart.|n1 n2 n3 lost copies and serve|Somebody let n1 n2 n3 rejoin", "While the nodes|did not stay"},
 	} {
 		s := goodScene()
