@@ -204,7 +204,7 @@ func clientsFull(k known, n *monitor.Node, f *found) bool {
 		f.Title = "maxclients was reached"
 		why := ""
 		if !many {
-			f.Title, why = "connections were refused", ": maxclients was reached for a moment, or protected-mode refused clients of other hosts"
+			f.Title, why = "connections were refused", ": maxclients was reached for a moment, protected-mode refused clients of other hosts, or clients had left before they were accepted, as while the server was stopped"
 		}
 		return f.seen("%s refused while it was watched, the last %s; %s are open%s", words.Count(int(c.n), "connection", "connections"), words.At(c.at, k.At), clientsOf(n), why)
 	}

@@ -437,7 +437,7 @@ func TestFindings(t *testing.T) {
 		}), nil, ""},
 		"refused by protected-mode": {at(5*time.Second, func(s *scene) {
 			s.Nodes[0].Clients, s.Nodes[0].Facts.MaxClients, s.Nodes[0].Facts.Refused = 9, 10000, 3
-		}), []string{"warning clients-full n1"}, "protected-mode"},
+		}), []string{"warning clients-full n1"}, "clients had left before they were accepted"},
 		"the disk fails":               {node(0, func(n *monitor.Node) { n.Facts.DiskFails = "aof_last_write_status:err" }), []string{"warning disk-fails n1"}, "err"},
 		"saved by hand, before":        {node(0, func(n *monitor.Node) { n.Facts.Saves = 2 }), []string{"info save-by-hand n1"}, "SAVE 2 × since its start"},
 		"saved by hand, seen":          {at(time.Second, func(s *scene) { s.Nodes[0].Facts.Saves = 2 }), []string{"warning save-by-hand n1"}, "SAVE 2 × while it was watched"},
