@@ -43,7 +43,19 @@ func TestALostMajorityIsHeldToItsEnd(t *testing.T) {
 			if one := got[0]; !one.Ended.Equal(now.Add(c.ended)) || one.How != c.how {
 				t.Errorf("it ended %s, after %s", one.How, one.Ended.Sub(now))
 			}
-			if c.next && (!got[1].Overlaps || !got[1].Ended.IsZero()) {
+			if !c.next {
+				return
+			}
+			// While its holder relies on it, it has not ended, whatever is known of its end.
+			in := Span{now.Add(-time.Hour), now.Add(12 * time.Second)}
+			then, err := read(t, path).GrantsOf("job:1", in, 10)
+			longest, err2 := read(t, path).Longest(in, 10)
+			for _, all := range [][]Grant{then, longest} {
+				if len(all) != 2 || !all[0].Ended.IsZero() || all[0].How != lostMajority || !all[1].Ended.IsZero() || all[1].How != "" {
+					t.Errorf("%+v: %v, %v", all, err, err2)
+				}
+			}
+			if !got[1].Overlaps || !got[1].Ended.IsZero() {
 				t.Errorf("%+v", got[1])
 			}
 		})

@@ -139,7 +139,9 @@ type Grant struct {
 	// EndUnknown: it may have been extended beyond Until, at a time that was not recorded.
 	EndUnknown bool
 	Ended      time.Time // zero: not ended, as far as is known
-	How        string    // how it ended: "released", "expired", …
+	// How it ended: "released", "expired", …; with no Ended, "lost majority": its holder still
+	// relies on it, and another one got in.
+	How string
 	// Copies has a letter for each node at the first read: A for a copy; "": it was never
 	// read.
 	Copies string
@@ -147,15 +149,15 @@ type Grant struct {
 	// [Reader.Overlaps].
 	Overlaps bool
 	id       int64
-	// endsAt and endsHow are how it ended after the time for which it was read.
-	endsAt  time.Time
-	endsHow string
 }
 
 // grantColumns are those of grants as known at ?1: a grant that was extended has a row for
 // each end, k is the one that was known then, n the next one.
 const grantColumns = `SELECT g.id, l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.ended_ms, coalesce(g.ended, ''), coalesce(g.ends, ''), coalesce(g.copies, ''),
-	g.until_ms, g.extended_ms, g.extensions, k.at_ms, k.until_ms, k.extensions, n.extensions FROM grants g `
+	g.until_ms, g.extended_ms, g.extensions, k.at_ms, k.until_ms, k.extensions, n.extensions, g.ended_ms > ?1 AND ` + fellBefore + ` FROM grants g `
+
+// fellBefore: the majority of a grant was lost, as the next one tells, at ?1 already.
+const fellBefore = `g.ended = '` + lostMajority + `' AND EXISTS (SELECT 1 FROM grants x WHERE x.lock = g.lock AND x.began_ms BETWEEN g.began_ms AND ?1 AND (x.began_ms > g.began_ms OR x.id > g.id))`
 
 // ofLocks joins grants with the rows that they refer to; a CROSS before it makes SQLite
 // find the grants first.
@@ -169,9 +171,10 @@ func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error
 		var token []byte
 		var changed, until time.Time
 		var then, next sql.NullInt64
+		var fell sql.NullBool
 		var ends string
 		err := row.Scan(&g.id, &g.Lock, &token, &g.Owner, &g.Library, (*ms)(&g.Began), &g.Partly, (*ms)(&g.Ended), &g.How, &ends, &g.Copies,
-			(*ms)(&g.Until), (*ms)(&g.Extended), &g.Extensions, (*ms)(&changed), (*ms)(&until), &then, &next)
+			(*ms)(&g.Until), (*ms)(&g.Extended), &g.Extensions, (*ms)(&changed), (*ms)(&until), &then, &next, &fell)
 		g.Token = hex.EncodeToString(token)
 		if then.Valid {
 			// An extension whose time was not recorded may have been known then.
@@ -186,8 +189,10 @@ func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error
 			}
 		}
 		if g.Ended.After(at) {
-			g.endsAt, g.endsHow = g.Ended, g.How
 			g.Ended, g.How = time.Time{}, ""
+			if fell.Bool {
+				g.How = lostMajority
+			}
 		}
 		switch over := !g.Until.IsZero() && g.Ended.IsZero(); {
 		case over && ends != "" && !g.Until.After(at): // what will be written
@@ -212,11 +217,6 @@ func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	all, err := r.grants(ofLocks+`WHERE l.cluster = ?2 AND l.name = ?3 AND g.began_ms <= ?1 AND (g.ended_ms IS NULL OR g.ended_ms >= ?4 OR g.ended IN ('revoked', 'force-released') AND g.until_ms >= ?4) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?5`,
 		at, r.cluster, lock, millis(in.Since), n)
 	slices.Reverse(all)
-	for i := range len(all) - 1 { // what the next one told of it was known
-		if g := &all[i]; !g.endsAt.IsZero() && g.endsHow == lostMajority {
-			g.Ended, g.How = g.endsAt, g.endsHow
-		}
-	}
 	if err != nil {
 		return nil, err
 	}

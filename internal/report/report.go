@@ -179,7 +179,7 @@ var page string
 // HTML writes the report as a self-contained page, light and dark, that loads nothing.
 func (rep *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"at": rep.at, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "tone": tone, "what": what, "cleared": rep.cleared,
+		"at": rep.at, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "ended": rep.ended, "tone": tone, "what": what, "cleared": rep.cleared,
 	}).Parse(page)
 	if err != nil {
 		return err
@@ -270,6 +270,19 @@ func held(until time.Time) func(g record.Grant) string {
 	}
 }
 
+// ended says how a grant ended.
+func (rep *Report) ended(g record.Grant) string {
+	switch {
+	case g.How == "":
+		return "still held"
+	case !g.Ended.IsZero():
+		return g.How
+	case g.Until.IsZero():
+		return g.How + ", may rely on it without end"
+	}
+	return g.How + ", may rely on it until " + rep.at(g.Until)
+}
+
 // tone returns the CSS class of a state.
 func tone(state string) string {
 	switch state {
@@ -341,7 +354,7 @@ func (rep *Report) Text(w io.Writer) error {
 	}
 	hold := held(rep.Until)
 	for _, g := range rep.Longest {
-		fmt.Fprintf(&b, "  %-8s %s from %s, %s %s\n", hold(g), safetext.Escape(g.Lock), rep.at(g.Began), cmp.Or(g.How, "still held"), safetext.Escape(g.Owner))
+		fmt.Fprintf(&b, "  %-8s %s from %s, %s %s\n", hold(g), safetext.Escape(g.Lock), rep.at(g.Began), rep.ended(g), safetext.Escape(g.Owner))
 	}
 	heading("Granted most often: grants that began in this time")
 	for _, u := range rep.Busiest {

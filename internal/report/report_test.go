@@ -105,3 +105,18 @@ func TestLostLocksAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// Of a grant that lost its majority, and has not ended, a page says until when its holder relies on it.
+func TestALostMajorityThatGoesOn(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	rep := &Report{utc: true, Longest: []record.Grant{{Lock: "job:1", How: "lost majority", Until: at}, {Lock: "job:2"}, {Lock: "job:3", How: "released", Ended: at}}}
+	var text, page strings.Builder
+	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{text.String(), page.String()} {
+		if !strings.Contains(out, "lost majority, may rely on it until 2027-01-15 08:00:00Z") || !strings.Contains(out, "still held") || strings.Count(out, "may rely") != 1 {
+			t.Error(out)
+		}
+	}
+}

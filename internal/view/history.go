@@ -58,10 +58,11 @@ func (g *GrantDoc) held(now time.Time) time.Duration {
 	return max(0, now.Sub(g.Began))
 }
 
-// reliedUntil returns until when the holder of a revoked or force-released grant may rely on
-// it: nobody tells it. Zero: not beyond the grant's end; endless: it had no TTL.
+// reliedUntil returns until when the holder of a grant may rely on it though the lock was taken
+// from it, by a removal or by the loss of its majority: nobody tells it. Zero: not beyond the
+// grant's end; endless: it had no TTL.
 func (g *GrantDoc) reliedUntil() (until time.Time, endless bool) {
-	if g.How != "revoked" && g.How != "force-released" {
+	if g.How != "revoked" && g.How != "force-released" && g.How != lostMajority {
 		return until, false
 	}
 	if g.Until.Sub(g.Ended) > time.Second {
@@ -70,7 +71,12 @@ func (g *GrantDoc) reliedUntil() (until time.Time, endless bool) {
 	return until, g.Until.IsZero()
 }
 
-// relied says until when the holder of a removed grant may rely on it; empty: not beyond its end.
+// lostMajority is how a grant ends whose majority was lost. With no end, its holder relies on it
+// still, and another one got in.
+const lostMajority = "lost majority"
+
+// relied says until when the holder of a grant may rely on it though the lock was taken from it;
+// empty: not beyond its end.
 func (g *GrantDoc) relied(moment func(time.Time) string) string {
 	switch until, endless := g.reliedUntil(); {
 	case endless:
@@ -148,7 +154,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		Compare: compareBy(func(g *GrantDoc) string { return g.How }),
 		Cell: func(c *Context, g *GrantDoc) Cell {
 			cell := c.orNone(c.Whole(g.How))
-			if g.How == "lost majority" {
+			if g.How == lostMajority {
 				cell.Tone = Bad
 			}
 			return cell
@@ -171,7 +177,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		Name: "LIBRARY", Help: "library, guessed from the form of its token", Compare: compareBy(func(g *GrantDoc) string { return g.Library }), Fields: []string{"library"}, Wide: true,
 		Cell: textOf(func(g *GrantDoc) string { return g.Library }),
 	}, {
-		Name: "NOTE", Help: "`OVERLAP`: it began before another grant ended, or a force-released one would have: two clients may have relied on the lock; or until when the holder of a revoked or force-released one may rely on it, without end if it had no TTL", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
+		Name: "NOTE", Help: "`OVERLAP`: it began before another grant ended, or a force-released one would have: two clients may have relied on the lock; or until when the holder of a revoked or force-released one, or of one that lost its majority, may rely on it, without end if it had no TTL", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
 		Cell: func(_ *Context, g *GrantDoc) Cell {
 			var notes []string
 			cell := Cell{}
@@ -293,6 +299,9 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 	for i := range b.Grants {
 		g := &b.Grants[i]
 		from, to := max(at, cell(g.Began)), cell(g.Ended)
+		if g.Ended.IsZero() && i+1 < len(b.Grants) { // a lost majority, on which its holder still relies
+			to = cell(b.Grants[i+1].Began)
+		}
 		if to = min(w, max(to, from+1)); from >= w {
 			break
 		}

@@ -112,3 +112,26 @@ func TestAHolderWithoutTTLMayWorkOn(t *testing.T) {
 		t.Errorf("%+v", lines)
 	}
 }
+
+// A grant that lost its majority, on which its holder still relies, has not ended: it lasts until now,
+// its note says until when, and the band shows who got in.
+func TestALostMajorityHasNotEnded(t *testing.T) {
+	grants := []GrantDoc{
+		{TokenSHA: "0123456789abcdef", Began: epoch, Until: epoch.Add(90 * time.Second), How: lostMajority},
+		{TokenSHA: "a123456789abcdef", Began: epoch.Add(30 * time.Second), Until: epoch.Add(time.Hour), Overlaps: true},
+	}
+	ctx := &Context{Glyphs: &Unicode, Now: epoch.Add(time.Minute)}
+	var row []string
+	for _, c := range GrantColumns(true) {
+		if c.Name == "ENDED" || c.Name == "HELD" || c.Name == "HOW" || c.Name == "NOTE" {
+			row = append(row, c.Cell(ctx, &grants[0]).Text)
+		}
+	}
+	if got, want := strings.Join(row, "; "), "–; 1m; lost majority; may rely on it until "+grants[0].Until.UTC().Format(time.TimeOnly); got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	band := Band{From: epoch, To: ctx.Now, Grants: grants}
+	if parts := band.Line(ctx, 60); len(parts) != 2 || !strings.HasPrefix(parts[1].Text, "▏!a12345") {
+		t.Errorf("%q", parts)
+	}
+}
