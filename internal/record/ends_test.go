@@ -74,6 +74,13 @@ func TestOverlaps(t *testing.T) {
 	from.tell("acquired", "forever", "a", now, time.Time{})
 	from.tell(lostMajority, "forever", "a", second(5), time.Time{})
 	from.tell("acquired", "forever", "b", second(9), second(39))
+	from.tell("released", "forever", "b", second(28), time.Time{})
+	from.tell("acquired", "forever", "c", second(29), second(59)) // only the first one after it
+	from.tell("acquired", "removed", "a", now, time.Time{})
+	from.tell(forceReleased, "removed", "a", second(5), time.Time{})
+	from.tell("acquired", "removed", "b", second(20), second(39))
+	from.tell("released", "removed", "b", second(21), time.Time{})
+	from.tell("acquired", "removed", "c", second(22), second(39))
 	from.tell("acquired", "job", "a", now, second(20))
 	from.tell(lostMajority, "job", "a", second(5), second(20))
 	from.tell("acquired", "job", "b", second(6), second(36))
@@ -89,7 +96,7 @@ func TestOverlaps(t *testing.T) {
 	from.tell("acquired", "freed", "c", second(20), second(39))
 	write(t, w, from, second(30))
 	r, in := read(t, path), Span{now.Add(-time.Hour), now.Add(time.Hour)}
-	for lock, want := range map[string][]bool{"forever": {false, true}, "job": {false, true, true, false}, "freed": {false, true, false}} {
+	for lock, want := range map[string][]bool{"forever": {false, true, false}, "removed": {false, true, false}, "job": {false, true, true, false}, "freed": {false, true, false}} {
 		var got []bool
 		grants, err := r.GrantsOf(lock, in, 10)
 		for _, g := range grants {
@@ -100,16 +107,16 @@ func TestOverlaps(t *testing.T) {
 		}
 	}
 	all, err := r.Overlaps(in, 2)
-	if err != nil || all.Count != 4 || all.Locks != 3 || len(all.Longest) != 2 {
+	if err != nil || all.Count != 5 || all.Locks != 4 || len(all.Longest) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if o := all.Longest[0]; o.Lock != "forever" || !o.Relied.IsZero() || !o.Later.Began.Equal(second(9)) || o.Both != 21*time.Second || o.Earlier.Token == o.Later.Token {
+	if o := all.Longest[0]; o.Lock != "forever" || !o.Relied.IsZero() || !o.Later.Began.Equal(second(9)) || o.Both != 19*time.Second || o.Earlier.Token == o.Later.Token {
 		t.Errorf("%+v", o)
 	}
 	if o := all.Longest[1]; o.Lock == "forever" || o.Both != time.Second {
 		t.Errorf("%+v", o)
 	}
-	for _, c := range []struct{ since, until, count int }{{0, 6, 0}, {0, 7, 1}, {0, 8, 2}, {9, 10, 2}, {10, 40, 1}} { // what is going on in a span
+	for _, c := range []struct{ since, until, count int }{{0, 6, 0}, {0, 7, 1}, {0, 8, 2}, {9, 10, 2}, {10, 20, 1}, {10, 40, 2}} { // what is going on in a span
 		if all, err := r.Overlaps(Span{second(c.since), second(c.until)}, 2); err != nil || all.Count != c.count {
 			t.Errorf("%+v: %+v, %v", c, all, err)
 		}

@@ -389,7 +389,8 @@ func TestQuestionsHaveIndexes(t *testing.T) {
 	if got, err := r.Longest(Span{now, now.Add(40 * time.Hour)}, 3); err != nil || len(got) != 3 || got[0].Lock != "job:on" || got[1].Lock != "job:9" {
 		t.Errorf("the longest are %+v, %v", got, err)
 	}
-	queries := map[string]string{`SELECT g.id ` + overlapping: "SCAN e USING INDEX grants_cut_short; SEARCH g USING INDEX grants_of_lock (lock=? AND began_ms>? AND began_ms<?)"}
+	const overlaps = "SCAN e USING INDEX grants_cut_short; SEARCH g USING INDEX grants_of_lock (lock=? AND began_ms>? AND began_ms<?); CORRELATED SCALAR SUBQUERY 1; SEARCH n USING INDEX grants_of_lock (lock=? AND began_ms>?)"
+	queries := map[string]string{`SELECT g.id ` + overlapping: overlaps, overlapsOf: overlaps}
 	for _, query := range append(classes(`?1`), inClass(3)) {
 		queries[grantColumns+byLength+query] = "SEARCH g USING INDEX grants_by_length (<expr>=? AND began_ms"
 	}
@@ -401,7 +402,7 @@ func TestQuestionsHaveIndexes(t *testing.T) {
 	}
 	for query, want := range queries {
 		var plan []string
-		rows, err := r.db.Query(`EXPLAIN QUERY PLAN `+query, 1, 2)
+		rows, err := r.db.Query(`EXPLAIN QUERY PLAN `+query, 1, 2, 3, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
