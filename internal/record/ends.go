@@ -110,6 +110,64 @@ func (x *extensions) note(key string, l *monitor.Lock, s *monitor.Snapshot) {
 // alike reports whether two ends differ by no more than the jitter of a read.
 func alike(a, b time.Time) bool { return a.Sub(b).Abs() <= extendedBy }
 
+// count is how often a monitor saw a grant extended, since when it saw it, and its end.
+type count struct {
+	n                      int
+	token                  [8]byte
+	since, extended, until time.Time
+}
+
+// recount has each open grant count on from what the last recorder counted: the monitor of this
+// one may have run beside it, and counted the same extensions.
+func (b *batch) recount(s *monitor.Snapshot, events []monitor.Event) {
+	told := map[string]count{}
+	for _, e := range events {
+		c := count{e.Times, shortSHA(e.Token.Raw()), s.Settled, e.Extended, e.Until}
+		switch was, known := told[e.Key.Raw()]; {
+		case e.Key.Empty() || e.Token.Empty():
+			continue
+		case e.Kind == "acquired":
+			c.since = e.At
+		case known && was.token == c.token:
+			c.since = was.since
+		}
+		told[e.Key.Raw()] = c
+	}
+	both := map[string]count{}
+	b.each(func(one *grant) {
+		if one.extensions == 0 {
+			return
+		}
+		c := told[one.lock]
+		if l := s.Locks.Get(one.lock); l != nil && shortSHA(l.Holder.Raw()) == one.token {
+			c = count{int(l.Extensions), one.token, l.Since(), l.ExtendedAt(), l.HeldUntil()}
+		}
+		if c.n > 0 && c.token == one.token {
+			both[one.lock] = c
+		}
+	}, openGrants, b.cluster)
+	for lock, c := range both {
+		if one := b.openGrant(lock); one != nil {
+			one.before = one.extensions - min(one.extensions, c.before(one))
+			b.grants.change(one)
+		}
+	}
+}
+
+// before returns how many of the extensions a monitor had counted when the last recorder ended, which
+// knew the grant as it is.
+func (c count) before(one *grant) int {
+	further := c.until.Sub(one.until)
+	switch {
+	case further <= extendedBy:
+		return c.n
+	case c.since.Sub(one.began) <= stateDelay: // it saw the whole grant, as that recorder did
+		return c.n - 1
+	}
+	every := max(c.extended.Sub(c.since)/time.Duration(c.n), 1) // as holders do
+	return c.n - min(max(int((further+every/2)/every), 1), c.n)
+}
+
 // takeExtensions records the collected extensions of an open grant.
 func (b *batch) takeExtensions(one *grant) {
 	for _, x := range b.extensions.seen[one.lock] {

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
 
 // The holder of a lock that lost its majority relies on it until its end: a grant that
@@ -119,6 +122,54 @@ func TestOverlaps(t *testing.T) {
 	for _, c := range []struct{ since, until, count int }{{0, 6, 0}, {0, 7, 1}, {0, 8, 2}, {9, 10, 2}, {10, 20, 1}, {10, 40, 2}} { // what is going on in a span
 		if all, err := r.Overlaps(Span{second(c.since), second(c.until)}, 2); err != nil || all.Count != c.count {
 			t.Errorf("%+v: %+v, %v", c, all, err)
+		}
+	}
+}
+
+// A recorder that goes on where another one ended counts no extension again: not those that its own
+// monitor saw beside the other one, nor an end that differs by the jitter of a read.
+func TestASuccessorCountsOn(t *testing.T) { eitherWay(t, testASuccessorCountsOn) }
+
+func testASuccessorCountsOn(t *testing.T, limit func(*writer)) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n float64) time.Time { return now.Add(time.Duration(n * float64(time.Second))) }
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	const all = monitortest.TokenA
+	for _, lock := range []string{"begun", "late", "on", "jitter", "gone"} { // extended each 4 s to 10 s later
+		from.tell("acquired", lock, all, second(0), second(10))
+		if lock != "jitter" {
+			from.tell("extended", lock, all, second(12), second(22)) // for the third time
+		}
+	}
+	write(t, w, from, second(13))
+	other := &told{s: *monitortest.Safe(second(20))}
+	other.s.Settled = now.Add(-takeInAfter)
+	put := func(lock string, since, until float64, n uint32, at float64) {
+		l := monitortest.LockOf(second(20), lock, monitor.LockHeld, all, "1 1 1 1 1").Timed(second(since), second(until))
+		l.Extensions, l.Extended = n, l.Timed(second(at), time.Time{}).Span.Begin
+		monitortest.Put(&other.s, l)
+	}
+	put("begun", 0.1, 30, 5, 20) // this monitor saw the whole grant
+	put("late", 7, 30, 4, 20)    // and here all but the first extension
+	put("on", 7, 22.01, 2, 12)   // and here none since
+	put("jitter", 13.1, 10.05, 0, 0)
+	other.tell("acquired", "jitter", all, second(13.1), second(10.05))
+	other.tell("acquired", "gone", all, second(0.1), second(10))
+	other.tell("released", "gone", all, second(18), second(26))
+	other.events[2].Times, other.events[2].Extended = 4, second(16)
+	next, err := newWriter(w.db, from.s.Cluster, Options{By: "another"}, second(20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit(next)
+	write(t, next, other, second(20))
+	for lock, want := range map[string]int{"begun": 5, "late": 5, "on": 3, "jitter": 0, "gone": 4} {
+		got, err := read(t, path).GrantsOf(lock, Span{now, second(60)}, 10)
+		if err != nil || len(got) != 1 || got[0].Extensions != want {
+			t.Errorf("%s, want %d: %+v, %v", lock, want, got, err)
 		}
 	}
 }

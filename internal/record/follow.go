@@ -71,7 +71,7 @@ func (b *batch) follow(e monitor.Event) {
 			one = b.grants.takeUp(lock, token)
 		}
 		switch same := one != nil && one.token == token; {
-		case same && (e.Kind == "extended" || one.until.Before(e.Until)):
+		case same && (e.Kind == "extended" || e.Until.Sub(one.until) > extendedBy):
 			if e.Kind == "acquired" {
 				one.before++ // it was extended while it was not seen
 			}

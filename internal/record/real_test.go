@@ -276,7 +276,7 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 					s.Fatal(err)
 				}
 				l := m.Snapshot.Locks.Get("job")
-				return l != nil && l.State == monitor.LockSplit && l.Held == 5 && l.Earlier != nil && l.Earlier.Until.Equal(s.grants()[0].Ended)
+				return l != nil && l.State == monitor.LockSplit && l.Held == 5 && l.Earlier != nil && l.Earlier.Until.Equal(s.grants()[0].Until)
 			})
 		},
 		"it is revoked on too few nodes": func(s *scene) {

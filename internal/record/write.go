@@ -79,6 +79,9 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 		b.caughtUp = true
 	}
 	w.collect(from, s)
+	if !w.wrote && w.before > 0 {
+		b.recount(s, events)
+	}
 	for _, e := range events {
 		w.seq = e.Seq
 		if w.wrote || e.At.UnixMilli() > w.before { // the recorder before this one has those up to then
