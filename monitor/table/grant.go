@@ -53,7 +53,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		if g.end = max(a.end, a.lock.Relied); !a.shrank {
 			g.seen = a.end
 		}
-		g.lost, g.fell, g.parted, g.perhaps, g.supposed = 0, false, false, false, g.supposed && r.presumed != 0
+		g.lost, g.fell, g.parted, g.freed, g.perhaps, g.supposed = 0, false, false, false, false, g.supposed && r.presumed != 0
 		if a.lock.Relied <= a.end {
 			g.veiled = 0
 		}
@@ -194,7 +194,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 		return // wait for the other nodes
 	case s.deleted && t.tombstonesHold(r):
 		t.endGrant(r, now, monitor.LevelNotice, "revoked", "revoked"+t.by(r, g.token, "revoke")+": others wait until the TTL expires")
-	case s.deleted && s.there == 0 && s.tombstones == 0:
+	case s.deleted && s.there == 0 && s.tombstones == 0 && (g.freed || !g.fell || g.end == 0): // otherwise what was left has expired
 		if g.fell && g.parted {
 			t.releases = learned{2 * releasePatience, now} // it was a slow release
 		}

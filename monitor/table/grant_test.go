@@ -35,6 +35,19 @@ func TestHowAGrantEnds(t *testing.T) {
 			r.scanAll() // a release may be in progress
 			r.pass(time.Second)
 		}, []string{"lost majority"}},
+		"three copies are deleted by somebody, the others expire before them": {func(r *rig) {
+			r.set("k", "a", 29900*time.Millisecond, 3, 4)
+			r.scanAll()
+			r.del("k", 0, 1, 2)
+			r.scanAll()
+			r.scanAll()
+			r.pass(time.Second)
+			r.pass(28*time.Second + 900*time.Millisecond)
+			if k := r.kinds(); len(k) != 1 || r.lock("k").State != monitor.LockMayBeHeld {
+				r.emit(monitor.Event{Kind: "too early"})
+			}
+			r.pass(time.Second)
+		}, []string{"lost majority", "expired"}},
 		"three nodes restart": {func(r *rig) {
 			for i := range 3 {
 				r.del("k", i)

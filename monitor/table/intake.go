@@ -259,6 +259,7 @@ func (r *record) noteGone(i int, cause monitor.LossCause, now packed.Moment) {
 	}
 	if bit := uint64(1) << min(i, 63); cause == monitor.LostByDeletion && !g.expiredThere(c, now) {
 		g.deleted |= bit
+		g.freed = g.fell
 	}
 	if i < 32 {
 		g.went |= 1 << i

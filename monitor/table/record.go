@@ -151,9 +151,10 @@ type grant struct {
 	token int8  // −1: none
 	lost  uint8 // copies lost by restarts since it last had a majority
 	// fell: its lost majority was reported. parted: some copies were deleted but not all,
-	// so this is no release. perhaps: it fell, and may have been released, or never granted.
-	fell, parted, perhaps bool
-	supposed              bool // its end is that of an extension that silent nodes may have received too
+	// so this is no release. freed: others were deleted since: it was a slow one. perhaps: it
+	// fell, and may have been released, or never granted.
+	fell, parted, freed, perhaps bool
+	supposed                     bool // its end is that of an extension that silent nodes may have received too
 	// extensions counts those that were seen, the last one at extended; reported of them were
 	// reported, the last ones at reportedAt.
 	extensions, reported uint32
