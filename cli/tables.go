@@ -48,10 +48,12 @@ func (a *commandLine) printStatus(s *monitor.Snapshot, guard view.Guard) error {
 	for _, h := range view.Headlines(ctx) {
 		fmt.Fprintf(a.Out, "%s: %s: %s\n", name, a.Paint(h.Verdict.Text, h.Verdict.Tone), h.Text())
 	}
-	if !c.NotSeen { // the line above says it
+	if !c.NotSeen && !s.InGap() { // the line above says it
 		fmt.Fprintf(a.Out, "nodes: %d of %d serve, quorum %d\n", c.Serving, c.N, c.Quorum)
 	}
-	fmt.Fprintf(a.Out, "locks: %s\n", view.LocksText(s))
+	if !s.InGap() {
+		fmt.Fprintf(a.Out, "locks: %s\n", view.LocksText(s))
+	}
 	if text := view.FindingsText(s); text != "" {
 		fmt.Fprintf(a.Out, "findings: %s: redlockctl doctor says what to do\n", text)
 	}

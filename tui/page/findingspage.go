@@ -45,6 +45,10 @@ func (m *findingsPage) Lines(h int) []string {
 		if m.Shown.Cluster.Verdict == monitor.VerdictUnknown {
 			glyph, p, text = st.Wait, st.Dim, "looking"+st.Ellipsis
 		}
+		if m.Shown.InGap() {
+			title.Title, text = "Findings", monitor.NothingRecorded
+			return m.frame(title, []string{"", styles.Blanks(styles.Lead) + p.Of(glyph+" "+text)}, h)
+		}
 		lines := []string{"", styles.Blanks(styles.Lead) + p.Of(glyph+" "+text), "", styles.Blanks(styles.Lead) + st.Label.Of("Checked")}
 		w, per := m.In(), 1
 		if m.wide() {

@@ -69,7 +69,11 @@ func (l *latestEvents) lines(n, top, w int, focused bool) (out []string) {
 	all := l.picked()
 	l.span = l.rowsAt(top, len(all))
 	if len(all) == 0 && n > 0 {
-		return []string{" " + l.St.Dim.Of(l.St.Cut("nothing here that needs you; 4 has all events", w-2))}
+		why := "nothing here that needs you; 4 has all events"
+		if l.Shown.InGap() {
+			why = monitor.NothingRecorded
+		}
+		return []string{" " + l.St.Dim.Of(l.St.Cut(why, w-2))}
 	}
 	for i, e := range all {
 		line := l.eventView.row(e, w, true)

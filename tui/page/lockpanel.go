@@ -85,6 +85,8 @@ func (l *lockPanel) lines(top, h int, at cursorState) []string {
 			why = "looking" + l.St.Ellipsis
 		case !l.locks.filter.Empty() && l.Shown.Locks.Len() > 0:
 			rows = nothing(l.St, "lock", cmp.Or(l.FilterProblem(), l.locks.filter.Hint()), l.In())
+		case l.Shown.InGap():
+			why = monitor.NothingRecorded
 		case l.Shown.Unrecorded():
 			why = "locks were not recorded then: " + monitor.AdviceRecordLocks
 		case l.Shown.Cluster.NotSeen:
@@ -136,6 +138,9 @@ func (l *lockPanel) title(focused bool) Pane {
 	p := Pane{Title: "Locks " + view.Count(l.Shown.Locks.Len()), Focused: focused}
 	if l.Shown.Cluster.NotSeen && l.Shown.Locks.Len() == 0 {
 		p.Title = "Locks not seen from here"
+	}
+	if l.Shown.InGap() {
+		p.Title = "Locks"
 	}
 	r, reading := l.Shown.Reading()
 	if reading { // the numbers that follow are not complete

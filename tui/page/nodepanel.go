@@ -37,7 +37,7 @@ func (m *nodePanel) pane(top, n int, at cursorState) []string {
 func (m *nodePanel) title(focused bool) Pane {
 	c := &m.Shown.Cluster
 	p := Pane{Title: "Nodes " + view.Count(c.N), Focused: focused}
-	if c.Serving < c.N {
+	if c.Serving < c.N && !m.Shown.InGap() {
 		p.More = m.St.Dim.Of(view.Count(c.Serving) + " serving")
 	}
 	p.Right = m.layout.listing(m.St)
