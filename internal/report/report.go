@@ -21,13 +21,17 @@ import (
 
 // Report is what happened in a span.
 type Report struct {
-	Cluster  record.Cluster
-	Since    time.Time
-	Until    time.Time
-	Lanes    []Lane // the verdict first, then each node
-	Away     []Away // how long each node did not serve
-	Findings []record.Finding
-	Events   []record.Event // except those of findings
+	Cluster record.Cluster
+	Since   time.Time
+	Until   time.Time
+	Lanes   []Lane // the verdict first, then each node
+	Away    []Away // how long each node did not serve
+	// Verdicts are the times in which the cluster was not safe, and VerdictsLeft how many older ones
+	// are left out.
+	Verdicts     []Part
+	VerdictsLeft int
+	Findings     []record.Finding
+	Events       []record.Event // except those of findings
 	// EventsLeft is how many older events of single locks are left out.
 	EventsLeft int
 	// Overlaps are the grants with which two clients relied on one lock.
@@ -53,9 +57,38 @@ type Lane struct {
 
 // Part is a state with its share of the span.
 type Part struct {
-	State, Text string
+	State, Text string // Text: its cause at first
 	From, To    time.Time
 	X, Width    float64 // in percent
+	Changes     int     // how often its cause changed
+	Last        string  // its cause at the end, if it changed
+}
+
+// Said is the state with its cause: the first, the last, and how many there were in between.
+func (p Part) Said() string {
+	said := p.State
+	if p.Text != "" {
+		said += ": " + safetext.Escape(p.Text)
+	}
+	if p.Changes > 1 {
+		said += "; " + view.Plural(p.Changes-1, "other cause")
+	}
+	if p.Changes > 0 {
+		said += "; then " + safetext.Escape(p.Last)
+	}
+	return said
+}
+
+// goesOn adds a cause to a state that goes on.
+func (p *Part) goesOn(cause string) {
+	switch was := cmp.Or(p.Last, p.Text); {
+	case cause == "" || cause == was:
+	case was == "":
+		p.Text = cause
+	default:
+		p.Last = cause
+		p.Changes++
+	}
 }
 
 // Away is how long a node, or the whole cluster, was not in its good state.
@@ -70,6 +103,8 @@ const (
 	mostEvents = 500
 	mostLocks  = 10
 	mostLost   = 100
+	// mostVerdicts are as many as fit on a screen.
+	mostVerdicts = 20
 )
 
 // Make reads a report from a record.
@@ -164,13 +199,26 @@ func (rep *Report) lanes(states []record.State, restarts []record.Event, in reco
 			part := Part{State: s.State, Text: s.Text, From: from, To: to, X: 100 * float64(from.Sub(in.Since)) / length, Width: 100 * float64(to.Sub(from)) / length}
 			if n := len(lane.Parts); n > 0 && lane.Parts[n-1].State == s.State {
 				lane.Parts[n-1].To, lane.Parts[n-1].Width = to, part.X+part.Width-lane.Parts[n-1].X
+				lane.Parts[n-1].goesOn(s.Text)
 			} else {
 				lane.Parts = append(lane.Parts, part)
 			}
 		}
+		if node == "" {
+			rep.verdicts(lane.Parts)
+		}
 		rep.Lanes = append(rep.Lanes, lane)
 		rep.Away = append(rep.Away, awayOf(lane.Name, lane.Parts, starts[node])...)
 	}
+}
+
+// verdicts lists the last times in which the cluster was not safe.
+func (rep *Report) verdicts(parts []Part) {
+	rep.Verdicts = slices.DeleteFunc(slices.Clone(parts), func(p Part) bool {
+		return p.State == monitor.VerdictSafe.String() || p.State == monitor.VerdictUnknown.String() || p.State == unrecorded
+	})
+	rep.VerdictsLeft = max(0, len(rep.Verdicts)-mostVerdicts)
+	rep.Verdicts = rep.Verdicts[rep.VerdictsLeft:]
 }
 
 //go:embed page.html
@@ -307,6 +355,12 @@ func (rep *Report) Text(w io.Writer) error {
 	heading("Not serving, not safe")
 	for _, a := range rep.Away {
 		fmt.Fprintf(&b, "  %-12s %-12s %s in all, %s\n", safetext.Escape(a.Name), a.State, view.Age(a.Total), view.Plural(a.Times, "time"))
+	}
+	if rep.VerdictsLeft > 0 {
+		fmt.Fprintf(&b, "  %s of the cluster left out\n", view.Plural(rep.VerdictsLeft, "older verdict"))
+	}
+	for _, p := range rep.Verdicts {
+		fmt.Fprintf(&b, "  %s to %s  %s\n", rep.at(p.From), rep.at(p.To), p.Said())
 	}
 	switch {
 	case len(rep.Lanes) == 0:

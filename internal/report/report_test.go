@@ -120,3 +120,31 @@ func TestALostMajorityThatGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// A verdict that goes on says how its cause did: the first, the last, and how many there were in
+// between.
+func TestHowACauseWentOn(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(1_800_000_000, 0).Add(time.Duration(s) * time.Second) }
+	in := record.Span{Since: at(0), Until: at(100)}
+	rep := &Report{utc: true}
+	state := func(s int, state, text string) record.State { return record.State{State: state, Text: text, At: at(s)} }
+	rep.lanes([]record.State{
+		state(0, "safe", ""), state(10, "degraded", "n3 down"), state(12, "degraded", ""), state(13, "degraded", "n3 down"), state(14, "degraded", "n3 fenced, n4 fenced"),
+		state(50, "unavailable", "n1 down"), state(51, "unavailable", "n1 down, n2 down"), state(52, "unavailable", "n1 down, n2 down, n3 down"), state(53, "unavailable", "n1 fenced"), state(80, "safe", ""),
+	}, nil, in)
+	var text, page strings.Builder
+	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"degraded: n3 down; then n3 fenced, n4 fenced", "unavailable: n1 down; 2 other causes; then n1 fenced"} {
+		if !strings.Contains(text.String(), "2027-01-15 08:00:") || !strings.Contains(text.String(), "Z  "+want+"\n") || strings.Count(page.String(), want) != 2 {
+			t.Errorf("no %q in %s%s", want, text.String(), page.String())
+		}
+	}
+	for n := range 50 {
+		rep.Lanes[0].Parts = append(rep.Lanes[0].Parts, Part{State: "degraded", From: at(n)})
+	}
+	if rep.verdicts(rep.Lanes[0].Parts); len(rep.Verdicts) != mostVerdicts || rep.VerdictsLeft != 32 {
+		t.Errorf("%d, %d left out", len(rep.Verdicts), rep.VerdictsLeft)
+	}
+}
