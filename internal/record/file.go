@@ -85,10 +85,10 @@ func prepare(db *sql.DB) error {
 	}
 	if err == nil {
 		for _, column := range laterColumns {
-			if has, err := hasColumn(db, column); has || err != nil {
+			if has, err := hasColumn(db, column.table, column.name); has || err != nil {
 				continue
 			}
-			if _, err := db.Exec(`ALTER TABLE findings ADD COLUMN ` + column + ` INTEGER`); err != nil {
+			if _, err := db.Exec(`ALTER TABLE ` + column.table + ` ADD COLUMN ` + column.name + ` INTEGER`); err != nil {
 				return err
 			}
 		}
@@ -109,9 +109,9 @@ func prepare(db *sql.DB) error {
 	return tx.Commit()
 }
 
-// hasColumn reports whether findings have a column.
-func hasColumn(db *sql.DB, name string) (has bool, err error) {
-	err = db.QueryRow(`SELECT count(*) FROM pragma_table_info('findings') WHERE name = ?`, name).Scan(&has)
+// hasColumn reports whether a table has a column.
+func hasColumn(db *sql.DB, table, name string) (has bool, err error) {
+	err = db.QueryRow(`SELECT count(*) FROM pragma_table_info(?) WHERE name = ?`, table, name).Scan(&has)
 	return has, err
 }
 

@@ -91,11 +91,14 @@ func TestFindingsOfAnOlderProgram(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	path, _, w, _ := handOver(t, now, 0)
 	for _, column := range laterColumns {
-		if _, err := w.db.Exec(`ALTER TABLE findings DROP COLUMN ` + column); err != nil {
+		if _, err := w.db.Exec(`ALTER TABLE ` + column.table + ` DROP COLUMN ` + column.name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if all, err := read(t, path).Findings(Span{now, now.Add(time.Minute)}); err != nil || len(all) != 2 {
+		t.Errorf("%+v: %v", all, err)
+	}
+	if all, err := read(t, path).Events("", "", Span{now, now.Add(time.Minute)}, 10); err != nil || len(all) == 0 {
 		t.Errorf("%+v: %v", all, err)
 	}
 	for range 2 {
@@ -104,7 +107,7 @@ func TestFindingsOfAnOlderProgram(t *testing.T) {
 		}
 	}
 	for _, column := range laterColumns {
-		if has, err := hasColumn(w.db, column); err != nil || !has {
+		if has, err := hasColumn(w.db, column.table, column.name); err != nil || !has {
 			t.Error(column, has, err)
 		}
 	}

@@ -3,6 +3,7 @@ package record
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,5 +119,38 @@ func TestManyLocksAreOneLine(t *testing.T) {
 	want[1].Text = "3 locks, the first is a: lost its majority by a restart"
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// What is told late, as an action that only the audit log has, is listed at its own time, and in no
+// answer about a time at which it was not known.
+func TestWhatIsToldLate(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("lost copy", "job", "a", second(2), time.Time{})
+	from.tell("revoke", "job", "a", second(1), time.Time{})
+	for i := range from.events {
+		from.events[i].Level = monitor.LevelNotice
+	}
+	late := from.events[1]
+	from.events = from.events[:1]
+	write(t, w, from, second(3))
+	from.events = append(from.events, late)
+	write(t, w, from, second(4))
+	for until, want := range map[int]string{3: "lost copy", 5: "revoke lost copy"} {
+		events, err := read(t, path).Events("", "job", Span{now, second(until)}, 10)
+		var kinds []string
+		for i, e := range events {
+			kinds = append(kinds, e.Kind)
+			if at := second(i + 3 - len(events)); !e.At.Equal(at) {
+				t.Errorf("%s at %s, not %s", e.Kind, e.At, at)
+			}
+		}
+		if got := strings.Join(kinds, " "); got != want || err != nil {
+			t.Errorf("until %d s: %s, not %s: %v", until, got, want, err)
+		}
 	}
 }

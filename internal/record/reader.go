@@ -23,7 +23,7 @@ type Reader struct {
 	db      *sql.DB // with one connection
 	once    sync.Mutex
 	cluster int64
-	later   string // laterColumns, NULL for those that a file of an older program lacks
+	later   map[string]string // laterColumns by name: NULL for those that a file of an older program lacks
 	// Cluster is the recorded cluster.
 	Cluster Cluster
 }
@@ -76,12 +76,12 @@ func OpenReader(path, name string) (*Reader, error) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNewer)
 	}
 	db.SetMaxOpenConns(1)
-	r := &Reader{db: db}
+	r := &Reader{db: db, later: map[string]string{}}
 	for _, column := range laterColumns {
-		if has, _ := hasColumn(db, column); !has {
-			column = "NULL"
+		r.later[column.name] = column.name
+		if has, _ := hasColumn(db, column.table, column.name); !has {
+			r.later[column.name] = "NULL"
 		}
-		r.later += ", " + column
 	}
 	err = r.choose(name)
 	if err != nil {
@@ -262,7 +262,8 @@ func (r *Reader) heldAt(t, known time.Time) (all []Grant, err error) {
 	return all, nil
 }
 
-// Event is a recorded event, except the events of one grant.
+// Event is a recorded event, except the events of one grant. One that was told late is in the spans
+// since it is known, with the time at which it was.
 type Event struct {
 	At          time.Time
 	Level, Kind string
@@ -280,7 +281,7 @@ func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
 		err := row.Scan((*ms)(&e.At), &e.Level, &e.Kind, &e.Node, &e.Lock, &e.Text)
 		e.Part = e.Level == partLevel
 		return err
-	}, `SELECT at_ms, level, kind, node, name, text FROM (SELECT e.id, e.at_ms, e.level, e.kind, coalesce(e.node, '') AS node, coalesce(l.name, '') AS name, e.text FROM events e LEFT JOIN locks l ON l.id = e.lock
+	}, `SELECT at_ms, level, kind, node, name, text FROM (SELECT e.id, coalesce(`+r.later["own_ms"]+`, e.at_ms) AS at_ms, e.level, e.kind, coalesce(e.node, '') AS node, coalesce(l.name, '') AS name, e.text FROM events e LEFT JOIN locks l ON l.id = e.lock
 		WHERE e.cluster = ?1 AND e.at_ms >= ?2 AND e.at_ms < ?3 AND (?4 = '' OR e.node = ?4) AND (?5 = '' OR l.name = ?5) ORDER BY e.at_ms DESC, e.id DESC LIMIT ?6)
 		ORDER BY at_ms, id`, r.cluster, millis(in.Since), millis(in.Until), node, lock, n)
 }
@@ -355,7 +356,7 @@ type Finding struct {
 func (r *Reader) Findings(in Span) ([]Finding, error) {
 	return collect(r.db, func(row *sql.Rows, f *Finding) error {
 		return row.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &f.Consequence, &f.Remedy, &f.Lock, &f.Locks, (*ms)(&f.Opened), (*ms)(&f.Cleared), (*ms)(&f.Since), (*ms)(&f.Seen))
-	}, `SELECT finding, node, severity, title, evidence, consequence, remedy, coalesce(lock, ''), locks, opened_ms, cleared_ms`+r.later+` FROM findings
+	}, `SELECT finding, node, severity, title, evidence, consequence, remedy, coalesce(lock, ''), locks, opened_ms, cleared_ms, `+r.later["since_ms"]+`, `+r.later["seen_ms"]+` FROM findings
 		WHERE cluster = ? AND opened_ms < ? AND (cleared_ms IS NULL OR cleared_ms >= ?) ORDER BY opened_ms, id`, r.cluster, millis(in.Until), millis(in.Since))
 }
 

@@ -62,7 +62,8 @@ CREATE INDEX lock_states_of_lock ON lock_states (lock, began_ms);
 CREATE TABLE events (
   id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES clusters,
   at_ms INTEGER NOT NULL, level TEXT NOT NULL, kind TEXT NOT NULL,
-  node TEXT, lock INTEGER REFERENCES locks, text TEXT NOT NULL
+  node TEXT, lock INTEGER REFERENCES locks, text TEXT NOT NULL,
+  own_ms INTEGER                 -- when it was, if it was told later: at_ms is since when it is known; NULL: at_ms
 );
 CREATE INDEX events_by_time ON events (cluster, at_ms);
 CREATE INDEX events_of_lock ON events (lock, at_ms) WHERE lock IS NOT NULL;
@@ -141,9 +142,8 @@ const (
 	cutShortIndex = `CREATE INDEX IF NOT EXISTS grants_cut_short ON grants (lock, began_ms) WHERE ` + cutShort + `;`
 )
 
-// laterColumns are those of findings that files of older programs get when they are opened for
-// writing.
-var laterColumns = []string{"since_ms", "seen_ms"}
+// laterColumns are those that files of older programs get when they are opened for writing.
+var laterColumns = []struct{ table, name string }{{"findings", "since_ms"}, {"findings", "seen_ms"}, {"events", "own_ms"}}
 
 // partLevel is the level of events that are part of another.
 const partLevel = "part"

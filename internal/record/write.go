@@ -164,8 +164,12 @@ func (b *batch) event(e monitor.Event) {
 	if e.Part {
 		level = partLevel
 	}
-	b.exec(`INSERT INTO events (cluster, at_ms, level, kind, node, lock, text) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		b.cluster, millis(after(e.At, b.seen)), level, e.Kind, node, lock, text)
+	at, own := after(e.At, b.seen), any(nil)
+	if !e.At.IsZero() && at.Sub(e.At) > writeEvery { // it was told late, as what only the audit log has
+		own = millis(e.At)
+	}
+	b.exec(`INSERT INTO events (cluster, at_ms, level, kind, node, lock, text, own_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		b.cluster, millis(at), level, e.Kind, node, lock, text, own)
 }
 
 // withoutToken returns a text with a token's hash in its place, where it stands alone. What

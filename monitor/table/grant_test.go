@@ -47,6 +47,9 @@ func TestHowAGrantEnds(t *testing.T) {
 				r.emit(monitor.Event{Kind: "too early"})
 			}
 			r.pass(time.Second)
+			if r.releases.wait != 0 {
+				r.emit(monitor.Event{Kind: "a slow release"}) // for which the next rival would wait
+			}
 		}, []string{"lost majority", "expired"}},
 		"three nodes restart": {func(r *rig) {
 			for i := range 3 {
