@@ -41,8 +41,8 @@ In the command {name}, {addr} and {host} stand for the node. What it prints is s
 is in the audit log.
 
 It begins only while all other nodes serve, a guard watches each, and no danger is open.
-Where something fails, or at an interrupt, it stops and says how the node is left and
-how to go on. Such a node stays cordoned or fenced: nothing is lost, and --resume
+Where something fails, at an interrupt, or when somebody else ends the cordon of the node,
+it stops and says how the node is left and how to go on. A node that is out stays cordoned or fenced: nothing is lost, and --resume
 begins with it. An interrupt waits for the command that runs. Locks that their client extends
 and does not put back on a node that has restarted are never whole: the restart
 stops after that node and names one.
@@ -95,6 +95,8 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 			}
 			return err
 		}
+		began := time.Now()
+		p.Cordoned = func(ctx context.Context, name string) error { return app.Cordoned(ctx, cfg, name, began) }
 		p.Tell = func(format string, args ...any) { a.Note("%s", safetext.Printable(fmt.Sprintf(format, args...))) }
 		of := app.Aim{}
 		err := app.Watch(ctx, cfg, of, func(mon *observe.Monitor) error {

@@ -549,6 +549,8 @@ func TestADrainWaitsUntilItIsEmpty(t *testing.T) {
 	r.sees("drain n1: not yet done", "2 copies left, the last ends at", "(26s)")
 	r.wait(20 * time.Second)
 	r.sees("drain n1: not yet done", "(6s)")
+	r.push(snapshot(monitor.NodeServing, 3, false)) // somebody uncordoned it
+	r.sees("drain n1: not yet done", "not drained: the cordon was ended meanwhile: the node is serving and may have new copies")
 	r.push(snapshot(monitor.NodeCordoned, 0, false))
 	r.sees("no copy is left; a guard has to see that too")
 	r.push(snapshot(monitor.NodeCordoned, 0, true))

@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/base/sleep"
 	"redlockctl/internal/config"
+	"redlockctl/internal/restart"
 	"redlockctl/internal/view"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -38,7 +39,8 @@ type Drained struct {
 }
 
 // Drain waits until a cordoned node has no unexpired copy, and a guard has seen that. It calls says
-// with the progress each time that changes.
+// with the progress each time that changes. It fails with [restart.ErrUncordoned] as soon as the
+// node is not cordoned any more.
 func Drain(ctx context.Context, cfg *config.Config, name string, says func(string)) (d Drained, err error) {
 	node, _, err := NodeOf(cfg, name)
 	if err != nil {
@@ -46,21 +48,40 @@ func Drain(ctx context.Context, cfg *config.Config, name string, says func(strin
 	}
 	said, last := "", "no look has been answered yet"
 	var empty time.Time
+	c := cordon{cfg: cfg, name: name, since: time.Now()}
 	for {
 		text, left, err := drainLook(ctx, cfg, node)
-		switch {
-		case ctx.Err() != nil:
-			return d, fmt.Errorf("%w: %s", ErrNotDrained, last)
-		case err != nil:
-			text = safetext.Printable(err.Error())
-		case left == 0:
+		if err == nil && left == 0 {
 			if empty.IsZero() {
 				empty = time.Now()
 			}
-			if d.Guards, d.Unseen = drainedSeen(ctx, cfg, name); d.Guards || time.Since(empty) > drainSeen {
-				return d, nil
-			}
+			d.Guards, d.Unseen = drainedSeen(ctx, cfg, name)
 			text = view.GuardMustSee
+		} else {
+			empty = time.Time{}
+		}
+		// The cordon is read after the copies: none has come meanwhile.
+		var is string
+		if err == nil {
+			is, err = c.look(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			if _, err := c.look(context.WithoutCancel(ctx)); errors.Is(err, restart.ErrUncordoned) {
+				return d, err
+			}
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return d, fmt.Errorf("%w: %s: %w", ErrNotDrained, last, context.Cause(ctx))
+			}
+			return d, fmt.Errorf("%w: %s", ErrNotDrained, last)
+		case errors.Is(err, restart.ErrUncordoned):
+			return d, err
+		case err != nil:
+			text = safetext.Printable(err.Error())
+		case is != "":
+			text = is
+		case left == 0 && (d.Guards || time.Since(empty) > drainSeen):
+			return d, nil
 		}
 		last = text
 		if now := remaining.ReplaceAllString(text, ""); now != said {

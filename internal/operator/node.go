@@ -20,25 +20,45 @@ import (
 // Cordon fences a node until an operator uncordons it. If a guard watches the node,
 // Cordon returns when the guard has recorded the cordon, so that it survives a crash.
 func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
-	return o.keepOut(ctx, "node cordon", node, reason)
+	return o.node(ctx, "node cordon", o.keepOut, node, reason)
 }
 
 // Drain cordons a node as [Operator.Cordon] does, to be restarted when it is empty: it waits for
 // no copy.
 func (o *Operator) Drain(ctx context.Context, node, reason string) error {
-	return o.keepOut(ctx, "node drain", node, reason)
+	a, err := o.handled(ctx, "node drain", o.keepOut, node, reason)
+	if err != nil {
+		return err
+	}
+	return a.end("cordoned; this action does not wait until it is empty", nil)
 }
 
-func (o *Operator) keepOut(ctx context.Context, what, node, reason string) error {
-	return o.node(ctx, what, func(ctx context.Context, n *redlock.Node) error {
-		if err := o.cordon(ctx, n); err != nil || o.kept == nil {
-			return err
+// BeginDrain is [Operator.Drain] for a caller that waits until the node is empty and then calls
+// ended, which logs how the drain ended: how, or err.
+func (o *Operator) BeginDrain(ctx context.Context, node, reason string) (ended func(how string, err error) error, err error) {
+	a, err := o.handled(ctx, "node drain", o.keepOut, node, reason)
+	if err != nil {
+		return nil, err
+	}
+	// Without this line the log still has the intent.
+	_ = a.write(audit.Intent, "cordoned; waits until it is empty")
+	return func(how string, err error) error {
+		if err != nil {
+			how = ""
 		}
-		ctx, cancel := context.WithTimeout(ctx, keepsWithin)
-		defer cancel()
-		_, err := o.kept(ctx, n)
+		return a.end(how, err)
+	}, nil
+}
+
+// keepOut cordons a node and waits until a guard has recorded that.
+func (o *Operator) keepOut(ctx context.Context, n *redlock.Node) error {
+	if err := o.cordon(ctx, n); err != nil || o.kept == nil {
 		return err
-	}, node, reason)
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepsWithin)
+	defer cancel()
+	_, err := o.kept(ctx, n)
+	return err
 }
 
 // keepsWithin is how long a guard may take to record that its node is cordoned.
@@ -83,21 +103,31 @@ func (o *Operator) ForgetDelay(dir, name, reason string) ([]memory.KnownDelay, e
 }
 
 func (o *Operator) node(ctx context.Context, what string, do hand, name, reason string) error {
-	if err := o.mayAct(reason); err != nil {
+	a, err := o.handled(ctx, what, do, name, reason)
+	if err != nil {
 		return err
+	}
+	return a.end("", nil)
+}
+
+// handled calls do for a node, with the intent in the log. A failure is logged too; otherwise the
+// caller ends the action.
+func (o *Operator) handled(ctx context.Context, what string, do hand, name, reason string) (*act, error) {
+	if err := o.mayAct(reason); err != nil {
+		return nil, err
 	}
 	n, err := o.find(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a, err := o.begin(audit.Record{Act: what, Target: name, Reason: reason})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err = do(ctx, n); err != nil {
-		err = fmt.Errorf("%s %s: %w", what, name, err)
+		return nil, a.end("", fmt.Errorf("%s %s: %w", what, name, err))
 	}
-	return a.end("", err)
+	return a, nil
 }
 
 // ChangeUsers calls do to change ACL users of a node, on the record. act is "users " and the change,

@@ -20,6 +20,10 @@ import (
 // ErrNotReady is returned if no node may be restarted now. Nothing was done.
 var ErrNotReady = errors.New("not restarted")
 
+// ErrUncordoned is returned by [Plan.Drain] and [Plan.Cordoned] when somebody ended the cordon of a
+// node meanwhile. It may serve by now, and have new copies.
+var ErrUncordoned = errors.New("the cordon was ended meanwhile")
+
 // Monitor is the part of *[observe.Monitor] that a restart needs.
 type Monitor interface {
 	Snapshot() *monitor.Snapshot
@@ -28,7 +32,7 @@ type Monitor interface {
 
 // Actions is the part of *[operator.Operator] that a restart needs.
 type Actions interface {
-	Drain(ctx context.Context, node, reason string) error
+	BeginDrain(ctx context.Context, node, reason string) (ended func(how string, err error) error, err error)
 	Uncordon(ctx context.Context, node, reason string) error
 	RunRestart(ctx context.Context, node, reason string, run func(context.Context) (output string, err error)) error
 }
@@ -44,6 +48,8 @@ type Plan struct {
 	Most time.Duration
 	// Drain waits until a cordoned node has no copy, and reports its progress.
 	Drain func(ctx context.Context, node string, says func(string)) error
+	// Cordoned fails with [ErrUncordoned] if a node that was drained is not cordoned any more.
+	Cordoned func(ctx context.Context, node string) error
 	// Command restarts a node and returns its output.
 	Command func(ctx context.Context, n *monitor.Node) (output string, err error)
 	Tell    func(format string, args ...any)
@@ -141,14 +147,15 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 	before := r.node(name).RunID
 	if up := r.node(name).State.Readable(); up || !again {
 		if err := r.spared(ctx, name); err != nil {
-			return r.node(name).State != monitor.NodeServing, err
+			return r.out(name), err
 		}
 		r.Tell("%s: draining, for %s at most", name, drain.Round(time.Second))
-		if err := r.do.Drain(ctx, name, r.Reason); err != nil {
-			return r.node(name).State != monitor.NodeServing, err
+		ended, err := r.do.BeginDrain(ctx, name, r.Reason)
+		if err != nil {
+			return r.out(name), err
 		}
-		if err := r.drained(ctx, name, drain); err != nil {
-			return true, err
+		if err := ended("drained", r.drained(ctx, name, drain)); err != nil {
+			return !errors.Is(err, ErrUncordoned), err
 		}
 		before = r.node(name).RunID
 	}
@@ -158,7 +165,7 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 		err = ctx.Err()
 	}
 	if err != nil {
-		return true, err
+		return r.out(name), err
 	}
 	err = r.wait(ctx, 0, "for its new incarnation to be seen, started fenced", func(s *monitor.Snapshot) (bool, string, error) {
 		n := s.Node(name)
@@ -168,10 +175,10 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 		return started(n)
 	})
 	if err != nil {
-		return true, err
+		return r.out(name), err
 	}
 	if err := r.do.Uncordon(ctx, name, r.Reason); err != nil {
-		return true, err
+		return r.out(name), err
 	}
 	r.Tell("%s: started fenced, rejoins", name)
 	err = r.wait(ctx, rejoin, "until it serves", func(s *monitor.Snapshot) (bool, string, error) {
@@ -219,11 +226,24 @@ func (r *runner) drained(ctx context.Context, name string, most time.Duration) e
 	waiting, cancel := context.WithTimeout(ctx, r.most(most))
 	defer cancel()
 	if err := r.Drain(waiting, name, func(text string) { r.Tell("%s: %s", name, text) }); err != nil {
-		return errors.Join(err, ctx.Err())
+		if !errors.Is(err, context.Canceled) {
+			err = errors.Join(err, ctx.Err())
+		}
+		return err
 	}
-	return r.wait(ctx, 0, "until each guard has seen that it is drained", func(s *monitor.Snapshot) (bool, string, error) {
-		return drained(s.Node(name)), name + " is " + s.Node(name).State.String(), nil
+	err := r.wait(ctx, 0, "until each guard has seen that it is drained", func(s *monitor.Snapshot) (bool, string, error) {
+		n := s.Node(name)
+		if n.State != monitor.NodeCordoned {
+			if err := r.Cordoned(ctx, name); errors.Is(err, ErrUncordoned) {
+				return false, "", err
+			}
+		}
+		return drained(n), name + " is " + n.State.String(), nil
 	})
+	if err == nil {
+		err = r.Cordoned(ctx, name) // a snapshot is older
+	}
+	return err
 }
 
 // drained reports whether each guard that watches a node announces it as drained.
@@ -270,6 +290,9 @@ func (r *runner) whole(ctx context.Context, name string) error {
 		return len(pending) == 0, fmt.Sprintf("%s, such as %s", words.Count(len(pending), "lock is not whole", "locks are not whole"), one), nil
 	})
 }
+
+// out reports whether a node does not serve, as far as is known.
+func (r *runner) out(name string) bool { return r.node(name).State != monitor.NodeServing }
 
 func (r *runner) node(name string) *monitor.Node { return r.mon.Snapshot().Node(name) }
 

@@ -19,14 +19,17 @@ import (
 // cluster is a healthy cluster under one guard that does what a restart asks for at once,
 // unless a test says otherwise. It notes what was done.
 type cluster struct {
-	mu      sync.Mutex
-	s       *monitor.Snapshot
-	changed chan struct{}
-	did     []string
-	boot    announce.Boot // how a restarted node starts
-	fails   string        // what fails
-	most    time.Duration
-	tell    func(format string, args ...any)
+	mu         sync.Mutex
+	s          *monitor.Snapshot
+	changed    chan struct{}
+	did        []string
+	ended      string        // how the last drain ended
+	uncordoned bool          // while it drains
+	served     int           // at which look the node is found uncordoned; 0: at none
+	boot       announce.Boot // how a restarted node starts
+	fails      string        // what fails
+	most       time.Duration
+	tell       func(format string, args ...any)
 }
 
 // short is how long a wait for what does not happen takes.
@@ -77,17 +80,25 @@ func (c *cluster) note(what, node string) error {
 	return nil
 }
 
-func (c *cluster) Drain(_ context.Context, node, _ string) error {
-	err := c.note("drain", node)
-	if err == nil {
-		c.node(node, monitor.NodeCordoned, announce.Guard{Cordoned: true})
+func (c *cluster) BeginDrain(_ context.Context, node, _ string) (func(string, error) error, error) {
+	if err := c.note("drain", node); err != nil {
+		return nil, err
 	}
-	return err
+	c.node(node, monitor.NodeCordoned, announce.Guard{Cordoned: true})
+	return func(how string, err error) error {
+		if c.ended = how; err != nil {
+			c.ended = err.Error()
+		}
+		return err
+	}, nil
 }
 
 func (c *cluster) Uncordon(_ context.Context, node, _ string) error {
-	c.node(node, monitor.NodeServing, announce.Guard{})
-	return c.note("uncordon", node)
+	err := c.note("uncordon", node)
+	if err == nil {
+		c.node(node, monitor.NodeServing, announce.Guard{})
+	}
+	return err
 }
 
 func (c *cluster) RunRestart(ctx context.Context, node, _ string, run func(context.Context) (string, error)) error {
@@ -105,8 +116,18 @@ func (c *cluster) restart(ctx context.Context, nodes ...string) error {
 			}
 		},
 		Drain: func(_ context.Context, node string, _ func(string)) error {
+			if c.uncordoned {
+				return fmt.Errorf("%w: %s serves", ErrUncordoned, node)
+			}
 			c.node(node, monitor.NodeCordoned, announce.Guard{Cordoned: true, Drained: true})
 			return c.note("empty", node)
+		},
+		Cordoned: func(_ context.Context, node string) error {
+			if c.served--; c.served == 0 {
+				c.node(node, monitor.NodeServing, announce.Guard{})
+				return fmt.Errorf("%w: %s serves", ErrUncordoned, node)
+			}
+			return nil
 		},
 		Command: func(_ context.Context, n *monitor.Node) (string, error) {
 			c.node(n.Name, monitor.NodeCordoned, announce.Guard{Cordoned: true, Boot: c.boot})
@@ -157,6 +178,27 @@ func TestWhereARestartStops(t *testing.T) {
 			}
 			if !slices.Equal(at.Left, left) || c.did[len(c.did)-1] != x.last {
 				t.Errorf("left %v after %v", at.Left, c.did)
+			}
+		})
+	}
+}
+
+// A node whose cordon somebody ended is not restarted, and is not said to be out.
+func TestUncordonedMeanwhile(t *testing.T) {
+	for name, x := range map[string]func(c *cluster){
+		"while it drains":         func(c *cluster) { c.uncordoned = true },
+		"just before the command": func(c *cluster) { c.served = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			x(c)
+			err := c.restart(t.Context(), "n1", "n3")
+			var at *Error
+			if !errors.As(err, &at) || at.Node != "n1" || at.Out || !slices.Equal(at.Left, []string{"n1", "n3"}) || !errors.Is(err, ErrUncordoned) {
+				t.Errorf("%+v", err)
+			}
+			if slices.Contains(c.did, "command n1") || !strings.Contains(c.ended, "the cordon was ended meanwhile") {
+				t.Errorf("%v, the drain ended with %q", c.did, c.ended)
 			}
 		})
 	}

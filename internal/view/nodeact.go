@@ -53,6 +53,11 @@ func DrainLeft(n *monitor.Node, now time.Time) string {
 	return ""
 }
 
+// DrainCutShort says that a node is not cordoned any more and was not seen empty.
+func DrainCutShort(n *monitor.Node) string {
+	return "not drained: the cordon was ended meanwhile: the node is " + n.State.String() + " and may have new copies"
+}
+
 // GuardMustSee is what an empty node still waits for.
 const GuardMustSee = "no copy is left; a guard has to see that too"
 

@@ -61,7 +61,7 @@ func (m *Desk) AskDrain() tea.Cmd {
 		return append(view.CordonFacts(m.latestNode(name), &m.Latest.Cluster),
 			view.Fact{Label: "Then", Text: "when its last copy has ended a restart forgets nothing: it rejoins as soon as it is uncordoned"})
 	})
-	start, seen := m.Dialog.start, false
+	start, seen, empty := m.Dialog.start, false, false
 	m.Dialog.start = func() []step {
 		steps := start()
 		cordon := steps[0].run
@@ -70,10 +70,16 @@ func (m *Desk) AskDrain() tea.Cmd {
 			o.rest = func() string {
 				n := m.latestNode(name)
 				cordoned := n != nil && n.State == monitor.NodeCordoned
-				if seen = seen || cordoned; seen && !cordoned {
+				seen = seen || cordoned
+				left := view.DrainLeft(n, m.Now())
+				switch {
+				case seen && !cordoned && !empty && n != nil && n.State.Answers():
+					return view.DrainCutShort(n)
+				case seen && !cordoned:
 					return "" // it is uncordoned or restarted
 				}
-				return view.DrainLeft(n, m.Now())
+				empty = seen && left == ""
+				return left
 			}
 			return o
 		}
