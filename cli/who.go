@@ -29,11 +29,13 @@ type whoJSON struct {
 	Token   safetext.Text `json:"token,omitzero"`
 	// State and HeldUntil are set for a lock without a majority on which a client relies, or
 	// may rely; State also for one that is revoked.
-	State     string        `json:"state,omitempty"`
-	HeldUntil *time.Time    `json:"held_until,omitempty"`
-	Revoked   *revokedJSON  `json:"revoked,omitempty"`
-	Method    who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
-	Owner     safetext.Text `json:"owner,omitzero"`
+	State     string       `json:"state,omitempty"`
+	HeldUntil *time.Time   `json:"held_until,omitempty"`
+	Revoked   *revokedJSON `json:"revoked,omitempty"`
+	// Tombstones is how many nodes have a tombstone, of whichever token.
+	Tombstones int           `json:"tombstones,omitempty"`
+	Method     who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
+	Owner      safetext.Text `json:"owner,omitzero"`
 	// Application names connections that belong together: by name, by user and address, or by
 	// address.
 	Application string          `json:"application,omitempty"`
@@ -290,7 +292,7 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Revocation
 	case relied != nil && w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
 	case w.Revoked && w.MonitorOn == "" && w.Held < redlock.Blocking(w.N):
-		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: %s\n", w.Held, w.N, view.WhoElse(w, at))
+		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: %s\n", w.Tombstones, w.N, view.WhoElse(w, at))
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	}
@@ -314,7 +316,7 @@ func whoDoc(cluster string, w *who.Answer, revoked app.Revocation) whoJSON {
 	d := whoJSON{
 		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Token: w.Token,
 		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Liveness: w.Liveness, Extensions: w.Extends,
-		ExtendedMS: w.Extended.Milliseconds(), UsuallyMS: w.Usually.Milliseconds(),
+		Tombstones: w.Tombstones, ExtendedMS: w.Extended.Milliseconds(), UsuallyMS: w.Usually.Milliseconds(),
 		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Uncounted: append([]string{}, w.Uncounted...), Unusable: []view.UnreadDoc{},
 	}
 	if w.Group != nil {

@@ -59,9 +59,12 @@ func MayWork(g *GrantDoc) string {
 	return "until " + Moment(g.Until)
 }
 
-// WhoElse says whether others can get a lock of which too few tombstones are left; s is a look
+// WhoElse says whether others can get a lock that is revoked, by one tombstone or several; s is a look
 // at it after the answer, nil without one.
 func WhoElse(w *who.Answer, s *monitor.Snapshot) string {
+	if w.Tombstones >= redlock.Blocking(w.N) {
+		return "others wait until they expire"
+	}
 	if s != nil {
 		if l := s.LockNamed(w.Key); l != nil {
 			switch a := s.Access(l); {

@@ -36,29 +36,31 @@ type NodeConn struct {
 
 // Answer says who holds a lock, and how that is known.
 type Answer struct {
-	At        time.Time // when it was given
-	Key       string
-	Held      int           // copies of the holder's token
-	Ended     bool          // it was locked while it was watched, and is not any more
-	N         int           // nodes
-	Token     safetext.Text // empty: nobody holds a majority
-	Revoked   bool          // the token is a tombstone, which nobody holds
-	Owner     safetext.Text // from the token
-	Named     bool          // a command of this program, found by its connection names
-	Method    Method
-	P         float64 // probability of an inference
-	Events    int     // changes of the lock by this token
-	Shared    bool    // the group is of an address: several applications may be behind it
-	Group     *Group  // the application, if known
-	Conns     []NodeConn
-	Likely    []Candidate // the most likely ones, if not
-	Liveness  Liveness    // "": unknown
-	Extended  time.Duration
-	Usually   time.Duration            // interval between two extensions; 0: unknown
-	Extends   int                      // extensions seen
-	Uncounted []string                 // nodes that do not count the commands of a connection
-	Unusable  map[string]safetext.Text // nodes that did not answer, and why
-	MonitorOn string                   // the node whose traffic was read
+	At      time.Time // when it was given
+	Key     string
+	Held    int           // copies of the holder's token
+	Ended   bool          // it was locked while it was watched, and is not any more
+	N       int           // nodes
+	Token   safetext.Text // empty: nobody holds a majority
+	Revoked bool          // the token is a tombstone, which nobody holds
+	// Tombstones is how many nodes have a tombstone, of whichever token.
+	Tombstones int
+	Owner      safetext.Text // from the token
+	Named      bool          // a command of this program, found by its connection names
+	Method     Method
+	P          float64 // probability of an inference
+	Events     int     // changes of the lock by this token
+	Shared     bool    // the group is of an address: several applications may be behind it
+	Group      *Group  // the application, if known
+	Conns      []NodeConn
+	Likely     []Candidate // the most likely ones, if not
+	Liveness   Liveness    // "": unknown
+	Extended   time.Duration
+	Usually    time.Duration            // interval between two extensions; 0: unknown
+	Extends    int                      // extensions seen
+	Uncounted  []string                 // nodes that do not count the commands of a connection
+	Unusable   map[string]safetext.Text // nodes that did not answer, and why
+	MonitorOn  string                   // the node whose traffic was read
 }
 
 // nodeState is the last report of a node.
@@ -246,6 +248,9 @@ func (c *openCase) answer(now time.Time) *Answer {
 			a.Unusable[c.names[i]] = nodeText(n.err)
 		} else if !n.heard {
 			a.Unusable[c.names[i]] = safetext.New("no answer in time")
+		}
+		if n.there && redlock.IsTombstone(n.token) {
+			a.Tombstones++
 		}
 	}
 	token, copies := c.holder()

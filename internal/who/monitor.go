@@ -66,6 +66,7 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 	}
 	a.Held, a.Token = 1, safetext.New(token)
 	if a.Revoked = redlock.IsTombstone(token); a.Revoked {
+		a.Tombstones = 1
 		return a, nil
 	}
 	if ttl <= 0 || ttl > monitorFor {
