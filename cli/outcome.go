@@ -68,6 +68,7 @@ type outcome struct {
 	did, name string
 	results   []redlock.NodeResult
 	tokens    []operator.TokenCopies // set if there were several
+	extend    []string               // nodes where the holder may still extend it, by its majority
 	further   []operator.KeyOutcome
 	node      *nodeActJSON // of a node that was cordoned, uncordoned or let rejoin
 	plan      *planJSON    // of a dry run
@@ -100,6 +101,7 @@ func docOf(o outcome) (kind string, doc any) {
 	if !o.succeeded() {
 		doc := failureDoc(o.name, o.results, o.err)
 		doc.Keys, doc.Tokens = keyDocs(o.further, now), tokenDocs(o.tokens)
+		doc.Extendable = safetext.Texts(o.extend)
 		return "failure", doc
 	}
 	if o.plan != nil {
@@ -154,7 +156,7 @@ func (o outcome) print(w io.Writer, now time.Time) {
 	if !o.succeeded() {
 		what = "only partly " + o.did
 	}
-	printGone(w, what+" "+safetext.Escape(o.name), o.did, o.results, now)
+	printGone(w, what+" "+safetext.Escape(o.name), o.did, o.results, o.extend, now)
 	for i, t := range o.tokens {
 		if i == 0 {
 			fmt.Fprintf(w, "  there were %d tokens, and all were removed:\n", len(o.tokens))
@@ -163,21 +165,23 @@ func (o outcome) print(w io.Writer, now time.Time) {
 	}
 	for _, f := range o.further {
 		if f.Err == nil {
-			printGone(w, "  "+safetext.Escape(f.Key)+", a key of the same lock", o.did, f.Results, now)
+			printGone(w, "  "+safetext.Escape(f.Key)+", a key of the same lock", o.did, f.Results, f.Extendable, now)
 		} else {
 			fmt.Fprintf(w, "  %s, a key of the same lock: %s\n", safetext.Escape(f.Key), safetext.Printable(f.Err.Error()))
 		}
 	}
 }
 
-func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now time.Time) {
-	var names, none, others []string
+func printGone(w io.Writer, what, did string, results []redlock.NodeResult, extend []string, now time.Time) {
+	var names, none, before, others []string
 	for _, r := range results {
 		switch {
-		case r.Status == redlock.StatusOK || r.Status == redlock.StatusAbsent && did != "revoked":
+		case r.Status == redlock.StatusOK || r.Status == redlock.StatusAbsent && did == "released":
 			names = append(names, r.Node)
 		case r.Status == redlock.StatusAbsent:
 			none = append(none, r.Node)
+		case r.Status == redlock.StatusHeld && did == "revoked" && redlock.IsTombstone(r.Token):
+			before = append(before, r.Node)
 		case r.Status == redlock.StatusHeld:
 			others = append(others, r.Node+" holds another token, which stays")
 		default:
@@ -188,6 +192,9 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 			if !r.MayLiveUntil.IsZero() {
 				remains = "for " + view.Left(r.MayLiveUntil.Sub(now))
 			}
+			if slices.Contains(extend, r.Node) {
+				remains = "and be extended"
+			}
 			others = append(others, r.Node+" "+is+": a copy may remain there "+remains)
 		}
 	}
@@ -196,8 +203,11 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 		where = "on"
 	}
 	fmt.Fprintf(w, "%s: %s %s\n", what, where, safetext.Escape(strings.Join(names, " ")))
-	if did == "revoked" && len(none) > 0 {
+	if len(none) > 0 {
 		fmt.Fprintf(w, "  no copy was on %s\n", safetext.Escape(strings.Join(none, " ")))
+	}
+	if len(before) > 0 {
+		fmt.Fprintf(w, "  revoked before on %s\n", safetext.Escape(strings.Join(before, " ")))
 	}
 	for _, o := range others {
 		fmt.Fprintf(w, "  %s\n", safetext.Escape(o))
@@ -316,6 +326,9 @@ type failureJSON struct {
 	Nodes    []view.ResultDoc `json:"nodes,omitempty"`
 	Tokens   []tokenJSON      `json:"tokens,omitempty"`
 	Keys     []keyJSON        `json:"keys,omitempty"` // further ones of the same lock
+	// Extendable are the nodes that a removal did not reach and that may still make a majority for
+	// the holder, who can extend the lock without end.
+	Extendable []safetext.Text `json:"extendable_on,omitempty"`
 }
 
 // nodeActJSON is the document of node cordon, uncordon and rejoin.

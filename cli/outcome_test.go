@@ -16,7 +16,7 @@ func TestAnUnansweredReleaseWasSent(t *testing.T) {
 		{Node: "n1", Status: redlock.StatusOK}, {Node: "n2", Status: redlock.StatusAbsent},
 		{Node: "n3", Status: redlock.StatusUnanswered, MayLiveUntil: now.Add(9 * time.Second)},
 		{Node: "n4", Status: redlock.StatusUnanswered}, {Node: "n5", Status: redlock.StatusDown, MayLiveUntil: now.Add(8 * time.Second)},
-	}, now)
+	}, nil, now)
 	for _, want := range []string{
 		"job: gone on n1 n2\n", "  n3 was sent the command, and had not answered yet: a copy may remain there for 9.0s",
 		"  n4 was sent the command, and had not answered yet: a copy may remain there until its TTL expires", "  n5 is down: a copy may remain there for 8.0s",

@@ -159,7 +159,7 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 	done := t.Progress(t.way.String() + " " + safetext.Escape(name))
 	defer done()
 	out := t.op.Remove(ctx, removal)
-	o.results, o.err = out[0].Results, out.Err()
+	o.results, o.extend, o.err = out[0].Results, out[0].Extendable, out.Err()
 	o.further = slices.DeleteFunc(out[1:], func(k operator.KeyOutcome) bool { return errors.Is(k.Err, redlock.ErrNotHeld) })
 	return o
 }

@@ -441,7 +441,10 @@ func logTarget(resource string) string {
 // found instead; the log must not.
 func logText(err error) string {
 	var e *redlock.Error
+	var on extendableError
 	switch {
+	case errors.As(err, &on): // the detail has the rest
+		return logText(on.error)
 	case errors.Is(err, ErrChanged):
 		return ErrChanged.Error()
 	case errors.As(err, &e) && e.Kind != nil:

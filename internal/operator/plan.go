@@ -60,7 +60,8 @@ type Plan struct {
 	// finds those keys: see [Plan.AddKeys].
 	Shared []string
 
-	majority bool // a token has a quorum
+	majority bool     // a token has a quorum
+	revoked  []string // nodes that have a tombstone already, which a revoke leaves
 	standing *Standing
 }
 
@@ -198,15 +199,26 @@ func MakePlan(way RemovalKind, a Target) (Plan, error) {
 			p.Silent = append(p.Silent, r.Node)
 		}
 	}
+	tombstones := func(t TokenCopies) bool { return redlock.IsTombstone(t.Token) }
+	if way == Revoke {
+		for _, t := range slices.Concat(p.Tokens, p.Stay) {
+			if tombstones(t) {
+				p.revoked = append(p.revoked, t.Nodes...)
+			}
+		}
+		if slices.ContainsFunc(p.Tokens, func(t TokenCopies) bool { return !tombstones(t) }) {
+			p.Tokens = slices.DeleteFunc(p.Tokens, tombstones)
+		}
+	}
 	for _, of := range [][]TokenCopies{p.Tokens, p.Stay} {
 		slices.SortStableFunc(of, func(x, y TokenCopies) int { return len(y.Nodes) - len(x.Nodes) })
 	}
 	if len(p.Tokens) == 0 {
 		return p, p.nothingThere(name, a)
 	}
-	if way == Revoke && len(p.Tokens) == 1 && revoked {
+	if way == Revoke && tombstones(p.Tokens[0]) {
 		means := ": no other client gets it before its TTL expires"
-		if on := len(p.Tokens[0].Nodes); on < redlock.Blocking(len(a.Copies)) {
+		if on := len(p.revoked); on < redlock.Blocking(len(a.Copies)) {
 			means = fmt.Sprintf(", on %d of %d nodes only", on, len(a.Copies))
 		}
 		return p, fmt.Errorf("%w: it is revoked already%s", ErrRefused, means)
@@ -293,6 +305,7 @@ func (notHeardError) Unwrap() error { return redlock.ErrNoQuorum }
 type shape struct {
 	name     string
 	n, most  int  // nodes; the largest number of copies of one removed token
+	dead     int  // nodes that have a tombstone after a revoke
 	staying  int  // copies of other tokens
 	free     int  // nodes that can vote for others after a force-release
 	majority bool // a removed token has a quorum
@@ -307,7 +320,9 @@ func (p *Plan) describe(a Target, noEnd, revoked bool) {
 	s := shape{name: cmp.Or(a.Name, safetext.Escape(a.Keys[0])), n: len(a.Copies), revoked: revoked && len(p.Tokens) == 1, now: time.Now()}
 	for _, t := range p.Tokens {
 		s.most = max(s.most, len(t.Nodes))
+		s.dead += len(t.Nodes)
 	}
+	s.dead += len(p.revoked)
 	for _, t := range p.Stay {
 		s.staying += len(t.Nodes)
 		s.another = s.another || len(t.Nodes) >= a.Quorum
@@ -410,7 +425,11 @@ func (w RemovalKind) Risk(revoked bool) string {
 
 // describeRevoke says what a revoke does.
 func (p *Plan) describeRevoke(s shape) {
-	on := fmt.Sprintf("tombstones on %d of %d nodes, which keep others out of those", s.most, s.n)
+	on := fmt.Sprintf("tombstones on %d of %d nodes, which keep others out of those", s.dead, s.n)
+	blocks := s.dead >= redlock.Blocking(s.n)
+	if blocks {
+		on = fmt.Sprintf("tombstones on %d of %d nodes: others wait until they expire", s.dead, s.n)
+	}
 	switch {
 	case s.majority:
 		p.Effect, p.Risk = revokeEffect, revokeRisk
@@ -420,6 +439,9 @@ func (p *Plan) describeRevoke(s shape) {
 			p.Effect = "no extension on the nodes that answer; " + on + "; " + strings.Join(p.Silent, ", ") + " may have more copies, on which it can be extended"
 		}
 		p.Risk = p.standing.belief(s.relies, s.now) + "; tombstones on a minority do not keep others from the rest"
+		if blocks {
+			p.Risk = p.standing.belief(s.relies, s.now) + "; a holder that works on after the tombstones expire shares it with the next one"
+		}
 		if !p.standing.isEarlier(s.relies) && p.standing.keepsOut() {
 			p.Risk = p.standing.belief(s.relies, s.now) + "; nobody else gets in before, as long as the nodes that lost its copies stay fenced"
 		}
@@ -427,8 +449,14 @@ func (p *Plan) describeRevoke(s shape) {
 		p.Effect = "no extension on the nodes that answer; whether a quorum is revoked is not known: " + strings.Join(p.Silent, ", ") + " may have more copies"
 		p.Risk = "a holder that works on after its time shares it with the next one"
 	default:
-		p.Effect = on + " until they expire; others can get the lock on the rest"
+		p.Effect = "no more extensions; " + on
+		if !blocks {
+			p.Effect = on + " until they expire; others can get the lock on the rest"
+		}
 		p.Risk = "nobody holds " + s.name + " by these copies, so there is no holder to protect or to stop"
+		if len(p.Tokens) > 1 {
+			p.Risk = "no token has a quorum; a client that was granted the lock before is not told, and may work until its TTL expires"
+		}
 		if s.another {
 			p.Risk = "these copies have no quorum; the holder has other ones, and is not told to stop"
 		}

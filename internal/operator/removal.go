@@ -45,7 +45,10 @@ func (p Plan) Removal(reason string) Removal {
 type KeyOutcome struct {
 	Key     string
 	Results []redlock.NodeResult
-	Err     error
+	// Extendable are the nodes that were not reached and may still make a majority for the holder,
+	// who can extend the lock there without end. nil: they cannot.
+	Extendable []string
+	Err        error
 }
 
 // Outcome has the outcome of each key of a lock; the key that names the lock is first.
@@ -188,7 +191,12 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 			relied = relied.later(r.Standing.reliedUntil(left, tombstones(left), time.Now()))
 		}
 	}
-	out, detail, bad := []KeyOutcome{{Key: key, Results: results}}, joined("; ", relied.String(), summary(results)), 0
+	told := relied.String()
+	var on extendableError
+	if errors.As(err, &on) {
+		told = on.text() // no time at which it ends
+	}
+	out, detail, bad := []KeyOutcome{{Key: key, Results: results, Extendable: on.nodes}}, joined("; ", told, summary(results)), 0
 	if err == nil && !r.OnlyKeys {
 		out = append(out, removeSiblings(ctx, do, r, key, plan.Tokens)...)
 		for i, k := range out[1:] {
@@ -218,7 +226,7 @@ func (e partlyError) Unwrap() []error { return []error{ErrPartly, redlock.ErrNoQ
 func (r *Removal) partly(key string, results []redlock.NodeResult) error {
 	on := 0
 	for _, one := range results {
-		if one.Status == redlock.StatusOK {
+		if one.Status == redlock.StatusOK || one.Status == redlock.StatusHeld && redlock.IsTombstone(one.Token) {
 			on++
 		}
 	}
@@ -255,7 +263,7 @@ func removeSiblings(ctx context.Context, do removing, r Removal, key string, tok
 			if err == nil {
 				err = r.partly(sibling, results)
 			}
-			out = append(out, KeyOutcome{sibling, results, err})
+			out = append(out, KeyOutcome{Key: sibling, Results: results, Err: err})
 		}
 	}
 	return out
@@ -265,7 +273,8 @@ func removeTokens(ctx context.Context, do removing, resource string, tokens []To
 	results := slices.Clone(found)
 	var failed error
 	deleted, changed := 0, false
-	var late, refused []string // nodes that had a copy and did not answer; nodes whose copies were refused
+	var late, refused []string // nodes that had a copy and did not answer; copies whose removal was refused
+	var fenced []int
 	for i, t := range tokens {
 		released, err := do(ctx, resource, t.Token)
 		// A token that disappeared meanwhile is not an error if another one was found and
@@ -286,31 +295,85 @@ func removeTokens(ctx context.Context, do removing, resource string, tokens []To
 				switch {
 				case !copyOf(found[j]) || copyOf(r) || r.Status == redlock.StatusAbsent:
 				case r.Status == redlock.StatusFenced:
-					if !endless(found[j]) {
-						results[j].MayLiveUntil = time.Now().Add(found[j].TTL)
-					}
-					refused = append(refused, known.stays(found[j], time.Now()))
+					fenced = append(fenced, j)
 				default:
 					late = append(late, r.Node)
 				}
 			}
 		}
 	}
+	on := extendable(tokens, found, results)
+	for _, j := range fenced {
+		refused = append(refused, known.stays(found[j], time.Now(), slices.Contains(on, found[j].Node)))
+		if !endless(found[j]) {
+			results[j].MayLiveUntil = time.Now().Add(found[j].TTL)
+		}
+	}
+	for j := range results {
+		if slices.Contains(on, results[j].Node) {
+			results[j].MayLiveUntil = time.Time{}
+		}
+	}
+	err := removed(resource, results, failed, deleted, changed, late, refused)
+	if err != nil && on != nil {
+		err = extendableError{err, on}
+	}
+	return results, err
+}
+
+// extendable returns the nodes that were not reached, if they may still make a majority for the
+// holder of one of the tokens; else nil.
+func extendable(tokens []TokenCopies, found, results []redlock.NodeResult) []string {
+	for _, t := range tokens {
+		if redlock.IsTombstone(t.Token) {
+			continue // nobody extends it
+		}
+		var on []string
+		for j, r := range results {
+			switch {
+			case r.Status == redlock.StatusOK, r.Status == redlock.StatusAbsent, r.Status == redlock.StatusHeld:
+			case copyOf(found[j]) && found[j].Token == t.Token, !copyOf(found[j]) && found[j].Status != redlock.StatusAbsent:
+				on = append(on, r.Node)
+			}
+		}
+		if len(on) >= redlock.Quorum(len(results)) {
+			return on
+		}
+	}
+	return nil
+}
+
+// extendableError is the error of a removal that did not reach enough nodes: the holder may keep the
+// lock on the others.
+type extendableError struct {
+	error
+	nodes []string
+}
+
+func (e extendableError) text() string {
+	return "its holder may still have a majority on " + safetext.Escape(strings.Join(e.nodes, " ")) + ", and extend the lock without end: do it again when they answer and accept writes"
+}
+
+func (e extendableError) Error() string { return e.error.Error() + "; " + e.text() }
+func (e extendableError) Unwrap() error { return e.error }
+
+// removed returns the error of a removal of copies.
+func removed(resource string, results []redlock.NodeResult, failed error, deleted int, changed bool, late, refused []string) error {
 	switch {
 	case failed != nil && refused != nil:
-		return results, fmt.Errorf("%w; not removed: %s", failed, strings.Join(refused, "; "))
+		return fmt.Errorf("%w; not removed: %s", failed, strings.Join(refused, "; "))
 	case failed != nil:
-		return results, failed
+		return failed
 	case deleted == 0 && late != nil:
-		return results, notHeardError{resource, joined("; ", append(refused, unheard(results, late))...)}
+		return notHeardError{resource, joined("; ", append(refused, unheard(results, late))...)}
 	case deleted == 0 && refused != nil:
-		return results, notHeardError{resource, "not removed: " + strings.Join(refused, "; ")}
+		return notHeardError{resource, "not removed: " + strings.Join(refused, "; ")}
 	case deleted == 0 && changed:
-		return results, fmt.Errorf("%q: %w, a moment ago", resource, ErrChanged)
+		return fmt.Errorf("%q: %w, a moment ago", resource, ErrChanged)
 	case deleted == 0:
-		return results, fmt.Errorf("%q: %w: its copies expired or were deleted a moment ago", resource, redlock.ErrNotHeld)
+		return fmt.Errorf("%q: %w: its copies expired or were deleted a moment ago", resource, redlock.ErrNotHeld)
 	}
-	return results, nil
+	return nil
 }
 
 func hashes(found []redlock.NodeResult) string {

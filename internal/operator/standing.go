@@ -166,15 +166,16 @@ func (s *Standing) refusing(copies []redlock.NodeResult, tokens []TokenCopies, n
 			}
 			// A node fenced by another method may obey an operator.
 			if n := &s.Nodes[i]; refusesWrites(n) && n.MinReplicasToWrite > 0 {
-				parts = append(parts, s.stays(copies[k], now))
+				parts = append(parts, s.stays(copies[k], now, false))
 			}
 		}
 	}
 	return strings.Join(parts, "; "), len(parts) == there
 }
 
-// stays says where a copy is that a node refuses to delete, and when it expires.
-func (s *Standing) stays(r redlock.NodeResult, now time.Time) string {
+// stays says where a copy is that a node refuses to delete, and when it expires, unless its holder
+// may extend it before.
+func (s *Standing) stays(r redlock.NodeResult, now time.Time, extendable bool) string {
 	state := "which refuses writes"
 	if s != nil {
 		for i := range s.Nodes {
@@ -182,6 +183,9 @@ func (s *Standing) stays(r redlock.NodeResult, now time.Time) string {
 				state = n.State.String()
 			}
 		}
+	}
+	if extendable {
+		return "on " + safetext.Escape(r.Node) + ", " + state
 	}
 	var goes time.Time
 	if !endless(r) {

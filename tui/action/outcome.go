@@ -117,7 +117,9 @@ func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Statu
 		glyph, p = st.Odd, st.Bad
 	}
 	var parts []string
-	if s := words[n.Status]; s != "" {
+	if n.Status == redlock.StatusHeld && redlock.IsTombstone(n.Token) {
+		parts = append(parts, "a tombstone, left alone")
+	} else if s := words[n.Status]; s != "" {
 		parts = append(parts, s)
 	}
 	if left := n.MayLiveUntil.Sub(now); !n.MayLiveUntil.IsZero() && left > 0 {

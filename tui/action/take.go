@@ -226,7 +226,7 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 		return m.askSeveral(a, keys)
 	}
 	l := m.one(keys)
-	t := targetOf(l)
+	t := m.targetOf(*a.way, l)
 	key := t.keys[0]
 	c := m.Confirm(key)
 	fields := c.fields()
@@ -275,7 +275,7 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 			switch {
 			case now == nil:
 				return "the lock is gone: there is nothing to remove"
-			case !several && targetOf(now).token != t.token:
+			case !several && m.targetOf(*a.way, now).token != t.token:
 				if plan, _ := m.planOf(*a.way, now, t.token); plan.Unheard(m.Latest.Cluster.Quorum) != "" {
 					return plan.Unheard(m.Latest.Cluster.Quorum)
 				}
@@ -300,6 +300,18 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 			return oneStep(a.act(u, c.why()))
 		},
 	})
+}
+
+// targetOf is [targetOf] with the token whose copies a revoke replaces, where tombstones are on most
+// nodes already.
+func (m *Desk) targetOf(way operator.RemovalKind, l *monitor.Lock) target {
+	t := targetOf(l)
+	if way == operator.Revoke && redlock.IsTombstone(t.token) {
+		if plan, err := m.planOf(way, l, ""); err == nil && len(plan.Tokens) == 1 {
+			t.token = plan.Tokens[0].Token
+		}
+	}
+	return t
 }
 
 // sameTokens reports whether both are copies of the same tokens.
