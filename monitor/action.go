@@ -4,6 +4,7 @@ package monitor
 type Action struct {
 	Act           string // "force-release", "revoke", "node drain", …
 	Actor, Reason string
+	Only          []string // of a removal that failed: the nodes that obeyed; nil: it did not fail
 }
 
 // KeepsOut reports whether it cordons a node.

@@ -98,7 +98,11 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 }
 
 func actionOf(r audit.Record) monitor.Action {
-	return monitor.Action{Act: r.Act, Actor: r.Actor, Reason: r.Reason}
+	a := monitor.Action{Act: r.Act, Actor: r.Actor, Reason: r.Reason}
+	if r.Phase == audit.Failed {
+		a.Only = r.Obeyed()
+	}
+	return a
 }
 
 // Methods are how the nodes of a configuration are fenced, by name.

@@ -80,8 +80,9 @@ func (f *Follower) reopen(whence int) {
 }
 
 // Taken returns the intent to force-release or revoke the lock under target from the
-// holder of token, unless it is known to have failed. The intent is on disk before
-// anything is sent, so it is there when the lock disappears.
+// holder of token, unless it is known to have failed everywhere. The intent is on disk before
+// anything is sent, so it is there when the lock disappears. Of one that failed and reached
+// some nodes the phase is [Failed], and [Record.Obeyed] says which.
 func (f *Follower) Taken(target, token string) (Record, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +185,11 @@ func (f *Follower) add(r Record) {
 				ended.Phase, ended.Detail = r.Phase, r.Detail
 				f.ended = append(f.ended[max(0, len(f.ended)+1-followed):], ended)
 			}
-			if r.Phase == Failed {
+			switch {
+			case r.Phase == Failed && removes(r.Act) && len(r.Obeyed()) > 0:
+				old.Phase = Failed
+				old.Detail += "; " + r.Detail
+			case r.Phase == Failed:
 				f.records = append(f.records[:i], f.records[i+1:]...)
 			}
 			return

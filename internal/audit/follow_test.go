@@ -2,6 +2,7 @@ package audit
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -44,6 +45,13 @@ func TestFollower(t *testing.T) {
 	write(Record{ID: "2", Phase: Done, Act: "force-release", Target: "all"})
 	is("all", "t3", true)
 	is("all", "t4", true)
+	// One that failed and reached a part counts, and says what.
+	write(Record{ID: "8", Phase: Intent, Act: "force-release", Target: "part", TokenSHA: TokenSHA("t8")})
+	write(Record{ID: "8", Phase: Failed, Act: "force-release", Target: "part", Detail: "force-release: no quorum; n1 fenced (NOREPLICAS Not enough), n4 ok, n5 ok"})
+	is("part", "t8", true)
+	if r, _ := f.Taken("part", "t8"); r.Phase != Failed || !slices.Equal(r.Obeyed(), []string{"n4", "n5"}) {
+		t.Errorf("%+v obeyed by %v", r, r.Obeyed())
+	}
 	write(Record{ID: "3", Phase: Intent, Act: "release", Target: "mine", TokenSHA: TokenSHA("t5")})
 	is("mine", "t5", false)
 
@@ -64,7 +72,7 @@ func TestFollower(t *testing.T) {
 	write(Record{ID: "7", Phase: Done, Act: "node uncordon", Target: "n1", Cluster: "shop"})
 	acted("n1", "node uncordon")
 	ended := f.Ended()
-	if len(ended) != 2 || ended[0].ID != "1" || ended[0].Phase != Failed || ended[0].Reason != "dead" || ended[1].ID != "2" || ended[1].Phase != Done {
+	if len(ended) != 3 || ended[0].ID != "1" || ended[0].Phase != Failed || ended[0].Reason != "dead" || ended[1].ID != "2" || ended[1].Phase != Done {
 		t.Errorf("%+v", ended)
 	}
 }

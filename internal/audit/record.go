@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,18 @@ type Record struct {
 	Reason   string    `json:"reason,omitempty"`
 	TokenSHA string    `json:"token_sha256,omitempty"` // never the token itself
 	Detail   string    `json:"detail,omitempty"`
+}
+
+// Obeyed returns the nodes that did as asked, by the detail of an outcome: «n1 fenced, n2 ok».
+func (r Record) Obeyed() (nodes []string) {
+	for _, part := range strings.Split(r.Detail, "; ") {
+		for _, one := range strings.Split(part, ", ") {
+			if node, ok := strings.CutSuffix(one, " ok"); ok {
+				nodes = append(nodes, node)
+			}
+		}
+	}
+	return nodes
 }
 
 // NewID returns a random id for an intent and its outcome.

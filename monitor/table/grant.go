@@ -3,6 +3,7 @@ package table
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"redlockctl/monitor"
@@ -387,7 +388,19 @@ func (t *Table) by(r *record, tok int8, act string) string {
 		return ""
 	}
 	taking, ok := t.TakenBy(r.key(), r.Tokens[tok].Prefix)
-	if !ok || taking.Act != act {
+	if !ok || taking.Act != act || taking.Only != nil {
+		return ""
+	}
+	return taking.By()
+}
+
+// byOn is [Table.by] for the copy on node i, which a removal of only some copies may have reached.
+func (t *Table) byOn(r *record, i int, tok int8, act string) string {
+	if t.TakenBy == nil || tok < 0 || !r.Tokens[tok].Whole() {
+		return ""
+	}
+	taking, ok := t.TakenBy(r.key(), r.Tokens[tok].Prefix)
+	if !ok || taking.Act != act || taking.Only != nil && !slices.Contains(taking.Only, t.names[i]) {
 		return ""
 	}
 	return taking.By()
@@ -427,7 +440,7 @@ func (t *Table) lostCopyEvent(r *record, i int, now packed.Moment) monitor.Event
 	why := "lost: it disappeared before its TTL expired, and was not released"
 	switch c := &r.Copies[i]; {
 	case c.Kind == packed.LockCopy && redlock.IsTombstone(r.Tokens[c.Token].Prefix):
-		why = "revoked there"
+		why = "revoked there" + t.byOn(r, i, r.grant.token, "revoke")
 	case c.Have():
 		why = "something else is there"
 	case t.nodes[i].justRestarted(now):
@@ -436,6 +449,10 @@ func (t *Table) lostCopyEvent(r *record, i int, now packed.Moment) monitor.Event
 		why = "its data were wiped"
 	case c.Lost() && monitor.LossCause(c.Type) == monitor.LostByClock:
 		why = "its clock was stepped"
+	default:
+		if by := t.byOn(r, i, r.grant.token, "force-release"); by != "" {
+			why = "force-released there" + by
+		}
 	}
 	e := monitor.LockEvent(t.Time(now), monitor.LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
 	e.Node = t.names[i]

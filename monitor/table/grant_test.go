@@ -183,6 +183,36 @@ func TestLostCopiesAreToldWithinBounds(t *testing.T) {
 	}
 }
 
+// A copy that an operator removed is not lost: who removed it is told, also of a removal that reached only some
+// nodes; such a one has not ended the lock, and says nothing of the other nodes.
+func TestARemovalOfSomeCopiesIsTold(t *testing.T) {
+	for act, want := range map[string]string{
+		"force-release": "lost its copy on n5 (force-released there by ops@host: dead): 3 left",
+		"revoke":        "lost its copy on n5 (revoked there by ops@host: dead): 3 left",
+	} {
+		r := newRig(5, 0)
+		r.TakenBy = func(string, string) (monitor.Action, bool) {
+			return monitor.Action{Act: act, Actor: "ops@host", Reason: "dead", Only: []string{"n5"}}, true
+		}
+		r.set("k", "a", 30*time.Second, 0, 1, 2, 3, 4)
+		r.first()
+		r.del("k", 3, 4)
+		if act == "revoke" {
+			r.set("k", "redlockctl:revoked:x", 30*time.Second, 4)
+		}
+		r.rounds()
+		r.pass(time.Second)
+		var texts []string
+		for _, e := range r.events {
+			texts = append(texts, e.Text.Raw())
+		}
+		lost := "lost its copy on n4 (lost: it disappeared before its TTL expired, and was not released): 3 left"
+		if !slices.Contains(texts, want) || !slices.Contains(texts, lost) || r.lock("k").State != monitor.LockHeld && r.lock("k").State != monitor.LockBareMajority {
+			t.Errorf("%s: %s, %q", act, r.lock("k").State, texts)
+		}
+	}
+}
+
 func TestExtensionsAreToldOnceInAWhile(t *testing.T) {
 	r := newRig(3, 0).first()
 	for range 60 {

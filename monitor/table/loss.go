@@ -343,5 +343,5 @@ func (t *Table) hasEnded(r *record, k int8) bool {
 		return false
 	}
 	taking, ok := t.TakenBy(r.key(), token)
-	return ok && taking.Act == "force-release"
+	return ok && taking.Act == "force-release" && taking.Only == nil
 }
