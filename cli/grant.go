@@ -74,7 +74,8 @@ type keptJSON struct {
 	Name    safetext.Text  `json:"name"`
 	State   string         `json:"state"` // released, held (it will expire) or lost
 	KeptMs  int64          `json:"kept_ms"`
-	ValidMs int64          `json:"valid_ms"` // what is left of it
+	ValidMs int64          `json:"valid_ms"`          // what is left of it
+	LateMs  int64          `json:"late_ms,omitempty"` // how long after the end of its validity a loss was noticed
 	By      safetext.Text  `json:"by"`
 	Reason  *safetext.Text `json:"reason,omitempty"`
 	Error   *safetext.Text `json:"error,omitempty"`
@@ -131,13 +132,20 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 		}
 		a.Note("%s", safetext.Printable(line))
 	})
-	left := max(0, time.Until(k.Until()))
+	now := time.Now()
+	left, lasted := max(0, k.Until().Sub(now)), now.Sub(is.Since)
+	var loss operator.Loss
+	if state == redlock.Lost {
+		if loss = operator.LossOf(k.Until(), now); loss.Noticed() != "" {
+			lasted = max(0, loss.At.Round(0).Sub(is.Since.Round(0))) // the machine may have slept
+		}
+	}
 	if state == redlock.Released {
 		left = 0
 	}
 	doc := keptJSON{
 		Name: safetext.New(name), State: state.String(),
-		KeptMs: time.Since(is.Since).Milliseconds(), ValidMs: left.Milliseconds(),
+		KeptMs: lasted.Milliseconds(), ValidMs: left.Milliseconds(), LateMs: loss.Late.Milliseconds(),
 		By: safetext.New(is.By), Reason: safetext.Optional(is.Reason), Error: safetext.OptionalError(err),
 	}
 	printed, perr := a.Document("kept", doc)
@@ -147,11 +155,11 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 		case state == redlock.Held:
 			more = ", and runs out in " + view.Left(left)
 		case state == redlock.Lost:
-			more = ": whatever was done under it must stop"
+			more = loss.Noticed() + ": whatever was done under it must stop"
 		case over:
 			more = ": its time has passed"
 		}
-		_, perr = fmt.Fprintf(a.Out, "%s %s after %s%s\n", state, safetext.Escape(name), view.Left(time.Since(is.Since)), more)
+		_, perr = fmt.Fprintf(a.Out, "%s %s after %s%s\n", state, safetext.Escape(name), view.Left(lasted), more)
 	}
 	return errors.Join(err, perr)
 }

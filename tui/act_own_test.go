@@ -176,6 +176,14 @@ func TestKeptStaysWhenItsReleaseFails(t *testing.T) {
 	r.sees("KEPT HERE ● orders:43 held")
 }
 
+// A loss that was noticed late, as the process was stopped, is told with the time at which the validity ended.
+func TestLostIsToldWithItsTime(t *testing.T) {
+	r, k := keeping(t)
+	k.is(redlock.Lost, r.clock.Add(-6*time.Second), fmt.Errorf("keep %q: lost: %w", "orders:43", errFake))
+	r.wait(time.Second)
+	r.sees("✗ LOST at 12:03:05, noticed 7s after its validity had ended: orders:43, kept here")
+}
+
 // The loss of a lock stays on the screen until the user has seen it.
 func TestLostIsTold(t *testing.T) {
 	r, k := keeping(t)
@@ -183,11 +191,11 @@ func TestLostIsTold(t *testing.T) {
 	r.wait(time.Second)
 	for _, keys := range [][]string{nil, {"2"}, {"?"}, {"4"}} {
 		r.press(keys...)
-		r.sees("✗ LOST at 12:03:12: orders:43, kept here: whatever was done under it must stop")
+		r.sees("✗ LOST at 12:03:11: orders:43, kept here: whatever was done under it must stop")
 		r.seesNot("KEPT HERE")
 	}
 	r.wait(time.Hour)
-	r.sees("LOST at 12:03:12")
+	r.sees("LOST at 12:03:11")
 	r.press("esc")
 	r.seesNot("LOST at")
 	r.where(page.Events) // the key only cleared the message

@@ -124,6 +124,31 @@ func (k *KeptLock) attend() {
 	}
 }
 
+// Loss is when a kept lock was lost.
+type Loss struct {
+	At   time.Time     // the end of its validity, or when it was known to be lost before that
+	Late time.Duration // how long after that it was noticed, as the process was stopped or the machine slept
+}
+
+// LossOf returns when a lock whose validity ended at until, and which was seen to be lost at now, was
+// lost.
+func LossOf(until, now time.Time) Loss {
+	// By the difference: the wall clock of until does not count the time that the machine slept.
+	late := max(0, now.Sub(until))
+	return Loss{now.Add(-late), late}
+}
+
+// noticeable is how late a loss must be noticed for that to be told.
+const noticeable = time.Second
+
+// Noticed says after the time of the loss how long after it the loss was noticed; "": at once.
+func (l Loss) Noticed() string {
+	if l.Late <= noticeable {
+		return ""
+	}
+	return ", noticed " + l.Late.Round(100*time.Millisecond).String() + " after its validity had ended"
+}
+
 // note reports a change for the worse and the end of the lock.
 func (k *KeptLock) note(s redlock.KeeperState) {
 	e := monitor.Event{Level: monitor.LevelNotice, Key: safetext.New(k.Resource())}
@@ -133,6 +158,9 @@ func (k *KeptLock) note(s redlock.KeeperState) {
 		return // noted as an action
 	case redlock.Uncertain, redlock.Lost:
 		e.Level = monitor.LevelAlarm
+		if s == redlock.Lost {
+			text += LossOf(k.Until(), time.Now()).Noticed()
+		}
 		if err := k.Err(); err != nil {
 			text += ": " + err.Error()
 		}
@@ -252,7 +280,7 @@ func (k *KeptLock) Stop() {
 			return
 		case state == redlock.Lost && k.o.opt.Log != nil:
 			lost := k.o.act(audit.Record{Act: "keep", Target: k.Resource(), TokenSHA: audit.TokenSHA(k.Token())})
-			_ = lost.write(audit.Failed, "lock lost: "+logText(cmp.Or(k.Err(), redlock.ErrExpired)))
+			_ = lost.write(audit.Failed, "lock lost: "+logText(cmp.Or(k.Err(), redlock.ErrExpired))+lossText(LossOf(k.Until(), time.Now())))
 			return
 		}
 		a, err := k.o.begin(audit.Record{Act: "stop keeping", Target: k.Resource(), TokenSHA: audit.TokenSHA(k.Token()),
@@ -261,6 +289,14 @@ func (k *KeptLock) Stop() {
 			_ = a.end("", nil)
 		}
 	})
+}
+
+// lossText says for the log when a lock was lost, if that was noticed late.
+func lossText(l Loss) string {
+	if l.Noticed() == "" {
+		return ""
+	}
+	return "; its validity ended at " + l.At.UTC().Format(time.RFC3339) + l.Noticed()
 }
 
 // Release implements [Kept].

@@ -93,7 +93,7 @@ func (m *Desk) CheckKept() {
 			if err := g.Kept.Err(); err != nil {
 				why = err.Error()
 			}
-			m.Losses = append(m.Losses, loss{key, why, m.Now()})
+			m.Losses = append(m.Losses, loss{key, why, operator.LossOf(g.Until, m.Now())})
 			g.Kept = nil
 		case g.state == redlock.Released:
 			if end := g.Kept.Terms().End; !end.IsZero() && !m.Now().Before(end) {
@@ -118,7 +118,7 @@ func (m *Desk) KeptLines(w int) (lines []string) {
 	st := m.St
 	if m.Losses = m.Losses[max(0, len(m.Losses)-mostLosses):]; len(m.Losses) > 0 {
 		l := m.Losses[len(m.Losses)-1]
-		text := " " + st.Off + " LOST at " + view.Clock(l.at) + ": " + st.Escape(l.key, 40)
+		text := " " + st.Off + " LOST at " + view.Clock(l.At) + l.Noticed() + ": " + st.Escape(l.key, 40)
 		if more := len(m.Losses) - 1; more > 0 {
 			text += " and " + view.Count(more) + " before"
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/base/crash"
+	"redlockctl/internal/operator"
 	"redlockctl/redlock"
 )
 
@@ -96,5 +97,5 @@ func (g Grant) Extended(ttl time.Duration, until time.Time) Grant {
 // loss is a lock that was kept here and is lost.
 type loss struct {
 	key, why string
-	at       time.Time
+	operator.Loss
 }
