@@ -7,7 +7,7 @@ import (
 	"redlockctl/internal/who"
 )
 
-// An answer that found no majority is compared with a look: that one may see the rest of it, or nothing.
+// An answer is compared with a look: that one may see more copies of the lock, or nothing.
 func TestWhoReliesOnALock(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	for _, s := range servers[:2] {
@@ -22,8 +22,5 @@ func TestWhoReliesOnALock(t *testing.T) {
 		if (l != nil) != want || s == nil {
 			t.Errorf("%s: %+v %v", key, l, s)
 		}
-	}
-	if l, s := ReliedOn(t.Context(), cfg, &who.Answer{Key: "job:1", Held: 2, N: 3}, nil); l != nil || s != nil {
-		t.Errorf("it looked again: %+v", l)
 	}
 }

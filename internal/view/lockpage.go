@@ -620,8 +620,11 @@ func (g *GrantDoc) heard(now time.Time) string {
 		return "it was not seen to extend it"
 	}
 	w := who.Answer{Extends: g.Extensions, Extended: max(0, now.Sub(g.Extended))}
-	if g.Extensions > 2 {
-		w.Usually = usually(g.Extended.Sub(g.Began), g.Extensions)
+	switch span := g.Extended.Sub(g.Began); {
+	case !g.Partly:
+		w.Usually = span / time.Duration(g.Extensions)
+	case g.Extensions > 2:
+		w.Usually = usually(span, g.Extensions)
 	}
 	w.Liveness = who.AssessLiveness(who.Signs{Extends: w.Extends, Extended: w.Extended, Usually: w.Usually})
 	return WhoLiveness(&w)

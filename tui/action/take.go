@@ -370,7 +370,7 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 		}
 	}
 	label := "Held by"
-	if l != nil && !l.ReliedOn() && l.Held >= 0 && l.Held < m.Latest.Cluster.Quorum {
+	if l != nil && !l.ReliedOn() && !l.Nobody && !l.Contested && l.Held >= 0 && l.Held < m.Latest.Cluster.Quorum {
 		label = "Copies of"
 	}
 	out := append([]string{st.Fact(label, m.heldBy(t, l))}, m.ownerFacts(t, l, several)...)
