@@ -67,15 +67,17 @@ type probing struct {
 // probeSession is one session, as far as it has come.
 type probeSession struct {
 	cancel context.CancelFunc
+	taken  bool      // its connection was accepted
 	up     bool      // its connection is set up
 	worked bool      // the node has answered on it
 	asked  time.Time // since when it awaits an answer; zero: it awaits none
 }
 
-// probeReport is what a session tells: in this order that it is up, asks, has heard of the
+// probeReport is what a session tells: in this order that it is taken, up, asks, has heard of the
 // node, has seen it; or that it has ended.
 type probeReport struct {
 	session *probeSession
+	taken   bool
 	up      bool
 	asks    time.Time   // from when on the answer is awaited
 	sight   *sight      // the result of a probe
@@ -184,7 +186,7 @@ func (p *probing) drop(n int) {
 
 // silence returns the failure of a node that does not answer.
 func (p *probing) silence() error {
-	if slices.ContainsFunc(p.sessions, func(s *probeSession) bool { return s.up }) {
+	if slices.ContainsFunc(p.sessions, func(s *probeSession) bool { return s.taken }) {
 		return wire.ErrLate
 	}
 	return wire.DialError{Err: wire.ErrLate}
@@ -194,6 +196,8 @@ func (p *probing) silence() error {
 func (p *probing) heard(r probeReport, now time.Time) {
 	s := r.session
 	switch {
+	case r.taken:
+		s.taken = true
 	case r.up:
 		s.up = true
 	case !r.asks.IsZero():
@@ -267,6 +271,9 @@ func (m *Monitor) probeSession(ctx context.Context, i int, tell func(probeReport
 		return err
 	}
 	defer s.Close()
+	if err := tell(probeReport{taken: true}); err != nil {
+		return err
+	}
 	p := prober{Session: s, fenceUser: m.nodes[i].FenceUser(), tell: tell}
 	// The first sight waits for the knock, which takes less round trips than it.
 	knocked, open, wait := time.Now(), knock(ctx, m.nodes[i], m.patience[i]), time.After(m.patience[i].Answer())
