@@ -180,7 +180,7 @@ func allChecks() []check {
 	}, {
 		id: "lost-majority", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(lostMajority),
 		title: "locks that lost their majority",
-		why:   "Copies were lost: by a restart, a wipe of data, a step of a clock or a deletion that is no release. Their holders rely on the locks until they expire, and cannot extend them. While the nodes that lost the copies stay fenced, no other client gets in.",
+		why:   "Copies were lost: by a restart, a wipe of data, a step of a clock or a deletion on some nodes only. Their holders rely on the locks until they expire, and cannot extend them. While the nodes that lost the copies stay fenced, no other client gets in.",
 		do:    "Wait until the locks have expired. Do not force-release them while their holders may work: that lets a second client in.",
 		more:  "Danger if a node that lost a copy serves before the lock expires, so that another client can reach a quorum now or before the end. The finding says how the copies were lost, which of the nodes serve, and what to find out.",
 	}, {

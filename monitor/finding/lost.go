@@ -94,14 +94,14 @@ func (f *found) explainLoss(k known, kind int) {
 		do = append(do, "Somebody let "+few(slices.Compact(early))+" rejoin before the time, or a guard did not fence in time: redlockctl node cordon, and node uncordon when the locks have expired.")
 	}
 	if names := serving[monitor.LostByDeletion]; names != nil {
-		do = append(do, "Find out who deleted the copies on "+few(names)+": a person, a program that does not compare the token, or eviction.")
+		do = append(do, "Find out who deleted the copies on "+few(names)+": a person, a program, eviction, or a client whose release did not reach all nodes.")
 	}
 	unfenced := slices.Concat(serving[monitor.LostByRestart], serving[monitor.LostByWipe], serving[monitor.LostByClock])
 	if slices.Sort(unfenced); unfenced != nil {
 		do = append(do, "Find out why "+few(slices.Compact(unfenced))+" did not stay fenced until the locks have expired: no guard watches, the start was unfenced, or somebody let it rejoin.")
 	}
 	if names := serving[monitor.LostUnseen]; names != nil {
-		do = append(do, "Find out how "+few(names)+" lost the copies, and serves: a restart or a wipe of data without a fence, a deletion, or eviction.")
+		do = append(do, "Find out how "+few(names)+" lost the copies: by a restart or a wipe of data without a fence, a deletion, eviction, or a release that did not reach all nodes.")
 	}
 	f.Remedy = strings.Join(do, " ")
 }
@@ -111,7 +111,7 @@ func howLost(causes [monitor.NumLossCauses]bool) string {
 	var how []string
 	for c, text := range map[monitor.LossCause]string{
 		monitor.LostByRestart: "a restart", monitor.LostByWipe: "a wipe of data", monitor.LostByClock: "a step of a clock",
-		monitor.LostByDeletion: "a deletion that is no release",
+		monitor.LostByDeletion: "a deletion on some nodes",
 	} {
 		if causes[c] {
 			how = append(how, text)
