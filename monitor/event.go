@@ -22,8 +22,8 @@ func (l Level) String() string { return [...]string{"info", "notice", "alarm"}[l
 // EventKinds returns the kinds of the monitor's events: of locks, of nodes, and others. A
 // guard in this process and the record add their own.
 func EventKinds() (locks, nodes, others []string) {
-	// "not seen": nodes do not answer, so its end is not known. Many lost copies at once are
-	// one event of the node. The last four are states.
+	// "not seen": nodes do not answer, or this process was stopped, so its end is not known.
+	// Many lost copies at once are one event of the node. The last four are states.
 	return []string{"acquired", "extended", "released", "expired", "not seen", "force-released", "revoked", "lost copy", "lost majority", "orphaned", "split", "over max TTL", "no TTL"},
 		[]string{"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "data wiped", "clock step"},
 		// The first two are about the line between this process and all nodes. "missed

@@ -560,6 +560,7 @@ func (w *world) awake(now time.Time) {
 		}
 	}
 	if stopped {
+		w.table.Stopped(now.Add(-gap), now)
 		w.noteDiscontinuity(clock.Discontinuity{At: now, Gap: gap, Text: fmt.Sprintf("this process was stopped for %s", gap.Round(100*time.Millisecond))})
 	}
 }

@@ -189,6 +189,8 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 		return
 	case g.end != 0 && now >= g.end && s.silent > 0 && s.there+s.stuck+s.silent+int(g.lost) >= t.quorum:
 		t.lapse(r, now)
+	case g.end != 0 && now >= g.end && !g.fell && g.end > t.stopped.Begin && g.end <= t.stopped.End:
+		t.lapse(r, now) // it may have been released
 	case g.end != 0 && now >= g.end:
 		t.endGrant(r, now, monitor.LevelInfo, "expired", "expired")
 	case !s.confirmed && (rest > 0 || g.lost > 0):
@@ -313,10 +315,13 @@ func (t *Table) reopen(r *record, token string, now packed.Moment) {
 }
 
 // lapse ends the grant of r at its last known end without certainty: its holder may have
-// extended it on nodes that do not answer.
+// extended it on nodes that do not answer, or done anything while this process did not run.
 func (t *Table) lapse(r *record, now packed.Moment) {
 	g := &r.grant
 	var since packed.Moment
+	if g.end > t.stopped.Begin && g.end <= t.stopped.End {
+		since = t.stopped.Begin
+	}
 	for i := range t.nodes {
 		if n := &t.nodes[i]; !n.reachable {
 			since = max(since, n.lostSight)

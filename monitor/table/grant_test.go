@@ -279,3 +279,35 @@ func TestTheLastExtensionsAreTold(t *testing.T) {
 		})
 	}
 }
+
+// How a grant ended while this process did not run was not seen: it may have been released. One that
+// lasted longer, and is gone, was deleted.
+func TestAGrantThatEndsWhileStopped(t *testing.T) {
+	r := newRig(3, 0)
+	r.set("short", "a", 5*time.Second, 0, 1, 2)
+	r.set("long", "b", time.Minute, 0, 1, 2)
+	r.first()
+	r.del("short", 0, 1, 2)
+	r.del("long", 0, 1, 2)
+	from := r.now
+	r.now = r.now.Add(13 * time.Second)
+	r.Stopped(from, r.now)
+	for i := range 3 {
+		r.Doubt(i)
+		r.Missed(i, r.now)
+	}
+	r.scanAll()
+	r.set("later", "c", time.Second, 0, 1, 2)
+	r.scanAll()
+	r.pass(2 * time.Second)
+	ended := map[string]string{}
+	for _, e := range r.events {
+		ended[e.Key.Raw()] = e.Kind
+	}
+	if ended["short"] != "not seen" || ended["long"] != "released" || ended["later"] != "expired" {
+		t.Error(ended)
+	}
+	if text := r.text("not seen"); !strings.HasPrefix(text, "not seen from here since ") {
+		t.Error(text)
+	}
+}

@@ -219,6 +219,11 @@ func (t *Table) Sync(i int, until time.Time) {
 // Missed records that changes of node i before now may not have been reported.
 func (t *Table) Missed(i int, now time.Time) { t.nodes[i].missed = t.Moment(now) }
 
+// Stopped records that this process did not run for a time: how a grant ended in it was not seen.
+func (t *Table) Stopped(from, to time.Time) {
+	t.stopped = packed.Span{Begin: t.Moment(from), End: t.Moment(to)}
+}
+
 // Epoch returns how often node i became unreadable; the end of a full read must quote it.
 func (t *Table) Epoch(i int) uint32 { return t.nodes[i].epoch }
 

@@ -55,6 +55,7 @@ type Table struct {
 	// settledAt is when that was. What was wrong by then is reported together, at
 	// firstAlarms.
 	settledAt, firstAlarms packed.Moment
+	stopped                packed.Span // in which this process did not run, the last time
 	// how long locks stay split, or without a TTL, or partly released, before that passes
 	// by itself
 	splits, lateTTLs, releases learned
