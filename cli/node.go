@@ -120,6 +120,9 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	if op.Already(ctx, name, act.cordon) {
 		// Nothing is done, so nothing is logged.
 		o.did, o.node = "already "+act.done+", nothing done:", &nodeActJSON{Node: safetext.New(name), Done: act.done, Already: true}
+		if by := app.CordonedBy(cfg, name); act.cordon && by != "" {
+			a.Note("%s: %s", safetext.Escape(name), by)
+		}
 		return o
 	}
 	if !yes {

@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/restart"
+	"redlockctl/internal/view"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/oneshot"
 	"redlockctl/server/fences"
@@ -83,6 +84,16 @@ func (c *cordon) ended(o restartguard.Observation, fenced bool) error {
 		means = name + " serves as soon as its guards let it rejoin, and may have new copies then"
 	}
 	return fmt.Errorf("%w%s: %s", restart.ErrUncordoned, by, means)
+}
+
+// CordonedBy says when a node was cordoned that is cordoned now, by whom and why, if the audit log of this
+// machine has that.
+func CordonedBy(cfg *config.Config, name string) string {
+	e, ok := latestOn(cfg, name, time.Time{}, "node cordon", "node drain", "node uncordon", "node rejoin")
+	if !ok || !actionOf(e.Record).KeepsOut() {
+		return ""
+	}
+	return "cordoned at " + view.Moment(e.Time) + safetext.Escape(actionOf(e.Record).By())
 }
 
 // latestOn returns the latest of these actions of a person on a node since a moment, by the audit
