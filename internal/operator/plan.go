@@ -339,12 +339,16 @@ func (p *Plan) describe(a Target, noEnd, revoked bool) {
 			p.Effect += "; a copy without TTL, or with one above ten years, ends in " + cmp.Or(a.MaxTTL, defaultTombstone).String()
 		}
 	}
-	switch text, all := p.standing.refusing(p.Copies, p.Tokens, s.now); {
+	on := p.keeps()
+	switch text, all := p.standing.refusing(p.Copies, p.Tokens, on, s.now); {
 	case all:
 		p.Effect, p.Risk = "nothing can be removed now: "+text, "none while nothing is removed"
 		if s.relies != nil {
 			p.Risk += "; " + p.standing.belief(s.relies, s.now)
 		}
+	case text != "" && on != nil:
+		p.Effect = "copies are removed on a minority only; not removed: " + text
+		p.Risk = extendableError{nodes: on}.text()
 	case text != "":
 		p.Effect += "; not removed: " + text
 	}
@@ -355,6 +359,21 @@ func (p *Plan) describe(a Target, noEnd, revoked bool) {
 	case !s.majority && (all > 1 || all == 1 && s.relies == nil && !s.another):
 		p.Risk += ". Besides, " + p.standing.others(s.relies, s.now)
 	}
+}
+
+// keeps returns the nodes that refuse the removal or do not answer, if they may make a majority for the
+// holder; else nil.
+func (p *Plan) keeps() []string {
+	results := slices.Clone(p.Copies)
+	for i := range results {
+		switch node := results[i].Node; {
+		case p.standing.refuses(node):
+			results[i].Status = redlock.StatusFenced
+		case copyOf(results[i]):
+			results[i].Status = redlock.StatusOK
+		}
+	}
+	return extendable(p.Tokens, p.Copies, results)
 }
 
 // describeRelease says what a force-release does.

@@ -148,9 +148,20 @@ func refusesWrites(n *monitor.Node) bool {
 	return n.State == monitor.NodeFenced || n.State == monitor.NodeCordoned
 }
 
+// refuses reports whether a node refuses a removal, as far as is known.
+func (s *Standing) refuses(node string) bool {
+	if s == nil {
+		return false
+	}
+	i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == node })
+	// A node fenced by another method may obey an operator.
+	return i >= 0 && refusesWrites(&s.Nodes[i]) && s.Nodes[i].MinReplicasToWrite > 0
+}
+
 // refusing says why copies cannot be removed now: which of them are on nodes that refuse
-// writes, and when they expire. all means that no copy is on another node.
-func (s *Standing) refusing(copies []redlock.NodeResult, tokens []TokenCopies, now time.Time) (text string, all bool) {
+// writes, and when they expire, unless they are on extendable nodes. all means that no copy is on
+// another node.
+func (s *Standing) refusing(copies []redlock.NodeResult, tokens []TokenCopies, extendable []string, now time.Time) (text string, all bool) {
 	if s == nil {
 		return "", false
 	}
@@ -159,14 +170,9 @@ func (s *Standing) refusing(copies []redlock.NodeResult, tokens []TokenCopies, n
 	for _, t := range tokens {
 		for _, node := range t.Nodes {
 			there++
-			i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == node })
 			k := slices.IndexFunc(copies, func(r redlock.NodeResult) bool { return r.Node == node })
-			if i < 0 || k < 0 {
-				continue
-			}
-			// A node fenced by another method may obey an operator.
-			if n := &s.Nodes[i]; refusesWrites(n) && n.MinReplicasToWrite > 0 {
-				parts = append(parts, s.stays(copies[k], now, false))
+			if k >= 0 && s.refuses(node) {
+				parts = append(parts, s.stays(copies[k], now, slices.Contains(extendable, node)))
 			}
 		}
 	}

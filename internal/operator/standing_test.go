@@ -81,6 +81,7 @@ func TestThePlanOfCopiesOnNodesThatRefuseWrites(t *testing.T) {
 	}{
 		"all of them":          {"fcsss", []monitor.Copy{put(at), put(time.Time{}), {}, {}, {}}, "nothing can be removed now: on n1, fenced: goes at " + at.Format("15:04:05") + "; on n2, cordoned: has no TTL, stays until it is deleted after the node serves"},
 		"one of them":          {"fssss", []monitor.Copy{put(at), put(at), {}, {}, {}}, "all copies deleted now: the name is free at once; not removed: on n1, fenced: goes at "},
+		"a majority":           {"cccss", []monitor.Copy{put(at), put(at), put(at), put(at), put(at)}, "copies are removed on a minority only; not removed: on n1, cordoned; on n2, cordoned; on n3, cordoned"},
 		"and too few are left": {"sfffs", []monitor.Copy{put(at), {}, {}, {}, {}}, "all copies deleted now: others can get in as soon as enough nodes serve"},
 	} {
 		t.Run(name, func(t *testing.T) {
