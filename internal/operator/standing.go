@@ -111,7 +111,7 @@ func (s *Standing) releaseRisk(r *monitor.Reliance, name string, now time.Time) 
 	case s.Lock.Earlier != nil:
 		return s.belief(r, now) + " and is not notified"
 	case s.Lock.MayBeHeld():
-		return s.belief(r, now) + ", as nodes do not answer or may have forgotten a vote: then " + two
+		return s.belief(r, now) + ", as not all of its copies can be accounted for: then " + two
 	}
 	risk := s.belief(r, now) + " and is not notified: " + two
 	switch {
