@@ -43,7 +43,7 @@ func TestHowAGrantEnds(t *testing.T) {
 			r.scanAll()
 			r.pass(time.Second)
 			r.pass(28*time.Second + 900*time.Millisecond)
-			if k := r.kinds(); len(k) != 1 || r.lock("k").State != monitor.LockMayBeHeld {
+			if k := r.kinds(); len(k) != 1 || r.lock("k").State != monitor.LockLostMajority {
 				r.emit(monitor.Event{Kind: "too early"})
 			}
 			r.pass(time.Second)
