@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"redlockctl/base/race"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
@@ -557,7 +558,10 @@ func TestServersThatMisbehave(t *testing.T) {
 	lazy := labtest.NewProxy(t, servers[2])
 	lazy.Delay(labtest.ToClient, 1500*time.Millisecond, 2*time.Second)
 	bad := []*redlock.Node{lazy.Node()}
-	for _, m := range labtest.Mischiefs() {
+	for i, m := range labtest.Mischiefs() {
+		if race.Enabled && m.To != "" && i%4 != 0 {
+			continue
+		}
 		switch m.To {
 		case "", "hello", "ping", "info", "time", "scan", "evalsha_ro":
 			bad = append(bad, labtest.Misbehaving(t, m.Name, servers[2].Addr(), m))
