@@ -160,7 +160,9 @@ func nodeDown(k known, n *monitor.Node, f *found) bool {
 		f.Consequence = fmt.Sprintf("Losing %d more nodes stops all locking.", n+1)
 	}
 	switch n.State {
-	case monitor.NodeDown, monitor.NodeSlow:
+	case monitor.NodeDown:
+	case monitor.NodeSlow:
+		f.Remedy = "Find out what holds it up: a long command (SLOWLOG), swapping, a paused machine, the network. Do not restart it for that: it would lose its locks, and rejoin only after the longest TTL."
 	case monitor.NodeLoading:
 		f.Remedy = "Wait. Lock masters without persistence have nothing to load."
 		return f.seen("LOADING: it is reading its data")
@@ -204,6 +206,8 @@ func clientsFull(k known, n *monitor.Node, f *found) bool {
 		f.Title = "maxclients was reached"
 		why := ""
 		if !many {
+			f.Consequence = "Clients that were refused could not lock on it at that moment. It is far from its limit now."
+			f.Remedy = "If the number grows, find who is refused (CLIENT LIST, the server's log). After a pause of the server there is nothing to do."
 			f.Title, why = "connections were refused", ": maxclients was reached for a moment, protected-mode refused clients of other hosts, or clients had left before they were accepted, as while the server was stopped"
 		}
 		return f.seen("%s refused while it was watched, the last %s; %s are open%s", words.Count(int(c.n), "connection", "connections"), words.At(c.at, k.At), clientsOf(n), why)

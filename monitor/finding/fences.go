@@ -155,8 +155,8 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 		return f.seen("cordoned %s", words.At(n.Since, k.At))
 	case n.State != monitor.NodeFenced, k.Cluster.MaxTTL == 0, fenced < 2*k.Cluster.MaxTTL+10*time.Second:
 		return false
-	case fenced < 2*announce.Greatest(n.Guards, "")+10*time.Second:
-		return false // the guard that watches it waits longer
+	case fenced < 2*announce.Greatest(n.Guards, "")+10*time.Second, n.RejoinsAfter.After(k.At):
+		return false // the guard that watches it waits longer, or began to watch it later
 	}
 	text := "fenced since " + words.Moment(n.Since, k.At) + ", much longer than a guard waits"
 	if n.Older {

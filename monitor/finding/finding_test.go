@@ -405,6 +405,7 @@ func TestFindings(t *testing.T) {
 				*s.Snapshot = *goodScene().Snapshot
 			}
 		}, nil, ""},
+		"a node that hangs":          {node(0, func(n *monitor.Node) { n.State, n.Err = monitor.NodeSlow, safetext.New("no answer in time") }), []string{"warning node-down n1"}, "no answer in time"},
 		"a node that reads its data": {node(0, func(n *monitor.Node) { n.State = monitor.NodeLoading }), []string{"warning node-down n1"}, "LOADING"},
 		"a node that lets nobody look": {node(0, func(n *monitor.Node) { n.State, n.Err = monitor.NodeDenied, safetext.New("NOAUTH") }),
 			[]string{"warning node-down n1"}, "NOAUTH"},
@@ -417,6 +418,11 @@ func TestFindings(t *testing.T) {
 		"a node whose guard waits for longer": {node(0, func(n *monitor.Node) {
 			n.State, n.Since, n.GuardsKnown = monitor.NodeFenced, findingEpoch.Add(-time.Hour), true
 			n.Guards = []announce.Guard{{ID: "ABCDEFGH", Host: safetext.New("ops"), Delay: time.Hour}}
+		}), nil, ""},
+		"a node whose guard came late": {node(0, func(n *monitor.Node) {
+			n.State, n.Since, n.GuardsKnown = monitor.NodeFenced, findingEpoch.Add(-time.Hour), true
+			n.RejoinsAfter = findingEpoch.Add(time.Minute)
+			n.Guards = []announce.Guard{{ID: "ABCDEFGH", Host: safetext.New("ops"), Delay: time.Minute}}
 		}), nil, ""},
 		"a node that is cordoned": {node(0, func(n *monitor.Node) { n.State = monitor.NodeCordoned }), []string{"info stays-fenced n1"}, "cordoned"},
 		"memory is used up":       {node(0, func(n *monitor.Node) { n.Facts.MaxMemory, n.UsedMemory = 100, 95 }), []string{"warning memory-full n1"}, ""},

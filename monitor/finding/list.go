@@ -186,8 +186,8 @@ func allChecks() []check {
 	}, {
 		id: "orphan-lock", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badOrphan, "orphaned copies of a lock")),
 		title: "orphaned copies of locks",
-		why:   "A minority of copies that nobody relies on blocks those nodes until it expires: a client died, or does not release a failed attempt on all nodes.",
-		do:    "Make the client release on all nodes when an attempt fails. Wait until the copies expire, or remove them: redlockctl force-release NAME.",
+		why:   "A minority of copies blocks those nodes until it expires. It was never granted, or its grant has ended: a client died, does not release on all nodes, or was force-released where it could be (such a client is not told, and may work until its end).",
+		do:    "Make the client release on all nodes when an attempt fails. Wait until the copies expire, or remove them from nodes that accept writes: redlockctl force-release NAME.",
 	}, {
 		id: "no-guard", part: aboutMemory, severity: monitor.SeverityWarning, after: settles, before: settles, find: once(notProtected),
 		title: "not protected against restarts",
