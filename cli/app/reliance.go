@@ -109,8 +109,12 @@ func (s *Session) noteGuard(alarm bool, text string) {
 	s.tell(restartguard.Event{At: time.Now(), Text: text, Alarm: alarm})
 }
 
-// recordedGrants returns what the record at path knows of the grants of these locks that have not
-// ended, so that a first look does not take what is left of one for copies on which nobody relies.
+// mostRecalled is of how many locks without a majority the record is asked.
+const mostRecalled = 200
+
+// recordedGrants returns what the record at path knows of grants that have not ended: of these
+// locks, so that a first look does not take what is left of one for copies on which nobody relies,
+// and of all that lost their majority, perhaps with all their copies.
 func recordedGrants(path, cluster string, keys []string) (known []announce.Lock) {
 	r, err := record.OpenReader(path, cluster)
 	if err != nil {
@@ -118,19 +122,26 @@ func recordedGrants(path, cluster string, keys []string) (known []announce.Lock)
 	}
 	defer r.Close()
 	now := time.Now()
+	grants, err := r.LostNow(now, mostRecalled)
 	for _, key := range keys {
-		grants, err := r.GrantsOf(key, record.Span{Since: now, Until: now.Add(time.Hour)}, 2)
 		if err != nil {
-			return known
+			break
 		}
-		for _, g := range grants {
-			over := !g.Ended.IsZero() && g.Ended.Before(now) || g.How == "released" || g.How == "revoked" || g.How == "force-released" || !g.Until.IsZero() && g.Until.Before(now)
-			sum, err := hex.DecodeString(g.Token)
-			if over || err != nil || len(sum) != 8 {
-				continue
-			}
-			known = append(known, announce.Lock{Key: safetext.New(key), Token: [8]byte(sum), Until: g.Until})
+		var some []record.Grant
+		some, err = r.GrantsOf(key, record.Span{Since: now, Until: now.Add(time.Hour)}, 2)
+		grants = append(grants, some...)
+	}
+	for _, g := range grants {
+		sum, err := hex.DecodeString(g.Token)
+		if err == nil && len(sum) == 8 && runs(&g, now) {
+			known = append(known, announce.Lock{Key: safetext.New(g.Lock), Token: [8]byte(sum), Short: record.TokenName(g.Token[:6]), Until: g.Until})
 		}
 	}
 	return known
+}
+
+// runs reports whether the holder of a grant may rely on it.
+func runs(g *record.Grant, now time.Time) bool {
+	ended := g.How != "" && g.How != monitor.LockLostMajority.String() || !g.Ended.IsZero() && !g.Ended.After(now)
+	return !ended && (g.Until.IsZero() || g.Until.After(now))
 }

@@ -83,3 +83,22 @@ func (r *Reader) tellLater(events []Event, in Span) error {
 	}
 	return nil
 }
+
+// LostNow returns the grants, at most n, that lost their majority and on which their holders rely
+// now: perhaps no copy of them is left, or another client has the lock.
+func (r *Reader) LostNow(now time.Time, n int) (all []Grant, err error) {
+	closed := classes(`?2`)
+	closed = closed[:len(closed)-1]
+	queries := []string{`INDEXED BY grants_ending CROSS ` + ofLocks + `WHERE ` + ending + ` AND ends = '` + lostMajority + `' AND (g.until_ms IS NULL OR g.until_ms > ?2)`}
+	for _, condition := range closed { // at a time to come
+		queries = append(queries, byLength+condition+` AND g.ended = '`+lostMajority+`'`)
+	}
+	for _, query := range queries {
+		some, err := r.grants(query+` AND l.cluster = ?3 LIMIT ?4`, now, millis(now), r.cluster, n-len(all))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"encoding/hex"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -306,5 +307,35 @@ func TestLostMajorities(t *testing.T) {
 	lost, err := r.LostMajorities(in)
 	if err != nil || len(lost) != 2 || lost[0].Lock != "job:1" || lost[1].Lock != "job:2" {
 		t.Errorf("%+v: %v", lost, err)
+	}
+}
+
+// Who lost the majority is known until its end, also when another client has the lock by then.
+func TestWhoLostTheMajorityNow(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	for _, lock := range []string{"job:1", "job:2"} {
+		from.tell("acquired", lock, "a", second(1), second(20))
+		from.tell("lost majority", lock, "a", second(3), second(20))
+	}
+	from.tell("acquired", "job:3", "a", second(1), second(20))
+	from.tell("acquired", "job:2", "b", second(4), second(9))
+	write(t, w, from, second(5))
+	for at, want := range map[int]int{5: 2, 19: 2, 21: 0} {
+		lost, err := read(t, path).LostNow(second(at), 10)
+		if err != nil || len(lost) != want {
+			t.Errorf("after %d s: %+v %v", at, lost, err)
+		}
+		for _, g := range lost {
+			if sha := shortSHA("a"); g.Token != hex.EncodeToString(sha[:]) || !g.Until.Equal(second(20)) || !g.Ended.IsZero() {
+				t.Errorf("after %d s: %+v", at, g)
+			}
+		}
+	}
+	if lost, err := read(t, path).LostNow(second(5), 1); err != nil || len(lost) != 1 {
+		t.Errorf("of two one: %+v %v", lost, err)
 	}
 }

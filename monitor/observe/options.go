@@ -56,9 +56,9 @@ type Options struct {
 	// ActedOn returns what an operator did to a node a moment ago, as far as recorded here;
 	// nil: unknown. It must return at once.
 	ActedOn func(node string) (monitor.Action, bool)
-	// Recorded returns what a record here knows of grants that have not ended of these locks; nil:
-	// there is none. It is called once, when all nodes have been read, with the locks of which a
-	// minority of copies was found: they may be what is left of a grant.
+	// Recorded returns what a record here knows of grants that have not ended: of these locks, and of
+	// all that lost their majority; nil: there is none. It is called once, when all nodes have been
+	// read, with the locks of which a minority of copies was found.
 	Recorded func(keys []string) []announce.Lock
 	// Witnesses returns what guards on other hosts report about the nodes; nil: none is configured.
 	// It is called for each snapshot in which too few nodes are seen from here, and must

@@ -8,7 +8,6 @@ import (
 	"redlockctl/base/crash"
 	"redlockctl/base/sleep"
 	"redlockctl/monitor/clock"
-	"redlockctl/server/announce"
 )
 
 // Run watches until ctx ends, and returns when all its goroutines have ended. Call it
@@ -149,8 +148,8 @@ func (m *Monitor) publish() {
 // mostRecalled is of how many locks a record is asked.
 const mostRecalled = 500
 
-// recall takes in, once the first view is complete, what a record knows of the locks of which it
-// shows a minority.
+// recall takes in, once the first view is complete, what a record knows of the locks of which the
+// view shows a minority, and of those that lost their majority.
 func (m *Monitor) recall(ctx context.Context) {
 	if m.Settled(ctx) != nil {
 		return
@@ -162,10 +161,7 @@ func (m *Monitor) recall(ctx context.Context) {
 			keys = append(keys, l.Key.Raw())
 		}
 	}
-	var known []announce.Lock
-	if len(keys) > 0 {
-		known = m.opt.Recorded(keys)
-	}
+	known := m.opt.Recorded(keys)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.world.table.Heard(known, time.Now())
