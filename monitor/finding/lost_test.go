@@ -21,8 +21,8 @@ func TestWordsOfALostMajority(t *testing.T) {
 		want, not string
 	}{
 		"fenced after a restart": {monitor.LostByRestart, func(n *monitor.Node) { n.State = monitor.NodeFenced }, "lost by a restart. Their holders|While the nodes that lost the copies stay fenced|Wait until", "serve:|Find out"},
-		"unfenced restart":       {monitor.LostByRestart, func(*monitor.Node) {}, "by a restart.|n1 n2 n3 lost copies and serve|did not stay fenced", "While the nodes|delet"},
-		"wiped":                  {monitor.LostByWipe, func(*monitor.Node) {}, "by a wipe of data.|n1 n2 n3 lost copies and serve|did not stay fenced", "restart|delet"},
+		"unfenced restart":       {monitor.LostByRestart, func(*monitor.Node) {}, "by a restart.|n1 n2 n3 lost copies and serve|did not stay fenced", "While the nodes|deletion"},
+		"wiped":                  {monitor.LostByWipe, func(*monitor.Node) {}, "by a wipe of data.|n1 n2 n3 lost copies and serve|did not stay fenced", "restart|deletion"},
 		"deleted":                {monitor.LostByDeletion, func(*monitor.Node) {}, "by a deletion|n1 n2 n3 lost copies and serve|Find out who deleted the copies on n1 n2 n3", "restart|fenced|wipe|rejoin"},
 		"announced":              {monitor.LostUnseen, func(*monitor.Node) {}, "as a guard saw|n1 n2 n3 lost copies and serve|Find out how n1 n2 n3 lost the copies", "While the nodes"},
 		"deleted, let in early":  {monitor.LostByDeletion, early, "by a deletion|Find out who deleted the copies on n1 n2 n3", "Somebody let"},
