@@ -1,6 +1,7 @@
 package record
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -118,6 +119,14 @@ func TestOverlaps(t *testing.T) {
 	}
 	if o := all.Longest[1]; o.Lock == "forever" || o.Both != time.Second {
 		t.Errorf("%+v", o)
+	}
+	all, err = r.Overlaps(in, 10) // a lock with many does not hide the others
+	others := map[string]int{}
+	for _, o := range all.Longest {
+		others[o.Lock] = o.Others
+	}
+	if want := map[string]int{"forever": 0, "removed": 0, "job": 1, "freed": 0}; err != nil || len(all.Longest) != 4 || !maps.Equal(others, want) {
+		t.Errorf("%v, not %v: %+v, %v", others, want, all, err)
 	}
 	for _, c := range []struct{ since, until, count int }{{0, 6, 0}, {0, 7, 1}, {0, 8, 2}, {9, 10, 2}, {10, 20, 1}, {10, 40, 2}} { // what is going on in a span
 		if all, err := r.Overlaps(Span{second(c.since), second(c.until)}, 2); err != nil || all.Count != c.count {

@@ -11,7 +11,7 @@ import (
 // same lock relied on it: two clients relied on the lock.
 type Overlaps struct {
 	Count, Locks int       // all, and of how many locks
-	Longest      []Overlap // the longest first
+	Longest      []Overlap // of each lock, the longest first
 }
 
 // Overlap is a time in which two clients relied on a lock.
@@ -20,6 +20,7 @@ type Overlap struct {
 	Earlier, Later Grant     // of both only who and the beginning
 	Relied         time.Time // until when the earlier holder relied on it; zero: no TTL
 	Both           time.Duration
+	Others         int // further overlaps of the same lock, none of them longer
 }
 
 // relied is until when the holder of a grant relies on the lock, or may: that of a removed
@@ -41,20 +42,22 @@ var overlapping = `FROM grants e CROSS JOIN grants g ON g.lock = e.lock AND g.be
 		ELSE ` + relied("e") + ` END
 	WHERE e.` + cutShort + ` AND g.token != e.token AND (g.began_ms > e.began_ms OR g.id > e.id)`
 
-// overlapsOf are the overlaps up to ?1 of cluster ?2 that go on at ?3 or later, the ?4 longest first,
-// each with the number of all and of their locks. The plus keeps the range of an index for the overlap.
+// overlapsOf are overlaps up to ?1 of cluster ?2 that go on at ?3 or later: the longest of each lock, of
+// the ?4 locks with the longest, with the number of all, of their locks, and of the others of this lock.
+// The plus keeps the range of an index for the overlap.
 var overlapsOf = `WITH found AS MATERIALIZED (
 		SELECT g.lock, e.token AS earlier, e.owner AS earlier_owner, e.began_ms AS earlier_began, e.until_ms, g.token, g.owner, g.began_ms,
 			max(` + relied("e") + `) AS until, ` + relied("g") + ` AS later_until ` + overlapping + ` AND +g.began_ms <= ?1 GROUP BY g.id),
 	overlaps AS MATERIALIZED (SELECT *, min(until, later_until, ?1) - began_ms AS both FROM found CROSS JOIN locks l ON l.id = lock
-		WHERE cluster = ?2 AND min(until, later_until, ?1) >= ?3)
-	SELECT (SELECT count(*) FROM overlaps), (SELECT count(DISTINCT lock) FROM overlaps), name, earlier, coalesce(x.owner, ''), earlier_began,
-		token, coalesce(y.owner, ''), began_ms, until_ms, both
-	FROM overlaps LEFT JOIN owners x ON x.id = earlier_owner LEFT JOIN owners y ON y.id = overlaps.owner
+		WHERE cluster = ?2 AND min(until, later_until, ?1) >= ?3),
+	longest AS MATERIALIZED (SELECT *, max(both), count(*) AS of_lock FROM overlaps GROUP BY lock) -- SQLite takes the row of the maximum
+	SELECT (SELECT count(*) FROM overlaps), (SELECT count(*) FROM longest), name, earlier, coalesce(x.owner, ''), earlier_began,
+		token, coalesce(y.owner, ''), began_ms, until_ms, both, of_lock - 1
+	FROM longest LEFT JOIN owners x ON x.id = earlier_owner LEFT JOIN owners y ON y.id = longest.owner
 	ORDER BY both DESC, began_ms LIMIT ?4`
 
-// Overlaps returns the overlaps of a span, the n longest of them with their holders, as known
-// at its end.
+// Overlaps returns the overlaps of a span, as known at its end: of the n locks with the longest,
+// the longest with its holders.
 func (r *Reader) Overlaps(in Span, n int) (all Overlaps, err error) {
 	at, err := r.lastLocks(in.Until.Add(-time.Millisecond))
 	if err != nil {
@@ -63,7 +66,7 @@ func (r *Reader) Overlaps(in Span, n int) (all Overlaps, err error) {
 	all.Longest, err = collect(r.db, func(row *sql.Rows, o *Overlap) error {
 		var earlier, later []byte
 		err := row.Scan(&all.Count, &all.Locks, &o.Lock, &earlier, &o.Earlier.Owner, (*ms)(&o.Earlier.Began),
-			&later, &o.Later.Owner, (*ms)(&o.Later.Began), (*ms)(&o.Relied), (*msLong)(&o.Both))
+			&later, &o.Later.Owner, (*ms)(&o.Later.Began), (*ms)(&o.Relied), (*msLong)(&o.Both), &o.Others)
 		o.Earlier.Token, o.Later.Token = hex.EncodeToString(earlier), hex.EncodeToString(later)
 		return err
 	}, overlapsOf, millis(at), r.cluster, millis(in.Since), n)

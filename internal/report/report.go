@@ -252,14 +252,21 @@ func (rep *Report) Left() string {
 	return fmt.Sprintf("%s of locks left out: redlockctl history --limit %d shows all", view.Plural(rep.EventsLeft, "older event"), rep.EventsLeft+len(rep.Events))
 }
 
-// Overlapping counts the overlaps, and says how to see all grants of a lock that has some.
+// Overlapping counts the overlaps, says which are listed, and how to see all grants of their locks.
 func (rep *Report) Overlapping() string {
 	o := &rep.Overlaps
 	if o.Count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s, the longest first. All holders: redlockctl history %s --since %s --until %s", view.Plural(o.Count, "overlap"), view.Plural(o.Locks, "lock"),
-		safetext.Escape(o.Longest[0].Lock), rep.Since.UTC().Format(time.RFC3339), rep.Until.UTC().Format(time.RFC3339))
+	which, name := "of each lock, the longest", "NAME"
+	switch {
+	case o.Locks == 1:
+		which, name = "the longest", safetext.Escape(o.Longest[0].Lock)
+	case o.Locks > len(o.Longest):
+		which = fmt.Sprintf("of each of %d locks, the longest", len(o.Longest))
+	}
+	return fmt.Sprintf("%s of %s; %s is listed. All holders: redlockctl history %s --since %s --until %s", view.Plural(o.Count, "overlap"), view.Plural(o.Locks, "lock"), which, name,
+		rep.Since.UTC().Format(time.RFC3339), rep.Until.UTC().Format(time.RFC3339))
 }
 
 // overlap says which two clients relied on a lock, and for how long.
@@ -271,7 +278,11 @@ func (rep *Report) overlap(o record.Overlap) string {
 	who := func(g record.Grant) string {
 		return safetext.Escape(cmp.Or(g.Owner, g.Token[:min(6, len(g.Token))]))
 	}
-	return fmt.Sprintf("%s got in while %s (since %s) relied on it %s: both for %s", who(o.Later), who(o.Earlier), rep.at(o.Earlier.Began), until, view.Age(o.Both))
+	more := ""
+	if o.Others > 0 {
+		more = fmt.Sprintf(", and %d more of this lock", o.Others)
+	}
+	return fmt.Sprintf("%s got in while %s (since %s) relied on it %s: both for %s%s", who(o.Later), who(o.Earlier), rep.at(o.Earlier.Began), until, view.Age(o.Both), more)
 }
 
 // at formats a time with date and zone.

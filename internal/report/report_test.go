@@ -38,7 +38,7 @@ func TestGapsAreNotKnown(t *testing.T) {
 func TestOverlapsAreNamed(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	rep := &Report{Since: at.Add(-time.Hour), Until: at.Add(time.Hour), utc: true, Overlaps: record.Overlaps{Count: 12, Locks: 3, Longest: []record.Overlap{
-		{Lock: "job:1", Earlier: record.Grant{Owner: "web-3"}, Later: record.Grant{Token: "0123456789abcdef", Began: at}, Relied: at.Add(9 * time.Second), Both: 7 * time.Second},
+		{Lock: "job:1", Earlier: record.Grant{Owner: "web-3"}, Later: record.Grant{Token: "0123456789abcdef", Began: at}, Relied: at.Add(9 * time.Second), Both: 7 * time.Second, Others: 9},
 		{Lock: "job:2", Later: record.Grant{Began: at}},
 	}}}
 	var text, page strings.Builder
@@ -46,8 +46,8 @@ func TestOverlapsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"12 overlaps of 3 locks, the longest first. All holders: redlockctl history job:1 --since 2027-01-15T07:00:00Z --until 2027-01-15T09:00:00Z",
-		"012345 got in while web-3 (since –) relied on it until 2027-01-15 08:00:09Z: both for 7s", "relied on it without end",
+		"12 overlaps of 3 locks; of each of 2 locks, the longest is listed. All holders: redlockctl history NAME --since 2027-01-15T07:00:00Z --until 2027-01-15T09:00:00Z",
+		"012345 got in while web-3 (since –) relied on it until 2027-01-15 08:00:09Z: both for 7s, and 9 more of this lock", "relied on it without end",
 	} {
 		for name, out := range map[string]string{"text": text.String(), "page": page.String()} {
 			if !strings.Contains(out, want) {
