@@ -79,6 +79,9 @@ func (p Part) Said() string {
 	return said
 }
 
+// short reports whether the part may begin and end within the same second.
+func (p Part) short() bool { return p.To.Sub(p.From) < time.Second }
+
 // goesOn adds a cause to a state that goes on.
 func (p *Part) goesOn(cause string) {
 	switch was := cmp.Or(p.Last, p.Text); {
@@ -212,10 +215,12 @@ func (rep *Report) lanes(states []record.State, restarts []record.Event, in reco
 	}
 }
 
-// verdicts lists the last times in which the cluster was not safe.
+// verdicts lists the last times in which the cluster was not safe; those shorter than a second only if
+// locks were in danger or could not be acquired.
 func (rep *Report) verdicts(parts []Part) {
 	rep.Verdicts = slices.DeleteFunc(slices.Clone(parts), func(p Part) bool {
-		return p.State == monitor.VerdictSafe.String() || p.State == monitor.VerdictUnknown.String() || p.State == unrecorded
+		grave := p.State == monitor.VerdictDanger.String() || p.State == monitor.VerdictUnavailable.String()
+		return p.short() && !grave || p.State == monitor.VerdictSafe.String() || p.State == monitor.VerdictUnknown.String() || p.State == unrecorded
 	})
 	rep.VerdictsLeft = max(0, len(rep.Verdicts)-mostVerdicts)
 	rep.Verdicts = rep.Verdicts[rep.VerdictsLeft:]
@@ -227,7 +232,7 @@ var page string
 // HTML writes the report as a self-contained page, light and dark, that loads nothing.
 func (rep *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"at": rep.at, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "ended": rep.ended, "tone": tone, "what": what, "cleared": rep.cleared,
+		"at": rep.at, "edge": rep.edge, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "ended": rep.ended, "tone": tone, "what": what, "cleared": rep.cleared,
 	}).Parse(page)
 	if err != nil {
 		return err
@@ -286,14 +291,24 @@ func (rep *Report) overlap(o record.Overlap) string {
 }
 
 // at formats a time with date and zone.
-func (rep *Report) at(t time.Time) string {
+func (rep *Report) at(t time.Time) string { return rep.format(t, "") }
+
+// edge formats the begin or the end of a part, with milliseconds if it is short.
+func (rep *Report) edge(p Part, t time.Time) string {
+	if p.short() {
+		return rep.format(t, ".000")
+	}
+	return rep.at(t)
+}
+
+func (rep *Report) format(t time.Time, fraction string) string {
 	switch {
 	case t.IsZero():
 		return "–"
 	case rep.utc:
-		return t.UTC().Format("2006-01-02 15:04:05Z")
+		return t.UTC().Format("2006-01-02 15:04:05" + fraction + "Z")
 	}
-	return t.Local().Format("2006-01-02 15:04:05-07:00")
+	return t.Local().Format("2006-01-02 15:04:05" + fraction + "-07:00")
 }
 
 // what says what was found, with its node or its locks.
@@ -371,7 +386,7 @@ func (rep *Report) Text(w io.Writer) error {
 		fmt.Fprintf(&b, "  %s of the cluster left out\n", view.Plural(rep.VerdictsLeft, "older verdict"))
 	}
 	for _, p := range rep.Verdicts {
-		fmt.Fprintf(&b, "  %s to %s  %s\n", rep.at(p.From), rep.at(p.To), p.Said())
+		fmt.Fprintf(&b, "  %s to %s  %s\n", rep.edge(p, p.From), rep.edge(p, p.To), p.Said())
 	}
 	switch {
 	case len(rep.Lanes) == 0:

@@ -142,9 +142,34 @@ func TestHowACauseWentOn(t *testing.T) {
 		}
 	}
 	for n := range 50 {
-		rep.Lanes[0].Parts = append(rep.Lanes[0].Parts, Part{State: "degraded", From: at(n)})
+		rep.Lanes[0].Parts = append(rep.Lanes[0].Parts, Part{State: "degraded", From: at(n), To: at(n + 1)})
 	}
 	if rep.verdicts(rep.Lanes[0].Parts); len(rep.Verdicts) != mostVerdicts || rep.VerdictsLeft != 32 {
 		t.Errorf("%d, %d left out", len(rep.Verdicts), rep.VerdictsLeft)
+	}
+}
+
+// A verdict of less than a second is listed only if it was grave, with fractions of a second.
+func TestShortVerdicts(t *testing.T) {
+	at := func(ms int) time.Time {
+		return time.UnixMilli(1_800_000_000_000).Add(time.Duration(ms) * time.Millisecond)
+	}
+	rep := &Report{utc: true}
+	rep.lanes([]record.State{
+		{State: "safe", At: at(0)}, {State: "degraded", Text: "n3 down", At: at(100)}, {State: "safe", At: at(200)}, {State: "unavailable", At: at(300)},
+		{State: "safe", At: at(450)}, {State: "danger", At: at(500)}, {State: "safe", At: at(507)}, {State: "degraded", Text: "n2 down", At: at(1000)}, {State: "safe", At: at(2000)},
+	}, nil, record.Span{Since: at(0), Until: at(10_000)})
+	var text, page strings.Builder
+	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	const day = "2027-01-15 08:00:"
+	for _, want := range []string{day + "00.300Z to " + day + "00.450Z  unavailable", day + "00.500Z to " + day + "00.507Z  danger", day + "01Z to " + day + "02Z  degraded: n2 down"} {
+		if html := "<td class=\"n\">" + strings.NewReplacer(" to ", "<td class=\"n\">", "  ", "<td>").Replace(want); !strings.Contains(text.String(), "  "+want+"\n") || !strings.Contains(page.String(), html) {
+			t.Errorf("no %q in %s%s", want, text.String(), page.String())
+		}
+	}
+	if strings.Contains(text.String(), "n3 down") || len(rep.Verdicts) != 3 {
+		t.Error(text.String())
 	}
 }
