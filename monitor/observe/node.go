@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"redlockctl/monitor"
@@ -57,6 +58,7 @@ type watch struct {
 	proven     time.Time         // all earlier changes have been read, or a full read ended then
 	tried      bool              // a scan has ended, successfully or for good
 	db         int               // number of the database with the locks
+	otherDB    int               // number of another one that has keys; -1: none is known
 	clock      clock.Clock
 	good       int64 // good replicas; -1: unknown
 	maxLag     int64
@@ -88,8 +90,8 @@ type watch struct {
 
 func newWatch(name, addr string, now time.Time) *watch {
 	return &watch{
-		Node:  monitor.Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1, Keys: -1, Facts: monitor.UnknownFacts()},
-		good:  -1,
+		Node: monitor.Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1, Keys: -1, Facts: monitor.UnknownFacts()},
+		good: -1, otherDB: -1,
 		notes: map[string]monitor.Limit{},
 	}
 }
@@ -323,6 +325,7 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	w.UsedMemory = monitor.Integer(info, "used_memory", w.UsedMemory)
 	w.Clients = int(monitor.Integer(info, "connected_clients", int64(w.Clients)))
 	w.Keys = keysOf(info, w.db, w.Keys)
+	w.otherDB = otherDatabase(info, w.db, w.otherDB)
 	w.ops = monitor.Integer(info, "instantaneous_ops_per_sec", w.ops)
 	w.Facts.ReadInfo(info)
 	if _, ok := info["role"]; ok {
@@ -354,6 +357,25 @@ func keysOf(info map[string]string, db int, unknown int64) int64 {
 		return 0
 	}
 	return keys
+}
+
+// otherDatabase returns the number of the lowest database besides db that has keys, by INFO keyspace;
+// -1: none has.
+func otherDatabase(info map[string]string, db, unknown int) int {
+	if _, ok := info["used_memory"]; !ok {
+		return unknown // this probe did not ask
+	}
+	lowest := -1
+	for field, value := range info {
+		number, ok := strings.CutPrefix(field, "db")
+		if !ok || !strings.HasPrefix(value, "keys=") {
+			continue
+		}
+		if n, err := strconv.Atoi(number); err == nil && n >= 0 && n != db && (lowest < 0 || n < lowest) {
+			lowest = n
+		}
+	}
+	return lowest
 }
 
 const (

@@ -70,8 +70,19 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)
 	w.table = table.New(names, w.quorum, opt.MaxTTL, attempt, now, w.events.add)
 	w.table.Bound(opt.MaxMemory)
-	w.table.OnRestart, w.table.TakenBy = w.toldRestart, opt.TakenBy
+	w.table.OnRestart, w.table.TakenBy, w.table.OtherDatabase = w.toldRestart, opt.TakenBy, w.otherDatabase
 	return w
+}
+
+// otherDatabase returns the number of a database that has keys on some node and is not the one of the
+// locks; -1: none is known.
+func (w *world) otherDatabase() int {
+	for _, n := range w.nodes {
+		if n.otherDB >= 0 {
+			return n.otherDB
+		}
+	}
+	return -1
 }
 
 // answered records a probe of node i. again requests another one soon; changed reports

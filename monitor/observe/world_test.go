@@ -476,3 +476,19 @@ type timeoutError struct{}
 func (timeoutError) Error() string   { return "timeout" }
 func (timeoutError) Timeout() bool   { return true }
 func (timeoutError) Temporary() bool { return true }
+
+// A node that has keys in another database than that of the locks is noticed, by INFO keyspace.
+func TestOtherDatabases(t *testing.T) {
+	for _, c := range []struct {
+		info map[string]string
+		want int
+	}{
+		{map[string]string{"used_memory": "1", "db0": "keys=3,expires=1"}, -1},
+		{map[string]string{"used_memory": "1", "db0": "keys=3,expires=1", "db11": "keys=1", "db2": "keys=1,expires=0", "dbx": "keys=1", "db-1": "keys=1"}, 2},
+		{map[string]string{"db0": "keys=3"}, 7}, // it did not ask
+	} {
+		if got := otherDatabase(c.info, 0, 7); got != c.want {
+			t.Errorf("%v: %d, not %d", c.info, got, c.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"fmt"
 	"math/bits"
 	"time"
 
@@ -84,7 +85,13 @@ func (t *Table) tellShort(now packed.Moment) {
 	if t.countShort(now); s.count == 0 || s.told != 0 && time.Duration(now-s.told) < shortEvery {
 		return
 	}
-	t.emit(monitor.NodeEvent(t.Time(now), monitor.LevelNotice, "missed grants", "", "at least %s perhaps missed: the locks were gone before they could be read",
-		words.Count(s.count, "grant was", "grants were")))
+	or := "" // a server does not say in which database a key changed
+	if t.OtherDatabase != nil {
+		if db := t.OtherDatabase(); db >= 0 {
+			or = fmt.Sprintf(", or keys of another database changed (db%d)", db)
+		}
+	}
+	t.emit(monitor.NodeEvent(t.Time(now), monitor.LevelNotice, "missed grants", "", "at least %s perhaps missed: the locks were gone before they could be read%s",
+		words.Count(s.count, "grant was", "grants were"), or))
 	s.count, s.told = 0, now
 }

@@ -52,9 +52,13 @@ func TestGrantsThatWereTooShortToBeSeen(t *testing.T) {
 	}
 	none("expires", 0, 1, 2, 3, 4) // taken again, and released
 	r.pass(shortEvery)
+	r.OtherDatabase = func() int { return 1 }
 	none("short", 2, 3, 4)
 	r.pass(shortEvery)
 	if told() != 3 {
 		t.Error(r.events)
+	}
+	if last := r.events[len(r.events)-1].Text.Raw(); !strings.HasSuffix(last, ", or keys of another database changed (db1)") {
+		t.Error(last)
 	}
 }

@@ -71,6 +71,9 @@ type Table struct {
 	// TakenBy returns who removed a lock from the holder of this token; nil or false:
 	// unknown.
 	TakenBy func(key, token string) (monitor.Action, bool)
+	// OtherDatabase returns the number of a database that has keys and is not the one of the locks; -1:
+	// none is known. May be nil.
+	OtherDatabase func() int
 	// OnRestart gets the cost of a restart of node i, or of a wipe of its data, once all
 	// locks have been assessed; may be nil.
 	OnRestart func(i int, cost monitor.RestartCost, now time.Time)
