@@ -148,8 +148,11 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	if act.cordon {
 		o.node.GuardRunning = app.GuardAt(ctx, cfg, name)
 	}
-	if act.verb == "uncordon" {
+	switch act.verb {
+	case nodeUncordon.verb:
 		o.node.Then = app.WhenServes(ctx, cfg, name)
+	case nodeRejoin.verb:
+		o.node.Then = app.UntilTwoHolders(ctx, cfg, name)
 	}
 	return o
 }

@@ -339,7 +339,8 @@ type nodeActJSON struct {
 	Already bool `json:"already,omitempty"`
 	// Of cordon: a guard watches the node and remembers the cordon; nil: not known.
 	GuardRunning *bool `json:"guard_running,omitempty"`
-	// Then, of uncordon, is when it serves, or what it waits for.
+	// Then, of uncordon, is when it serves, or what it waits for; of rejoin, until when two
+	// holders are possible.
 	Then string `json:"then,omitempty"`
 }
 
