@@ -87,6 +87,8 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 			a.since, a.minority = was.since, was.minority
 		}
 		a.form = t.recognize(r, a.holder, now)
+	} else if a.holder >= 0 && r.lock.Holder.Raw() != r.Tokens[a.holder].Prefix { // a guard announced its start, and a copy told the rest
+		a.form = t.recognize(r, a.holder, now)
 	}
 	if a.since == 0 {
 		a.since = now
