@@ -26,8 +26,9 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		if !g.fell {
 			t.emitLostMajority(r, 0, a.now)
 		}
+		g.fell = true
 		r.dropEarlier(announce.TokenSum(r.Tokens[a.holder].Prefix))
-		r.addEarlier(earlier{Reliance: monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}, sum: r.sumOf(g)})
+		r.addEarlier(earlier{Reliance: monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)}, sum: r.sumOf(g), was: *g})
 		*g = grant{token: -1}
 		t.markDirty(r)
 	}

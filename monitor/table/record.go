@@ -231,7 +231,10 @@ func (t *Table) changeHolder(r *record, next int8) {
 // it, only sum and the start of the token are known.
 type earlier struct {
 	monitor.Reliance
-	sum  [8]byte
+	sum [8]byte
+	// was is its grant, if that was seen to lose its majority here. Otherwise was.fell is false: a
+	// guard announced it, or its votes only may have been a majority.
+	was  grant
 	next *earlier // another one, which relies on the lock for as long at most; nil: none
 }
 
@@ -240,8 +243,13 @@ const earlierMost = 8
 
 // addEarlier records a client that may rely on r besides its holder, in the order of their ends.
 func (r *record) addEarlier(e earlier) {
-	if was := r.earlierOf(e.sum); was != nil && (was.Until.IsZero() || !e.Until.IsZero() && !e.Until.After(was.Until)) {
-		return
+	if known := r.earlierOf(e.sum); known != nil {
+		if known.Until.IsZero() || !e.Until.IsZero() && !e.Until.After(known.Until) {
+			return
+		}
+		if !e.was.fell {
+			e.was = known.was
+		}
 	}
 	r.dropEarlier(e.sum)
 	at, before := &r.earlier, 0
