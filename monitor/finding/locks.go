@@ -87,26 +87,29 @@ type lockWatch struct {
 }
 
 func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
-	switch l.State {
-	case monitor.LockNoTTL:
-		kind := badEndless
-		if _, block := l.Endless(); block {
-			kind = badNoTTL
+	lost := lostItsMajority(l)
+	if lost {
+		kind := badLost
+		if a := w.access(l); a.Now || !a.From.IsZero() {
+			kind = badExposed
 		}
 		kinds[kind], any = true, true
-		kinds[badSplit] = rivals(l)
+	}
+	switch l.State {
+	case monitor.LockNoTTL:
+		switch _, block := l.Endless(); {
+		case block:
+			kinds[badNoTTL] = true
+		case !lost: // otherwise its advice to remove the copy would let a second client in
+			kinds[badEndless] = true
+		}
+		kinds[badSplit], any = rivals(l), true
 	case monitor.LockSplit:
 		kinds[badSplit], any = true, true
 	case monitor.LockOverTTL:
 		kinds[badOverTTL], any = true, true
 	case monitor.LockOrphaned:
 		kinds[badOrphan], any = true, true
-	case monitor.LockLostMajority:
-		kind := badLost
-		if a := w.access(l); a.Now || !a.From.IsZero() {
-			kind = badExposed
-		}
-		kinds[kind], any = true, true
 	case monitor.LockNotALock:
 		switch {
 		case l.Form == lockform.Number():
@@ -124,6 +127,18 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 		}
 	}
 	return kinds, any
+}
+
+// lostItsMajority reports whether the holder of l relies on it without a majority. A lock may be
+// without a TTL or over the maximum besides, and then that is its state.
+func lostItsMajority(l *monitor.Lock) bool {
+	switch l.State {
+	case monitor.LockLostMajority:
+		return true
+	case monitor.LockNoTTL, monitor.LockOverTTL:
+		return l.ReliedOn() && !l.MayBeHeld() && l.Held < redlock.Quorum(l.Copies.Len())
+	}
+	return false
 }
 
 // rivals reports whether copies of several holders are there. A tombstone has none.

@@ -57,3 +57,47 @@ func TestWordsOfALostMajority(t *testing.T) {
 		}
 	}
 }
+
+// A lock that lost its majority is one also where its state names something else: that it has no TTL,
+// or one above the maximum. Nobody is told then to remove the copies that are left.
+func TestALostMajorityUnderAnotherState(t *testing.T) {
+	for _, state := range []monitor.LockState{monitor.LockNoTTL, monitor.LockOverTTL} {
+		for name, c := range map[string]struct {
+			lost     int // of the nodes that have no copy
+			fenced   bool
+			severity monitor.Severity
+		}{
+			"another client can get in": {3, false, monitor.SeverityDanger},
+			"fenced":                    {3, true, monitor.SeverityWarning},
+			"never granted":             {0, false, 0},
+		} {
+			s := goodScene()
+			l := lockOf("job:3", state, "a", "a", "", "", "")
+			for i := 2; i < 2+c.lost; i++ {
+				l.Copies = changed(l.Copies, i, func(copy *monitor.Copy) {
+					*copy = monitor.Copy{State: monitor.CopyLost, Type: "string", Token: l.Holder, Len: 1, Expires: l.Copies.At(0).Expires, Cause: monitor.LostByWipe}
+				})
+				if c.fenced {
+					s.Nodes[i].State = monitor.NodeFenced
+				}
+			}
+			l.Lost = c.lost
+			if state == monitor.LockOverTTL && c.lost > 0 {
+				l = l.Until(l.Copies.At(0).Expires)
+			}
+			s.Locks = monitor.NewLocks(l)
+			_, got := film(t, s, 6*time.Second, nil)
+			found := map[string]monitor.Severity{}
+			for _, f := range got {
+				found[f.ID] = f.Severity
+			}
+			severity, lost := found["lost-majority"]
+			if _, endless := found["endless-copy"]; lost != (c.lost > 0) || lost && severity != c.severity || endless != (state == monitor.LockNoTTL && !lost) {
+				t.Errorf("%s, %s: %v", state, name, found)
+			}
+			if _, over := found["over-ttl"]; over != (state == monitor.LockOverTTL) {
+				t.Errorf("%s, %s: %v", state, name, found)
+			}
+		}
+	}
+}
