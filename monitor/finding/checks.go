@@ -308,3 +308,15 @@ func ofLocks(kind int, one string) func(known, *found) bool {
 		return f.seen("%d; the first: %s", these.count, f.Evidence.Raw())
 	}
 }
+
+// endlessCopy: a force-release of a lock on which somebody relies lets a second client in, so that is
+// no advice then.
+func endlessCopy(k known, f *found) bool {
+	if !ofLocks(badEndless, "")(k, f) {
+		return false
+	}
+	if k.locks[badEndless].relied {
+		f.Remedy = "Set the TTL in the same command as the value (SET … NX PX). Do not force-release a lock while somebody relies on it: wait until its holder has released it or it has expired, and remove only a copy that is left then."
+	}
+	return true
+}

@@ -111,7 +111,7 @@ func allChecks() []check {
 		do:    "Set the TTL in the same command as the value (SET … NX PX). If the holder is dead, end the lock: redlockctl revoke NAME, or force-release NAME.",
 		more:  "So many nodes have a copy without a TTL that nobody else can reach a quorum.",
 	}, {
-		id: "endless-copy", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badEndless, "")),
+		id: "endless-copy", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(endlessCopy),
 		title: "copies without a TTL on a minority of nodes",
 		why:   "Such a copy never expires and blocks its node for other clients. They can still take the lock on the other nodes, with a smaller margin.",
 		do:    "Set the TTL in the same command as the value (SET … NX PX). If the client is dead, remove the copy: redlockctl force-release NAME.",

@@ -62,6 +62,7 @@ type badLocks struct {
 	count  int
 	sample *monitor.Lock // the first one by key
 	lost   losses        // of those that lost their majority
+	relied bool          // a client relies on one of them, or may
 }
 
 // badLock is one lock in a bad state.
@@ -238,6 +239,9 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			these.count++
 			if k == badLost || k == badExposed {
 				these.lost.add(s.Locks.Get(key))
+			}
+			if l := s.Locks.Get(key); l != nil && l.ReliedOn() {
+				these.relied = true
 			}
 			if these.sample == nil || key < these.sample.Key.Raw() {
 				these.sample = s.Locks.Get(key)

@@ -101,3 +101,19 @@ func TestALostMajorityUnderAnotherState(t *testing.T) {
 		}
 	}
 }
+
+// Nobody is told to force-release a lock that is held because one of its copies has no TTL.
+func TestAdviceAboutACopyWithoutATTL(t *testing.T) {
+	for name, tokens := range map[string][]string{"held": {"a", "a", "a", "a", "a"}, "left over": {"a", "", "", "", ""}} {
+		s := goodScene()
+		l := lockOf("job:3", monitor.LockNoTTL, tokens...)
+		for i := 1; i < 5 && name == "held"; i++ {
+			l.Copies = changed(l.Copies, i, func(copy *monitor.Copy) { copy.Expires = findingEpoch.Add(20 * time.Second) })
+		}
+		s.Locks = monitor.NewLocks(l)
+		_, got := film(t, s, 6*time.Second, nil)
+		if len(got) != 1 || got[0].ID != "endless-copy" || strings.Contains(got[0].Remedy, "Do not force-release") != (name == "held") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
