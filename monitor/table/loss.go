@@ -233,7 +233,7 @@ func (r *record) veil(i int) {
 }
 
 // holdEarlier makes e the holder of r, whose last holder is gone.
-func (t *Table) holdEarlier(r *record, e *earlier) {
+func (t *Table) holdEarlier(r *record, e *earlier, now packed.Moment) {
 	k := r.tokenOfSum(e.sum)
 	if k < 0 {
 		token := e.Token.Raw()
@@ -242,6 +242,7 @@ func (t *Table) holdEarlier(r *record, e *earlier) {
 		k = int8(len(r.Tokens) - 1)
 	}
 	until := t.Moment(e.Until)
+	r.changed = now
 	r.grant = grant{token: k, end: until, seen: until, fell: true, parted: true, perhaps: true, heard: e.sum}
 	if w := &e.was; w.fell { // it is the lost majority again that it was
 		r.grant.perhaps = w.perhaps

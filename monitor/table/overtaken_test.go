@@ -53,3 +53,45 @@ func TestALostMajorityAfterASecondClient(t *testing.T) {
 		})
 	}
 }
+
+// A view that begins while the second client holds the lock hears of the first one from a guard, and
+// says the same as the guard once the second has gone.
+func TestAViewThatBeginsWhileASecondClientHoldsTheLock(t *testing.T) {
+	const first, second = "client-a0123456789", "client-b0123456789"
+	guard := newRig(5, 30*time.Second).first()
+	guard.pass(time.Hour)
+	guard.set("k", first, 20*time.Second, 0, 1, 2, 3, 4)
+	guard.scanAll()
+	guard.scanAll()
+	end := guard.lock("k").HeldUntil()
+	for i := range guard.servers {
+		clear(guard.servers[i])
+		guard.Wiped(i, guard.now)
+	}
+	guard.rounds()
+	guard.set("k", second, 5*time.Second, 0, 1, 2, 3, 4)
+	guard.scanAll()
+	guard.scanAll()
+	o := guard.beside()
+	listen := func(n int) {
+		for range n {
+			o.Heard(guard.Vouches(guard.now), o.now)
+			o.pass(200 * time.Millisecond)
+			o.scanAll()
+			guard.now = o.now
+			guard.Heard(guard.Vouches(guard.now), guard.now) // itself
+			guard.scanAll()
+		}
+	}
+	listen(5)
+	if l := o.lock("k"); l.Earlier == nil || l.Holder.Raw() != second {
+		t.Fatalf("%+v", l)
+	}
+	guard.del("k", 0, 1, 2, 3, 4)
+	listen(10)
+	for view, r := range map[string]*rig{"goes on": guard, "begins": o} {
+		if l := r.lock("k"); l.State != monitor.LockLostMajority || l.HeldUntil().Sub(end).Abs() > time.Second {
+			t.Errorf("the view that %s: %s by %s until %s, want lost majority until %s", view, l.State, l.Holder, l.HeldUntil(), end)
+		}
+	}
+}

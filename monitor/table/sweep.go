@@ -161,10 +161,10 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	gone := a.locks+a.others == 0 && a.holder < 0
 	switch {
 	case r.earlier != nil && r.grant.token < 0 && a.holder >= 0 && r.earlierOf(announce.TokenSum(r.Tokens[a.holder].Prefix)) != nil:
-		t.holdEarlier(r, r.earlierOf(announce.TokenSum(r.Tokens[a.holder].Prefix)))
+		t.holdEarlier(r, r.earlierOf(announce.TokenSum(r.Tokens[a.holder].Prefix)), now)
 		a = t.assessLock(r, now)
 	case r.earlier != nil && r.grant.token < 0 && (gone || a.lock.State == monitor.LockOrphaned || a.lock.Nobody):
-		t.holdEarlier(r, r.earlier)
+		t.holdEarlier(r, r.earlier, now)
 		a = t.assessLock(r, now)
 	case gone:
 		t.tellUnrevoked(r, now)

@@ -334,7 +334,7 @@ func (t *Table) Heard(all []announce.Lock, at time.Time) {
 		}
 		// A guard may have announced a lock that has ended here before the guard knew.
 		if end := t.Moment(v.Until); (end == 0 || end > now) && !t.ended.has(v.Key.Raw(), v.Token) {
-			t.hearGrant(r, v, end)
+			t.hearGrant(r, v, end, now)
 		}
 	}
 }
@@ -366,7 +366,7 @@ func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 }
 
 // hearGrant records a grant that lost copies, unless the table knows one itself.
-func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
+func (t *Table) hearGrant(r *record, v announce.Lock, end, now packed.Moment) {
 	if r == nil {
 		if t.settled && v.Short == "" {
 			return
@@ -381,6 +381,12 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end packed.Moment) {
 	case k >= 0 && k == r.grant.token: // already known; more copies of it may be lost by now
 		if g := &r.grant; g.end != 0 && (end == 0 || time.Duration(end-g.end) > extendedBy) {
 			g.end = end // extended, which was not seen
+			t.markDirty(r)
+		}
+		// Who says so since the client that got in after it has gone saw that it lost its majority. While
+		// that client was there, less was enough to say it.
+		if g := &r.grant; g.perhaps && g.heard == v.Token && time.Duration(now-r.changed) > certainKept {
+			g.perhaps = false
 			t.markDirty(r)
 		}
 	case r.grant.token >= 0:
