@@ -115,7 +115,7 @@ func allChecks() []check {
 		title: "copies without a TTL on a minority of nodes",
 		why:   "Such a copy never expires and blocks its node for other clients. They can still take the lock on the other nodes, with a smaller margin.",
 		do:    "Set the TTL in the same command as the value (SET … NX PX). If the client is dead, remove the copy: redlockctl force-release NAME.",
-		more:  "The client died between SETNX and EXPIRE, or never sets a TTL.",
+		more:  "The client died between SETNX and EXPIRE, or never sets a TTL. Not reported of a lock that lost its majority: see lost-majority.",
 	}, {
 		id: "over-ttl", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badOverTTL, "a lock with a TTL above the cluster's maximum")),
 		title: "locks with a TTL above the cluster's maximum",
@@ -182,7 +182,7 @@ func allChecks() []check {
 		title: "locks that lost their majority",
 		why:   "Copies were lost: by a restart, a wipe of data, a step of a clock or a deletion on some nodes only. Their holders rely on the locks until they expire, and cannot extend them. While the nodes that lost the copies stay fenced, no other client gets in.",
 		do:    "Wait until the locks have expired. Do not force-release them while their holders may work: that lets a second client in.",
-		more:  "Danger if a node that lost a copy serves before the lock expires, so that another client can reach a quorum now or before the end. The finding says how the copies were lost, which of the nodes serve, and what to find out.",
+		more:  "Danger if a node that lost a copy serves before the lock expires, so that another client can reach a quorum now or before the end. The finding says how the copies were lost, which of the nodes serve, and what to find out. A lock without a TTL, or with one above the maximum, counts too.",
 	}, {
 		id: "orphan-lock", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badOrphan, "orphaned copies of a lock")),
 		title: "orphaned copies of locks",
