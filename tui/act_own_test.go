@@ -176,7 +176,7 @@ func TestKeptStaysWhenItsReleaseFails(t *testing.T) {
 	r.sees("KEPT HERE ● orders:43 held")
 }
 
-// A loss that was noticed late, as the process was stopped, is told with the time at which the validity ended.
+// A loss that was noticed late, as the process was stopped, has the time at which the validity ended.
 func TestLostIsToldWithItsTime(t *testing.T) {
 	r, k := keeping(t)
 	k.is(redlock.Lost, r.clock.Add(-6*time.Second), fmt.Errorf("keep %q: lost: %w", "orders:43", errFake))

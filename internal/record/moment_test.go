@@ -183,7 +183,7 @@ func TestSinceWhenANodeHasItsState(t *testing.T) {
 	}
 }
 
-// Whether a node had no guard, or it was not known, is told as it was.
+// A moment shows that a node had no guard, or that this was not known.
 func TestAMomentKnowsWhatWasKnownOfGuards(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: *monitortest.Safe(now)}

@@ -183,7 +183,7 @@ func TestLostCopiesAreToldWithinBounds(t *testing.T) {
 	}
 }
 
-// A copy that an operator removed is not lost: who removed it is told, also of a removal that reached only some
+// A copy that an operator removed is not lost: the event says who removed it, also if the removal reached only some
 // nodes; such a one has not ended the lock, and says nothing of the other nodes.
 func TestARemovalOfSomeCopiesIsTold(t *testing.T) {
 	for act, want := range map[string]string{
