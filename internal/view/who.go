@@ -80,8 +80,11 @@ func WhoElse(w *who.Answer, s *monitor.Snapshot) string {
 
 // WhoElseRelies says which other clients may rely on a lock, a line each.
 func WhoElseRelies(c *Context, l *monitor.Lock) (lines []string) {
-	if l.Nobody || l.Contested {
+	switch {
+	case l.Nobody, l.Contested:
 		lines = append(lines, "copies of several tokens, no majority of one: who holds it: "+l.NobodyText())
+	case l.State == monitor.LockSplit && l.Tokens > 1:
+		lines = append(lines, "copies of several tokens: "+tokensText(c, l))
 	}
 	for _, f := range earlierFacts(c, l) {
 		lines = append(lines, f.Text)
