@@ -112,7 +112,8 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	if a.lock.Earlier == nil {
 		a.lock.Earlier = t.mayRelyBeside(r, &a, tallies)
 	}
-	for k := 0; k < len(r.Tokens) && a.holders > 1 && !a.majority && !a.granted; k++ {
+	known := a.granted || r.granted(now) // who was granted the lock
+	for k := 0; k < len(r.Tokens) && a.holders > 1 && !a.majority && !known; k++ {
 		if v := &tallies[k]; v.known() > 0 && t.mayHold(r, &a, int8(k), v) {
 			a.contenders++
 		}
@@ -126,7 +127,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
 		a.lock.Nobody = tallies[k].present+tallies[k].lost+len(t.unseen(r, &a, int8(k), true)) < t.quorum
 	}
-	a.lock.Contested = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.granted && !a.lock.Nobody && a.lock.Earlier != nil
+	a.lock.Contested = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !known && !a.lock.Nobody && a.lock.Earlier != nil
 	if s := a.lock.State; (s == monitor.LockNoTTL || s == monitor.LockOverTTL) && a.holders == 1 && !a.majority && !a.granted {
 		a.lock.Nobody = t.hasEnded(r, a.holder)
 	}
@@ -136,7 +137,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 // mayRelyBeside returns a client that may rely on the lock besides its holder, by votes
 // that were lost or cannot be seen; nil: none.
 func (t *Table) mayRelyBeside(r *record, a *assessment, tallies []tally) *monitor.Reliance {
-	if g := &r.grant; a.holder >= 0 && g.token >= 0 && g.token != a.holder && (g.deleted == 0 || g.fell) && g.end > a.now {
+	if g := &r.grant; a.holder >= 0 && g.token != a.holder && r.granted(a.now) {
 		return &monitor.Reliance{Token: safetext.New(r.Tokens[g.token].Prefix), Until: t.Time(g.end)} // other tokens' copies have replaced its votes
 	}
 	for k := range r.Tokens {
@@ -152,6 +153,13 @@ func (t *Table) mayRelyBeside(r *record, a *assessment, tallies []tally) *monito
 		return &until
 	}
 	return nil
+}
+
+// granted reports whether a grant of r was seen that goes on, also if other tokens' copies have
+// replaced its votes.
+func (r *record) granted(now packed.Moment) bool {
+	g := &r.grant
+	return g.token >= 0 && (g.deleted == 0 || g.fell) && g.end > now
 }
 
 // countCopies counts the copies of r and of each token.
