@@ -3,7 +3,7 @@ package monitor
 import "testing"
 
 // An action of an operator explains a change of a node that it can have made, not each that
-// follows: a node that was let in and then starts unfenced came by itself.
+// follows: nobody let in a node that starts unfenced after it was let in before.
 func TestWhatAnActionLeadsTo(t *testing.T) {
 	for _, c := range []struct {
 		act      string

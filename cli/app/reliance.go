@@ -109,12 +109,12 @@ func (s *Session) noteGuard(alarm bool, text string) {
 	s.tell(restartguard.Event{At: time.Now(), Text: text, Alarm: alarm})
 }
 
-// mostRecalled is of how many locks without a majority the record is asked.
-const mostRecalled = 200
+// mostLost is how many locks that lost their majority a first look takes from the record.
+const mostLost = 200
 
-// recordedGrants returns what the record at path knows of grants that have not ended: of these
-// locks, so that a first look does not take what is left of one for copies on which nobody relies,
-// and of all that lost their majority, perhaps with all their copies.
+// recordedGrants returns the grants that have not ended by the record at path: those of these locks,
+// a minority of whose copies may be all that is left of one, and all that lost their majority,
+// perhaps with all their copies.
 func recordedGrants(path, cluster string, keys []string) (known []announce.Lock) {
 	r, err := record.OpenReader(path, cluster)
 	if err != nil {
@@ -122,7 +122,7 @@ func recordedGrants(path, cluster string, keys []string) (known []announce.Lock)
 	}
 	defer r.Close()
 	now := time.Now()
-	grants, err := r.LostNow(now, mostRecalled)
+	grants, err := r.LostNow(now, mostLost)
 	for _, key := range keys {
 		if err != nil {
 			break

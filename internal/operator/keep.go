@@ -138,7 +138,7 @@ func LossOf(until, now time.Time) Loss {
 	return Loss{now.Add(-late), late}
 }
 
-// noticeable is how late a loss must be noticed for that to be told.
+// noticeable is the least delay of noticing a loss that a message mentions.
 const noticeable = time.Second
 
 // Noticed says after the time of the loss how long after it the loss was noticed; "": at once.
