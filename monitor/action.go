@@ -1,10 +1,13 @@
 package monitor
 
+import "time"
+
 // Action is what an operator did, as the audit log of this machine has it.
 type Action struct {
 	Act           string // "force-release", "revoke", "node drain", …
 	Actor, Reason string
-	Only          []string // of a removal that failed: the nodes that obeyed; nil: it did not fail
+	At            time.Time // of its last entry in the audit log; zero: unknown
+	Only          []string  // of a removal that failed: the nodes that obeyed; nil: it did not fail
 }
 
 // KeepsOut reports whether it cordons a node.

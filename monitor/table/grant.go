@@ -39,6 +39,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	case holds && g.token < 0:
 		*g = grant{token: a.holder, end: max(a.end, a.lock.Relied), seen: a.end}
 		delete(t.endings, r.key())
+		t.ended.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix))
 		if t.settled && !r.early {
 			kind, text, in := "acquired", "acquired by %s%s", " for "
 			if t.lapsed.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix)) {
@@ -390,26 +391,32 @@ func left(in string, end, now packed.Moment) string {
 // by says who removed the lock from the holder of a token in this way, and why, if known:
 // " by ops@host (host burnt down)".
 func (t *Table) by(r *record, tok int8, act string) string {
-	if t.TakenBy == nil || !r.Tokens[tok].Whole() {
-		return ""
+	if taking, ok := t.taken(r, tok); ok && taking.Act == act && taking.Only == nil {
+		return taking.By()
+	}
+	return ""
+}
+
+// taken returns who removed the lock from the holder of a token. Some clients use a token again: what
+// was removed before its copies were written was an earlier grant.
+func (t *Table) taken(r *record, tok int8) (monitor.Action, bool) {
+	if t.TakenBy == nil || tok < 0 || !r.Tokens[tok].Whole() {
+		return monitor.Action{}, false
 	}
 	taking, ok := t.TakenBy(r.key(), r.Tokens[tok].Prefix)
-	if !ok || taking.Act != act || taking.Only != nil {
-		return ""
+	since, aged := r.lock.Span.Begin, r.aged
+	if v := t.rivalOf(r, tok); v != nil {
+		since, aged = v.since, v.aged
 	}
-	return taking.By()
+	return taking, ok && (aged || taking.At.IsZero() || t.Moment(taking.At) >= since)
 }
 
 // byOn is [Table.by] for the copy on node i, which a removal of only some copies may have reached.
 func (t *Table) byOn(r *record, i int, tok int8, act string) string {
-	if t.TakenBy == nil || tok < 0 || !r.Tokens[tok].Whole() {
-		return ""
+	if taking, ok := t.taken(r, tok); ok && taking.Act == act && (taking.Only == nil || slices.Contains(taking.Only, t.names[i])) {
+		return taking.By()
 	}
-	taking, ok := t.TakenBy(r.key(), r.Tokens[tok].Prefix)
-	if !ok || taking.Act != act || taking.Only != nil && !slices.Contains(taking.Only, t.names[i]) {
-		return ""
-	}
-	return taking.By()
+	return ""
 }
 
 // emitLostCopies reports lost copies of a lock that is still held: once all nodes have

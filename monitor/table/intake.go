@@ -120,6 +120,9 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			next.Kind = packed.LockCopy
 		}
 		if !unchanged {
+			if isLock && !redlock.IsTombstone(tok.Prefix) && !t.mayBeOlder(i) {
+				t.ended.take(r.key(), announce.TokenSum(tok.Prefix)) // some clients use a token again
+			}
 			known := len(r.Tokens)
 			switch next.Token = t.token(r, i, tok); {
 			case !isLock || int(next.Token) < known:

@@ -340,13 +340,9 @@ func (e *ended) has(key string, token [8]byte) bool {
 
 // hasEnded reports whether the grant of token k of r is known to have ended.
 func (t *Table) hasEnded(r *record, k int8) bool {
-	token := r.Tokens[k].Prefix
-	if t.ended.has(r.key(), announce.TokenSum(token)) {
+	if t.ended.has(r.key(), announce.TokenSum(r.Tokens[k].Prefix)) {
 		return true
 	}
-	if t.TakenBy == nil || !r.Tokens[k].Whole() {
-		return false
-	}
-	taking, ok := t.TakenBy(r.key(), token)
+	taking, ok := t.taken(r, k)
 	return ok && taking.Act == "force-release" && taking.Only == nil
 }

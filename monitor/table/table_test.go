@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
 )
 
 // rig is a table over simulated servers.
@@ -500,9 +501,12 @@ func checkLock(t *rapid.T, r *rig, l monitor.Lock) {
 		}
 		tokens[h.token] = append(tokens[h.token], end)
 	}
-	most := 0
-	for _, ends := range tokens {
+	most, rivals := 0, map[string]bool{}
+	for token, ends := range tokens {
 		most = max(most, len(ends))
+		if len(ends) >= q || !r.ended.has(l.Key.Raw(), announce.TokenSum(token)) {
+			rivals[token] = true // another's copies may be left of a grant that ended, on a node that restarted
+		}
 	}
 	// The client that was granted the lock may rely on it with fewer copies than another
 	// token has.
@@ -522,8 +526,8 @@ func checkLock(t *rapid.T, r *rig, l monitor.Lock) {
 	switch {
 	case most == 0 && l.State != monitor.LockNotALock && l.State != monitor.LockLostMajority && !l.ReliedOn(),
 		immortal && l.State != monitor.LockNoTTL,
-		len(tokens) > 1 && l.State < monitor.LockSplit,
-		most > 0 && lists > 0 && l.State < monitor.LockSplit,
+		len(rivals) > 1 && l.State < monitor.LockSplit,
+		len(rivals) > 0 && lists > 0 && l.State < monitor.LockSplit,
 		len(tokens) == 1 && lists == 0 && l.Earlier == nil && l.State == monitor.LockSplit,
 		most > 0 && most < q && l.State < monitor.LockPartial,
 		most >= q && (l.State == monitor.LockPartial || l.State == monitor.LockOrphaned),
