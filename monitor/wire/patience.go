@@ -7,8 +7,8 @@ import (
 
 const (
 	// PatienceFirst is how long to wait for the first answer of a node of which no round
-	// trip is known.
-	PatienceFirst = time.Second
+	// trip is known. A console says within a second which nodes are silent.
+	PatienceFirst = 900 * time.Millisecond
 	// patienceMost limits how long to wait for an answer, however far a node is.
 	patienceMost = 5 * time.Second
 	// setupLeast is what connecting may take, and each step of the greeting: a lost first
