@@ -246,4 +246,5 @@ func (j *job) give(group int) {
 func interruptJob() {
 	signal.Reset(syscall.SIGINT)
 	_ = syscall.Kill(0, syscall.SIGINT)
+	time.Sleep(time.Second) // another thread may receive it: an exit before that would not be a death by signal
 }
