@@ -62,6 +62,7 @@ func (t *told) tell(kind, key, token string, at, until time.Time) {
 // begin opens a record and a writer for it.
 func begin(t *testing.T, path string, from *told, now time.Time) *writer {
 	t.Helper()
+	race.Skip(t) // it writes and reads in this goroutine
 	db, lock, err := openFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -517,6 +518,7 @@ func recordUntilKilled(path string, n int) {
 // A recorder that is killed at any time loses no committed transaction, and leaves a
 // valid file. REDLOCKCTL_RECORD_KILLS is the number of kills, default 40.
 func TestKilled(t *testing.T) {
+	race.Skip(t)
 	path, rounds := filepath.Join(t.TempDir(), "record.db"), 40
 	if n, err := strconv.Atoi(os.Getenv("REDLOCKCTL_RECORD_KILLS")); err == nil {
 		rounds = n
