@@ -76,14 +76,28 @@ func (t *Table) Wiped(i int, now time.Time) {
 }
 
 // Stepped records that the clock of node i was stepped forward before now: its copies
-// expire that much earlier.
+// expire that much earlier. Those that are gone already were not deleted.
 func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
-	if by > 0 {
-		n := &t.nodes[i]
-		n.stepped, n.stepBy = t.Moment(now), by
-		n.note(loss{known: true, at: n.stepped, before: n.lookedBefore()})
+	if by <= 0 {
+		return
+	}
+	n := &t.nodes[i]
+	n.stepped, n.stepBy = t.Moment(now), by
+	n.note(loss{known: true, at: n.stepped, before: n.lookedBefore()})
+	for _, r := range t.all {
+		c := r.Copies[i]
+		if !c.Lost() || monitor.LossCause(c.Type) != monitor.LostByDeletion || c.Sent < n.stepped-stepSeen || c.Expires == 0 || time.Duration(c.Expires-c.Sent) > by+extendedBy {
+			continue
+		}
+		r.own()
+		r.Copies[i].Type = uint8(monitor.LostByClock)
+		r.grant.deleted &^= 1 << min(i, 63)
+		t.markDirty(r)
 	}
 }
+
+// stepSeen is how much later than its effects a clock step may be seen.
+const stepSeen = packed.Moment(time.Second)
 
 // Suspected records that somebody fenced node i while its server ran on: a guard knows of
 // a loss that was not seen here.
