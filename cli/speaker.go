@@ -167,7 +167,7 @@ func (p *speaker) tellNodes() {
 		text := n.State.String()
 		if left, ok := guard.Countdown(&n, p.last.At); ok {
 			text += ", rejoins in " + view.Remaining(left)
-		} else if _, early := n.ServesEarly(p.last.At); early || n.State == monitor.NodeFenced {
+		} else if n.Early || n.State == monitor.NodeFenced {
 			text += ", " + view.GuardCell(p.context(), &n).Text
 		}
 		locks := view.Plural(n.Locks, "lock")

@@ -17,16 +17,12 @@ func (n *Node) MayVote() (from time.Time, known bool) {
 // announce, may be those from before it.
 const stepAnnounced = 5 * time.Second
 
-// ServesEarly reports whether the node serves before it may vote, because somebody removed its
-// fence: until from a lock that it lost can be granted a second time. from is zero if a record says
-// so, which does not have the time.
-func (n *Node) ServesEarly(now time.Time) (from time.Time, early bool) {
-	if n.State != NodeServing {
-		return time.Time{}, false
-	}
+// ServesBeforeAnnounced reports whether the node serves before the time that guards announce for it.
+// [Node.Early] is decided by that; nothing else asks it.
+func (n *Node) ServesBeforeAnnounced(now time.Time) (from time.Time, early bool) {
 	at, known := n.MayVote()
-	if n.Persistent || !known || !at.After(now) || now.Sub(n.Facts.StepAt) < stepAnnounced {
-		return time.Time{}, n.RecordedEarly
+	if n.State != NodeServing || n.Persistent || !known || !at.After(now) || now.Sub(n.Facts.StepAt) < stepAnnounced {
+		return time.Time{}, false
 	}
 	return at, true
 }

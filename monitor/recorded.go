@@ -60,8 +60,8 @@ func (s *Snapshot) Unrecorded() bool {
 func (s *Snapshot) Recall(unread string) {
 	s.countNodes()
 	for _, f := range s.Findings {
-		if n := s.Node(f.Node); n != nil && f.ID == ServesEarlyID {
-			n.RecordedEarly = true
+		if n := s.Node(f.Node); n != nil && f.ID == ServesEarlyID && n.State == NodeServing {
+			n.Early = true
 		}
 	}
 	s.Complete = unread == ""

@@ -206,7 +206,6 @@ type Node struct {
 	Role               string        // "master", "slave"
 	Persistent         bool          // see [Facts.Durable]
 	StartsFenced       bool          // its files or command line say that its next start is fenced
-	RecordedEarly      bool          // a record has the finding that it serves before it may vote
 	StartedUnfenced    bool          // a guard reported an unfenced start, and none a fenced one since
 	Eviction           string        // maxmemory-policy
 	Replicas           int           // connected ones
@@ -215,6 +214,11 @@ type Node struct {
 	MinReplicasToWrite int64 // -1 if it could not be read
 	// Leak says why it accepts writes although it is fenced; "": it does not.
 	Leak string
+	// Early: it serves before it may vote, because somebody removed its fence: until EarlyUntil a
+	// lock that it lost can be granted a second time. EarlyUntil is zero in a record, which does
+	// not have it.
+	Early      bool
+	EarlyUntil time.Time
 	// ScriptsPass: scripts write through its fence, now or after its next start.
 	ScriptsPass bool
 

@@ -277,7 +277,7 @@ func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 	}
 	methods := Methods(g.cfg)
 	for _, n := range g.s.Nodes {
-		one := view.DocOfGuarded(&n, methods[n.Name].Kind.String(), g.s.At)
+		one := view.DocOfGuarded(&n, methods[n.Name].Kind.String())
 		if m, ok := g.memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
 			one.Known = m.RunID == n.RunID && n.RunID != ""

@@ -61,12 +61,9 @@ func UntilTwoHolders(ctx context.Context, cfg *config.Config, name string) strin
 		return ""
 	}
 	n := s.Node(name)
-	if n == nil {
+	if n == nil || !n.Early {
 		return ""
 	}
-	at, early := n.ServesEarly(s.At)
-	if !early || at.IsZero() {
-		return ""
-	}
+	at := n.EarlyUntil
 	return "two holders of one lock are possible until " + view.Clock(at) + " (" + view.Remaining(at.Sub(s.At)) + "): before that it may not vote, by its guard"
 }

@@ -90,6 +90,27 @@ func (b *batch) open(s *monitor.Snapshot) {
 	}
 }
 
+// earlyChanged reports whether a node began or ceased to serve before it may vote since the last
+// write: a replay shows it as exposed for as long as the finding is open.
+func (w *writer) earlyChanged(s *monitor.Snapshot) bool {
+	there := map[string]bool{}
+	for i := range s.Findings {
+		if f := &s.Findings[i]; f.ID == monitor.ServesEarlyID {
+			key := findingKey(f.ID, f.Node)
+			there[key] = true
+			if _, known := w.findings[key]; !known {
+				return true
+			}
+		}
+	}
+	for key, was := range w.findings {
+		if strings.HasPrefix(key, findingKey(monitor.ServesEarlyID, "")) && was.seen.IsZero() && !there[key] {
+			return true
+		}
+	}
+	return false
+}
+
 // clear ends a finding; seen is when it was last found, if that is not now.
 func (b *batch) clear(row int64, at, seen time.Time) {
 	b.exec(`UPDATE findings SET cleared_ms = ?, seen_ms = ? WHERE id = ?`, millis(at), null(seen), row)

@@ -222,6 +222,44 @@ func TestStatesAreWrittenAtOnce(t *testing.T) {
 	})
 }
 
+// A node is exposed in a replay for as long as it was: what it is recorded by is written when it
+// changes, otherwise once a second.
+func TestAnExposureIsWrittenAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.db")
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		from := &told{s: *monitortest.Safe(began)}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); New(Options{Path: path, By: "test"}).Run(ctx, from) }()
+		set := func(findings ...monitor.Finding) time.Time {
+			from.mu.Lock()
+			defer from.mu.Unlock()
+			from.s.Findings, from.s.At = findings, time.Now().Add(5*time.Second)
+			return time.Now()
+		}
+		time.Sleep(3050 * time.Millisecond)
+		exposed := set(monitor.Finding{ID: monitor.ServesEarlyID, Node: "n2", Severity: monitor.SeverityDanger, Title: "serves before it may vote"})
+		time.Sleep(5050 * time.Millisecond)
+		ended := set()
+		time.Sleep(2 * time.Second)
+		stop()
+		<-done
+		for at, want := range map[time.Time]bool{
+			exposed.Add(-50 * time.Millisecond): false, exposed.Add(200 * time.Millisecond): true,
+			ended.Add(-50 * time.Millisecond): true, ended.Add(200 * time.Millisecond): false,
+		} {
+			m, err := read(t, path).At(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := m.Snapshot.Node("n2"); n.Early != want {
+				t.Errorf("after %s: exposed %t", at.Sub(began), n.Early)
+			}
+		}
+	})
+}
+
 // A lock that lost its majority, and of which another token is shown then, is held to the
 // end of its grant.
 func TestASplitBesideALostMajority(t *testing.T) {

@@ -257,6 +257,9 @@ func (w *writer) stirred(s *monitor.Snapshot) bool {
 			return true
 		}
 	}
+	if w.earlyChanged(s) {
+		return true
+	}
 	was, now := w.looks.counts, s.Counts
 	for _, st := range []monitor.LockState{monitor.LockHeld, monitor.LockExpiring, monitor.LockBareMajority, monitor.LockPartial, monitor.LockNotALock} {
 		was[st], now[st] = 0, 0

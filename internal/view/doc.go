@@ -94,7 +94,7 @@ func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
 		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Error: safetext.Optional(n.Err.Raw()),
 		RunID: safetext.Optional(n.RunID), Version: safetext.Optional(n.Version), Role: safetext.Optional(n.Role), UptimeMs: n.Uptime.Milliseconds(),
 		Locks: n.Locks, RTTus: n.RTT.Microseconds(), Persistent: n.Persistent, MaxmemoryPolicy: safetext.Optional(n.Eviction),
-		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes), FenceLeak: safetext.Optional(n.Leak), ExposedDoc: docOfExposed(&n, now),
+		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes), FenceLeak: safetext.Optional(n.Leak), ExposedDoc: docOfExposed(&n),
 	}
 	if _, doubt := n.Facts.Durable(); !n.Persistent {
 		doc.DurabilityDoubt = safetext.Optional(doubt)

@@ -13,10 +13,10 @@ import (
 // a record, which has the finding but not the time.
 func TestANodeThatServesEarlyIsExposed(t *testing.T) {
 	from := epoch.Add(20 * time.Second)
-	early := monitor.Node{Name: "n1", State: monitor.NodeServing, GuardsKnown: true, Offset: monitor.Estimate{Valid: true},
+	early := monitor.Node{Name: "n1", State: monitor.NodeServing, GuardsKnown: true, Early: true, EarlyUntil: from,
 		Guards: []announce.Guard{{ID: "g", Delay: 30 * time.Second, Boot: announce.BootFenced, MayVote: from}}}
 	past := monitor.Snapshot{At: epoch, Nodes: []monitor.Node{early}, Findings: []monitor.Finding{{ID: monitor.ServesEarlyID, Node: "n1"}}}
-	past.Nodes[0].Offset.Valid = false
+	past.Nodes[0].Early, past.Nodes[0].EarlyUntil = false, time.Time{}
 	past.Recall("")
 	for name, c := range map[string]struct {
 		node monitor.Node
@@ -33,7 +33,7 @@ func TestANodeThatServesEarlyIsExposed(t *testing.T) {
 					t.Errorf("%s: %s: %+v", name, column.Name, cell)
 				}
 			}
-			guarded := DocOfGuarded(&c.node, "min-replicas", epoch)
+			guarded := DocOfGuarded(&c.node, "min-replicas")
 			for _, column := range GuardColumns(false) {
 				if cell := column.Cell(ctx, guarded); column.Name == "REJOINS IN" && (cell.Text != c.want || cell.Tone != Bad) {
 					t.Errorf("%s: %+v", name, cell)
@@ -45,6 +45,7 @@ func TestANodeThatServesEarlyIsExposed(t *testing.T) {
 		}
 	}
 	ctx := &Context{Glyphs: &Unicode, Now: from}
+	early.Early = false
 	if cell := GuardCell(ctx, &early); strings.Contains(cell.Text, "EXPOSED") || cell.Text != StartedFenced {
 		t.Errorf("once it may vote: %+v", cell)
 	}

@@ -25,7 +25,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	case monitor.NodeLoading:
 		return Cell{Text: "reading its data" + NodeSince(c, n), Tone: Warn}
 	}
-	if text := docOfExposed(n, c.Now).text(); text != "" {
+	if text := docOfExposed(n).text(); text != "" {
 		return Cell{Text: text, Tone: Bad}
 	}
 	s, ok := g.Status[n.Name]
@@ -168,10 +168,7 @@ type ExposedDoc struct {
 	MayVoteFrom *time.Time `json:"may_vote_from,omitempty"` // nil: a record does not have it
 }
 
-func docOfExposed(n *monitor.Node, now time.Time) ExposedDoc {
-	from, early := n.ServesEarly(now)
-	return ExposedDoc{early, jsonTime(from)}
-}
+func docOfExposed(n *monitor.Node) ExposedDoc { return ExposedDoc{n.Early, jsonTime(n.EarlyUntil)} }
 
 // text says that the node serves before it may vote, and from when it may; empty: it does not.
 func (d ExposedDoc) text() string {
@@ -185,10 +182,10 @@ func (d ExposedDoc) text() string {
 }
 
 // DocOfGuarded returns what is known of a node without its guard's memory.
-func DocOfGuarded(n *monitor.Node, method string, now time.Time) GuardDoc {
+func DocOfGuarded(n *monitor.Node, method string) GuardDoc {
 	return GuardDoc{
 		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Method: method,
-		BootFence: (&Guard{}).BootFence(n), ExposedDoc: docOfExposed(n, now),
+		BootFence: (&Guard{}).BootFence(n), ExposedDoc: docOfExposed(n),
 	}
 }
 

@@ -122,7 +122,7 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "NOTE", Help: "errors and other remarks", Compare: compareBy(func(n *monitor.Node) string { return strings.Join(n.Notes, "; ") }), Fields: []string{"error", "notes"}, Cut: 100,
 		Cell: func(c *Context, n *monitor.Node) Cell {
 			notes := c.Whole(strings.Join(n.Notes, "; "))
-			if _, early := n.ServesEarly(c.Now); early {
+			if n.Early {
 				return Cell{Text: strings.TrimSuffix("serves before it may vote; "+notes, "; "), Tone: Bad}
 			}
 			return Cell{Text: notes}

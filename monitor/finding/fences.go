@@ -15,13 +15,11 @@ import (
 
 // servesEarly: somebody has removed the fence of a node before it may vote.
 func servesEarly(k known, n *monitor.Node, f *found) bool {
-	at, early := n.ServesEarly(k.At)
-	if !early {
-		return false
-	}
 	f.Remedy = strings.ReplaceAll(f.Remedy, "NAME", n.Name)
-	return f.seen("it serves, and may vote from %s by the guard that watches it", at.Format("15:04:05"))
+	return n.Early && f.seen("it serves, and may vote from %s by the guard that watches it", n.EarlyUntil.Format("15:04:05"))
 }
+
+func isNotEarly(_ known, n *monitor.Node) bool { return !n.Early }
 
 func fenceOff(k known, n *monitor.Node, f *found) bool {
 	return n.Facts.MaxLag == 0 && (k.guard == nil || guardedBy(k, n.Name)) &&

@@ -75,6 +75,7 @@ type Findings struct {
 	discontinuity clock.Discontinuity
 	looked        time.Time
 	urgent        bool
+	early         []string // nodes that served before they might vote, when it looked
 	current       []monitor.Finding
 }
 
@@ -138,10 +139,11 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 	if f.urgent {
 		wait = lookSoon
 	}
-	if !f.looked.IsZero() && now.Sub(f.looked) < wait {
+	early := earlyNodes(s)
+	if !f.looked.IsZero() && now.Sub(f.looked) < wait && slices.Equal(early, f.early) {
 		return f.current
 	}
-	f.looked, f.urgent = now, false
+	f.looked, f.urgent, f.early = now, false, early
 	k := known{Snapshot: s, opt: f.opt, discontinuity: f.discontinuity, since: f.nodes.happened(s), boots: f.boots}
 	if f.guard != nil {
 		g := f.guard()
@@ -170,6 +172,17 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 		}
 	}
 	return f.current
+}
+
+// earlyNodes returns the nodes that serve before they may vote: the verdict of a snapshot follows
+// what it says of them.
+func earlyNodes(s *monitor.Snapshot) (names []string) {
+	for i := range s.Nodes {
+		if s.Nodes[i].Early {
+			names = append(names, s.Nodes[i].Name)
+		}
+	}
+	return names
 }
 
 // saw notes a finding that holds now. It began when its check says; otherwise now, if it is new.

@@ -356,17 +356,9 @@ func TestFindings(t *testing.T) {
 		"a clock went back": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch, -time.Second }),
 			[]string{"warning clock-step n2"}, "by -1s"},
 		"it serves before it may vote": {node(1, func(n *monitor.Node) {
-			n.Offset.Valid = true
-			n.Guards = []announce.Guard{{ID: "g", Delay: time.Minute, MayVote: findingEpoch.Add(time.Hour)}}
+			n.Early, n.EarlyUntil = true, findingEpoch.Add(time.Hour)
+			n.Guards = []announce.Guard{{ID: "g", Delay: time.Minute}}
 		}), []string{"danger serves-early n2"}, "it serves, and may vote from"},
-		"a clock went back after the rejoin, and the guard announces when it might vote anew": {func(s *scene, at time.Duration) {
-			n := &s.Nodes[1]
-			n.Offset.Valid, n.Facts.StepAt, n.Facts.StepBy = true, findingEpoch, -time.Hour
-			n.Guards = []announce.Guard{{ID: "g", Delay: time.Minute, MayVote: findingEpoch.Add(-time.Second)}}
-			if at < 4*time.Second {
-				n.Guards[0].MayVote = findingEpoch.Add(time.Hour)
-			}
-		}, []string{"warning clock-step n2"}, "by -1h0m0s"},
 		"a clock went forward long ago": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch.Add(-2*time.Minute), time.Second }), nil, ""},
 		"a clock beyond the allowance": {node(1, func(n *monitor.Node) { n.Drift = monitor.Drift{Valid: true, PPM: -10_100, Bound: 10} }),
 			[]string{"danger clock-rate"}, "n5 runs 10180 ± 12 ppm faster than n2; the drift allowance is 10000 ppm (drift_factor 0.01)"},

@@ -94,7 +94,7 @@ func allChecks() []check {
 		do:    "Give all guards, consoles included, the same max_ttl and delay. Stop guards with an old configuration.",
 		more:  "Also reported if all guards have a D shorter than the max_ttl configured here. A D above one day is invalid and counts as one day.",
 	}, {
-		id: monitor.ServesEarlyID, part: aboutMemory, severity: monitor.SeverityDanger, after: agreed, before: settles, find: each(servesEarly),
+		id: monitor.ServesEarlyID, part: aboutMemory, severity: monitor.SeverityDanger, after: certain, find: each(servesEarly), disproved: isNotEarly,
 		title: "serves before it may vote",
 		why:   "Its fence was removed by hand, or it was not fenced in time: until then a lock that it lost can be granted to a second client.",
 		do:    "If clients may still rely on locks that it lost: redlockctl node cordon NAME, and node uncordon NAME when the time has passed.",

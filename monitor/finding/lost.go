@@ -64,12 +64,11 @@ func (f *found) explainLoss(k known, kind int) {
 		if serves {
 			serve = append(serve, n.Name)
 		}
-		_, is := n.ServesEarly(k.At)
 		for c, was := range all[i].causes {
 			causes[c] = causes[c] || was
 			switch {
 			case !was || !serves:
-			case is && monitor.LossCause(c) != monitor.LostByDeletion:
+			case n.Early && monitor.LossCause(c) != monitor.LostByDeletion:
 				early = append(early, n.Name)
 			default:
 				serving[c] = append(serving[c], n.Name)

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"redlockctl/monitor"
-	"redlockctl/server/announce"
 )
 
 // The words about a lost majority are true: they follow from how the copies were lost, and from
 // whether the nodes that lost one serve.
 func TestWordsOfALostMajority(t *testing.T) {
 	early := func(n *monitor.Node) {
-		n.Offset.Valid, n.Guards = true, []announce.Guard{{ID: "g", Delay: time.Minute, MayVote: findingEpoch.Add(time.Hour)}}
+		n.Early, n.EarlyUntil = true, findingEpoch.Add(time.Hour)
 	}
 	for name, c := range map[string]struct {
 		cause     monitor.LossCause

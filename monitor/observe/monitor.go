@@ -216,6 +216,9 @@ func (m *Monitor) answered(i int, v sight) (again bool) {
 	defer m.mu.Unlock()
 	again, changed := m.world.answered(i, v, time.Now())
 	m.after(i, changed)
+	if m.world.nodes[i].perhapsEarly() {
+		m.hurry()
+	}
 	if v.guards != nil && len(v.guards.locks) > 0 {
 		m.table()
 	}

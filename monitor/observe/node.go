@@ -74,6 +74,11 @@ type watch struct {
 	cordoned    time.Time
 	cordonOlder bool
 
+	// earlySince is since when it was seen to serve before it may vote; zero: it does not.
+	earlySince time.Time
+	early      bool // proven, see [watch.serveEarly]
+	earlyUntil time.Time
+
 	copies   copiesLeft
 	writable bool
 	ops      int64 // commands per second, including ours
@@ -487,6 +492,8 @@ func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Nod
 	if n.State == monitor.NodeFenced && len(n.Guards) > 0 {
 		n.RejoinsAfter = rejoinsAfter(&n)
 	}
+	w.serveEarly(&n, now)
+	n.Early, n.EarlyUntil = w.early, w.earlyUntil
 	n.LocksHidden = w.State == monitor.NodeDenied && w.base == monitor.NodeServing && w.Role == "master" && w.notes["info"].Text == ""
 	n.Notes, n.Limits = nil, nil
 	for _, topic := range slices.Sorted(maps.Keys(w.notes)) {
@@ -506,6 +513,31 @@ func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Nod
 	n.Drift = w.clock.Drift()
 	return n
 }
+
+// earlyProven is how long a node must be seen to serve before it may vote: a guard that lets it rejoin
+// by the rule announces that a moment after it has removed the fence.
+const earlyProven = 300 * time.Millisecond
+
+// serveEarly decides whether the node serves before it may vote. n is what is published of it.
+func (w *watch) serveEarly(n *monitor.Node, now time.Time) {
+	until, early := n.ServesBeforeAnnounced(now)
+	switch {
+	case early && w.earlySince.IsZero():
+		w.earlySince = w.Heard
+	case early:
+		w.early = w.early || w.Heard.Sub(w.earlySince) >= earlyProven
+	case w.early && n.State == monitor.NodeServing && !n.Offset.Valid && w.earlyUntil.After(now):
+		return // its clock is being measured anew
+	default:
+		w.earlySince, w.early = time.Time{}, false
+	}
+	if w.earlyUntil = (time.Time{}); w.early {
+		w.earlyUntil = until
+	}
+}
+
+// perhapsEarly reports whether it is about to be decided that the node serves early.
+func (w *watch) perhapsEarly() bool { return !w.earlySince.IsZero() && !w.early }
 
 // rejoinsAfter returns the moment before which no guard lets a fenced node rejoin: as the guards
 // announce it, so that every view has the same, or D after the earliest possible start.
