@@ -214,6 +214,9 @@ type Node struct {
 	MinReplicasToWrite int64 // -1 if it could not be read
 	// Leak says why it accepts writes although it is fenced; "": it does not.
 	Leak string
+	// Remembered is how this incarnation started, by what a guard on this host has written to its
+	// memory, also one that has ended.
+	Remembered announce.Boot
 	// Early: it serves before it may vote, because somebody removed its fence: until EarlyUntil a
 	// lock that it lost can be granted a second time. EarlyUntil is zero in a record, which does
 	// not have it.

@@ -295,23 +295,18 @@ func ProtectionOf(n *Node, guard *GuardView) Protection {
 	if n.Persistent {
 		return protectionDurable
 	}
-	var watched, verified, unfenced bool
+	var own GuardedNode
+	watched := len(n.Guards) > 0
 	if guard != nil {
-		if g, ok := guard.Nodes[n.Name]; ok {
-			watched, verified, unfenced = true, g.Known && g.Verified, g.Known && !g.Verified
-		}
+		g, here := guard.Nodes[n.Name]
+		own, watched = g, watched || here
 	}
-	for _, g := range n.Guards {
-		watched = true
-		verified = verified || g.Boot == announce.BootFenced
-		unfenced = unfenced || g.Boot == announce.BootUnfenced
-	}
-	switch {
+	switch started := n.Started(own); {
 	case watched && n.ScriptsPass:
 		return protectionLeaks
-	case unfenced, n.StartedUnfenced && watched && !verified:
+	case watched && started == announce.BootUnfenced:
 		return ProtectionUnfenced
-	case verified, watched && n.StartsFenced:
+	case watched && (started == announce.BootFenced || n.StartsFenced):
 		return protectionVerified
 	case watched:
 		return ProtectionUnseen

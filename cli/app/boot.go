@@ -20,6 +20,7 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/boot"
+	"redlockctl/server/announce"
 	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
@@ -79,7 +80,13 @@ func bootSights(ctx context.Context, s Spec) (sights map[string]finding.BootSigh
 		name := l.Node.Name()
 		m, ok := memory[name]
 		ok = ok && m.Addr == l.Node.Addr()
-		sight := finding.BootSight{Guarded: ok, RunID: m.RunID, StartedUnfenced: ok && m.Known && !m.Verified, DataKnown: l.Check.Data.Known, DataWeak: l.Check.Data.Weak}
+		sight := finding.BootSight{Guarded: ok, RunID: m.RunID, DataKnown: l.Check.Data.Known, DataWeak: l.Check.Data.Weak}
+		switch {
+		case ok && m.Known && m.Verified:
+			sight.Started = announce.BootFenced
+		case ok && m.Known:
+			sight.Started = announce.BootUnfenced
+		}
 		if method := s.Guard.Methods[name]; method.Kind != fences.None {
 			looks[i].form(&sight, s.Folder, method)
 		}

@@ -277,16 +277,23 @@ func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 	}
 	methods := Methods(g.cfg)
 	for _, n := range g.s.Nodes {
-		one := view.DocOfGuarded(&n, methods[n.Name].Kind.String())
-		if m, ok := g.memory[n.Name]; ok && m.Addr == n.Addr {
-			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
-			one.Known = m.RunID == n.RunID && n.RunID != ""
-			if (one.Known || !n.State.Answers()) && m.Known { // of what does not answer, the last start that it saw
-				one.BootFence = startOf(m)
-			}
+		var saw restartguard.Fact
+		m, remembered := g.memory[n.Name]
+		remembered = remembered && m.Addr == n.Addr
+		same := remembered && m.RunID == n.RunID && n.RunID != ""
+		if same || remembered && !n.State.Answers() { // of what does not answer, the last start that it saw
+			saw = m
 		}
-		if fact, ok := asked[n.Name]; ok {
-			one.Known, one.BootFence = fact.Known, startOf(fact)
+		fact, answered := asked[n.Name]
+		if answered && fact.Known {
+			saw = fact
+		}
+		one := view.DocOfGuarded(&n, methods[n.Name].Kind.String(), monitor.GuardedNode{Known: saw.Known, Verified: saw.Verified})
+		if one.Known = same; remembered {
+			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
+		}
+		if answered {
+			one.Known = fact.Known
 		}
 		if n.Leak != "" {
 			one.BootFence = "does not hold"
@@ -303,17 +310,6 @@ func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 		doc.OutlookDoc = view.DocOfOutlook(o, g.s.At)
 	}
 	return doc
-}
-
-// startOf returns how a node started, in words.
-func startOf(f restartguard.Fact) string {
-	switch {
-	case f.Known && f.Verified:
-		return view.StartedFenced
-	case f.Known:
-		return view.StartedUnfenced
-	}
-	return view.StartUnseen
 }
 
 func (g Guards) docOfSeen() view.GuardsSeenDoc {

@@ -33,7 +33,7 @@ func TestANodeThatServesEarlyIsExposed(t *testing.T) {
 					t.Errorf("%s: %s: %+v", name, column.Name, cell)
 				}
 			}
-			guarded := DocOfGuarded(&c.node, "min-replicas")
+			guarded := DocOfGuarded(&c.node, "min-replicas", monitor.GuardedNode{})
 			for _, column := range GuardColumns(false) {
 				if cell := column.Cell(ctx, guarded); column.Name == "REJOINS IN" && (cell.Text != c.want || cell.Tone != Bad) {
 					t.Errorf("%s: %+v", name, cell)

@@ -119,20 +119,16 @@ const (
 
 // BootFence is how a node started last: one of these three.
 func (g *Guard) BootFence(n *monitor.Node) string {
-	if s, ok := g.Status[n.Name]; ok && s.Known {
-		if s.Verified {
-			return StartedFenced
-		}
+	s := g.Status[n.Name]
+	return startWord(n.Started(monitor.GuardedNode{RunID: s.RunID, Known: s.Known, Verified: s.Verified}))
+}
+
+func startWord(boot announce.Boot) string {
+	switch boot {
+	case announce.BootFenced:
+		return StartedFenced
+	case announce.BootUnfenced:
 		return StartedUnfenced
 	}
-	word := StartUnseen
-	for _, one := range n.Guards {
-		switch one.Boot {
-		case announce.BootUnfenced:
-			return StartedUnfenced
-		case announce.BootFenced:
-			word = StartedFenced
-		}
-	}
-	return word
+	return StartUnseen
 }

@@ -75,15 +75,13 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		return Cell{Text: "guard: " + c.Whole(s.Err), Tone: Warn}
 	case !g.Here && n.GuardsKnown && len(n.Guards) == 0 && n.State != monitor.NodeUnknown: // what one saw of its last start is on the guard's page
 		return Cell{Text: "no guard here", Tone: Dim}
-	case ok && s.Phase == restartguard.PhaseServing && s.Known, len(n.Guards) > 0 && !ok:
+	case ok && s.Phase == restartguard.PhaseServing, len(n.Guards) > 0 && !ok:
 		switch g.BootFence(n) {
 		case StartedFenced:
 			return Cell{Sign: c.Verified, Text: StartedFenced, Tone: Dim}
 		case StartedUnfenced:
 			return Cell{Sign: "!", Text: StartedUnfenced, Tone: Warn}
 		}
-		return Cell{Sign: "!", Text: StartUnseen, Tone: Warn}
-	case ok && s.Phase == restartguard.PhaseServing:
 		return Cell{Sign: "!", Text: StartUnseen, Tone: Warn}
 	case n.State == monitor.NodeUnknown, g.Here, !n.GuardsKnown && len(g.Others) > 0:
 		return Cell{Text: c.Ellipsis, Tone: Dim}
@@ -181,11 +179,12 @@ func (d ExposedDoc) text() string {
 	return "EXPOSED: may vote from " + Clock(d.MayVoteFrom.Local())
 }
 
-// DocOfGuarded returns what is known of a node without its guard's memory.
-func DocOfGuarded(n *monitor.Node, method string) GuardDoc {
+// DocOfGuarded returns what is known of a node; own is what a guard knows of its start, besides what
+// is announced.
+func DocOfGuarded(n *monitor.Node, method string, own monitor.GuardedNode) GuardDoc {
 	return GuardDoc{
 		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Method: method,
-		BootFence: (&Guard{}).BootFence(n), ExposedDoc: docOfExposed(n),
+		BootFence: startWord(n.Started(own)), ExposedDoc: docOfExposed(n),
 	}
 }
 

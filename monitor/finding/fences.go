@@ -83,13 +83,8 @@ func anotherRun(n *monitor.Node, runID string) bool {
 // startedFenced reports whether a guard has seen the present incarnation start fenced, and none
 // saw it start unfenced.
 func startedFenced(k known, n *monitor.Node) bool {
-	g, ok := k.guardOf(n.Name)
-	ok = ok && g.Known && !anotherRun(n, g.RunID)
-	fenced, unfenced := ok && g.Verified, ok && !g.Verified || g.Exposed
-	for _, g := range n.Guards {
-		fenced, unfenced = fenced || g.Boot == announce.BootFenced, unfenced || g.Boot == announce.BootUnfenced
-	}
-	return fenced && !unfenced
+	g, _ := k.guardOf(n.Name)
+	return !g.Exposed && n.Started(g) == announce.BootFenced
 }
 
 // stillOpen adds the evidence for a node that its guard has not fenced yet.
@@ -118,7 +113,7 @@ func startsUnseen(k known, f *found) bool {
 		n := &k.Nodes[i]
 		if g, here := k.guardOf(n.Name); monitor.ProtectionOf(n, k.guard) == monitor.ProtectionUnseen && n.State.Readable() {
 			unknown = append(unknown, n.Name)
-		} else if seen := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot != announce.BootUnknown }); !seen && !g.Known && (here || len(n.Guards) > 0) {
+		} else if n.Started(g) == announce.BootUnknown && (here || len(n.Guards) > 0) {
 			names = append(names, n.Name)
 		}
 	}
@@ -193,7 +188,7 @@ func bootFinding(k known, n *monitor.Node, f *found) bool {
 		return f.seen("%s", text)
 	}
 	switch {
-	case boot.StartedUnfenced && !anotherRun(n, boot.RunID):
+	case boot.Started == announce.BootUnfenced && !anotherRun(n, boot.RunID):
 		lostByStart(k, n, f)
 		return f.seen("its last start was unfenced, according to the memory of a guard on this host")
 	case n.StartedUnfenced:

@@ -12,6 +12,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
+	"redlockctl/server/announce"
 	"redlockctl/server/fences"
 	"redlockctl/server/safetext"
 )
@@ -379,12 +380,12 @@ type BootSight struct {
 	Form BootForm
 	// Guarded: a guard remembers the node, so it fences it after a loss.
 	Guarded bool
-	// StartedUnfenced: a guard remembers that its process with this RunID started unfenced. It is
-	// read seldom: the node may have started again since.
-	StartedUnfenced bool
-	RunID           string // empty: not known
-	Evidence        string // for Form
-	Remedy          string // empty: the declared one
+	// Started is how a guard remembers that its process with this RunID started. It is read seldom:
+	// the node may have started again since.
+	Started  announce.Boot
+	RunID    string // empty: not known
+	Evidence string // for Form
+	Remedy   string // empty: the declared one
 	// DataKnown: it is known what its next start does with its data; DataWeak says why it
 	// would not load every write, empty: it would.
 	DataKnown bool

@@ -226,7 +226,7 @@ func TestFindings(t *testing.T) {
 			for i := range s.Nodes {
 				s.Nodes[i].Persistent = true
 			}
-			s.boots = map[string]BootSight{"n2": {Form: BootFirm, Guarded: true, StartedUnfenced: true}, "n1": {Form: BootFirm, Guarded: true}}
+			s.boots = map[string]BootSight{"n2": {Form: BootFirm, Guarded: true, Started: announce.BootUnfenced}, "n1": {Form: BootFirm, Guarded: true}}
 		}, []string{"warning boot-fence n2"}, "according to the memory of a guard on this host"},
 		"a guard elsewhere saw that it started unfenced": {func(s *scene, _ time.Duration) {
 			s.guard = nil
@@ -630,7 +630,7 @@ func TestUnfencedStartOfAnEarlierIncarnation(t *testing.T) {
 		},
 		"its memory, which is read seldom": func(s *scene, at time.Duration) {
 			delete(s.guard.Nodes, "n4")
-			s.boots = map[string]BootSight{"n4": {Form: BootFirm, Guarded: true, RunID: "earlier", StartedUnfenced: true}}
+			s.boots = map[string]BootSight{"n4": {Form: BootFirm, Guarded: true, RunID: "earlier", Started: announce.BootUnfenced}}
 			s.Nodes[3].Guards = []announce.Guard{{ID: "A"}}
 			if at >= restart+time.Second {
 				s.Nodes[3].Guards = []announce.Guard{fenced}

@@ -79,6 +79,8 @@ type watch struct {
 	early      bool // proven, see [watch.serveEarly]
 	earlyUntil time.Time
 
+	remembered finding.BootSight // how it starts, as last told
+
 	copies   copiesLeft
 	writable bool
 	ops      int64 // commands per second, including ours
@@ -228,7 +230,7 @@ func (w *watch) noteStarts() {
 
 // booted records how the node will start, as far as its files and command line show.
 func (w *watch) booted(s finding.BootSight) {
-	w.StartsFenced = s.Form == finding.BootFirm
+	w.StartsFenced, w.remembered = s.Form == finding.BootFirm, s
 	w.Facts.Data.NextKnown, w.Facts.Data.NextWeak = s.DataKnown, s.DataWeak
 	w.Persistent, _ = w.Facts.Durable()
 }
@@ -491,6 +493,9 @@ func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Nod
 	n.Offset = w.clock.Estimate(at)
 	if n.State == monitor.NodeFenced && len(n.Guards) > 0 {
 		n.RejoinsAfter = rejoinsAfter(&n)
+	}
+	if b := &w.remembered; b.RunID != "" && b.RunID == n.RunID {
+		n.Remembered = b.Started
 	}
 	w.serveEarly(&n, now)
 	n.Early, n.EarlyUntil = w.early, w.earlyUntil

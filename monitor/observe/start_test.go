@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/monitor/finding"
 	"redlockctl/server/announce"
 )
 
@@ -77,6 +78,25 @@ func TestAFencedNodeRejoinsAsAnnounced(t *testing.T) {
 		w.answered(0, sight{sent: now, received: now, server: now, info: master("uptime_in_seconds", "0"), config: fence("2147483647"), guards: c.guards}, now)
 		if n := w.nodes[0].snapshot(now, 0, 0); n.RejoinsAfter.Sub(c.want).Abs() > 10*time.Millisecond {
 			t.Errorf("%s: in %s, not in %s", name, n.RejoinsAfter.Sub(now), c.want.Sub(now))
+		}
+	}
+}
+
+// What a guard on this host remembers of a start counts for that incarnation alone.
+func TestARememberedStart(t *testing.T) {
+	now := time.Now()
+	w := newTestWorld(t, now, "n1")
+	see := func(run string) announce.Boot {
+		w.answered(0, sight{sent: now, received: now, info: master("run_id", run), config: fence("0")}, now)
+		return w.snapshot(now, 1).Nodes[0].Remembered
+	}
+	w.nodes[0].booted(finding.BootSight{Guarded: true, RunID: "one", Started: announce.BootFenced})
+	for _, c := range []struct {
+		run  string
+		want announce.Boot
+	}{{"one", announce.BootFenced}, {"two", announce.BootUnknown}} {
+		if got := see(c.run); got != c.want {
+			t.Errorf("of %s: %s", c.run, got)
 		}
 	}
 }
