@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,9 +64,17 @@ func lookAtBoots(ctx context.Context, memory map[string]restartguard.Fact, memor
 	all.Wait()
 }
 
-// bootSights returns how the nodes start, and the files that were read: by the files of those on this host, by [SeenFile] in the
-// folder of the configuration for others, and by what a guard on this host remembers.
-func bootSights(ctx context.Context, s Spec) (sights map[string]finding.BootSight, files []string) {
+// boots is how the nodes start, as last seen.
+type boots struct {
+	sights map[string]finding.BootSight // by node
+	files  map[string][]string          // of this host that were read, by node
+	missed []string                     // nodes that did not answer
+}
+
+// bootSights returns how the nodes start: by the files of those on this host, by [SeenFile] in the
+// folder of the configuration for others, and by what a guard on this host remembers. Of a node that
+// does not answer it keeps what was seen before: no answer shows no change.
+func bootSights(ctx context.Context, s Spec, before boots) boots {
 	looks := make([]BootLook, len(s.Nodes))
 	for i, n := range s.Nodes {
 		looks[i] = BootLook{Node: n, Method: s.Guard.Methods[n.Name()]}
@@ -74,10 +84,17 @@ func bootSights(ctx context.Context, s Spec) (sights map[string]finding.BootSigh
 	}
 	memory, err := remembered(s.Memory)
 	lookAtBoots(ctx, memory, err, looks, "")
-	sights = make(map[string]finding.BootSight, len(looks))
+	now := boots{sights: make(map[string]finding.BootSight, len(looks)), files: make(map[string][]string, len(looks))}
 	for i, l := range looks {
-		files = append(files, l.Check.Files...)
 		name := l.Node.Name()
+		now.files[name] = l.Check.Files
+		if errors.Is(l.Err, restartguard.ErrUnreachable) {
+			now.missed = append(now.missed, name)
+			if sight, ok := before.sights[name]; ok {
+				now.sights[name], now.files[name] = sight, before.files[name]
+				continue
+			}
+		}
 		m, ok := memory[name]
 		ok = ok && m.Addr == l.Node.Addr()
 		sight := finding.BootSight{Guarded: ok, RunID: m.RunID, DataKnown: l.Check.Data.Known, DataWeak: l.Check.Data.Weak}
@@ -90,9 +107,9 @@ func bootSights(ctx context.Context, s Spec) (sights map[string]finding.BootSigh
 		if method := s.Guard.Methods[name]; method.Kind != fences.None {
 			looks[i].form(&sight, s.Folder, method)
 		}
-		sights[name] = sight
+		now.sights[name] = sight
 	}
-	return sights, files
+	return now
 }
 
 // form sets how the node starts: firm only if the files or the command line show it.
@@ -127,29 +144,38 @@ const (
 )
 
 // followBoots tells a monitor how the nodes start, again and again until ctx ends: soon after one of the
-// files on this host that were read has changed.
-func followBoots(ctx context.Context, s Spec, mon *observe.Monitor, files []string) {
-	was, looked := changes(files), time.Now()
+// files on this host that were read has changed, and after a node that did not answer does.
+func followBoots(ctx context.Context, s Spec, mon *observe.Monitor, seen boots) {
+	was, looked := seen.changes(), time.Now()
 	for sleep.For(ctx, filesEvery) == nil {
-		if time.Since(looked) < bootsEvery && was == changes(files) {
+		if time.Since(looked) < bootsEvery && was == seen.changes() && !seen.back(mon.Snapshot()) {
 			continue
 		}
-		var sights map[string]finding.BootSight
-		sights, files = bootSights(ctx, s)
-		mon.Booted(sights)
-		was, looked = changes(files), time.Now()
+		seen = bootSights(ctx, s, seen)
+		mon.Booted(seen.sights)
+		was, looked = seen.changes(), time.Now()
 	}
 }
 
+// back reports whether a node answers that did not.
+func (b boots) back(s *monitor.Snapshot) bool {
+	return slices.ContainsFunc(b.missed, func(name string) bool {
+		n := s.Node(name)
+		return n != nil && n.State.Answers()
+	})
+}
+
 // changes is a text that changes with the files.
-func changes(files []string) string {
-	var b strings.Builder
-	for _, f := range files {
-		if is, err := os.Stat(f); err == nil {
-			fmt.Fprintln(&b, f, is.Size(), is.ModTime().UnixNano())
+func (b boots) changes() string {
+	var text strings.Builder
+	for _, node := range slices.Sorted(maps.Keys(b.files)) {
+		for _, f := range b.files[node] {
+			if is, err := os.Stat(f); err == nil {
+				fmt.Fprintln(&text, f, is.Size(), is.ModTime().UnixNano())
+			}
 		}
 	}
-	return b.String()
+	return text.String()
 }
 
 // SeenFile is, in a folder for each node beside a configuration that init has written, what

@@ -236,9 +236,9 @@ func (d *clusterGuard) watch(ctx context.Context, guard *watch.Guard, plan guard
 	}
 	mon.Guarded(func() monitor.GuardView { return guardView(guard) })
 	wg.Go(crash.Safe(func() {
-		sights, files := bootSights(ctx, plan.Spec)
-		mon.Booted(sights)
-		followBoots(ctx, plan.Spec, mon, files)
+		seen := bootSights(ctx, plan.Spec, boots{})
+		mon.Booted(seen.sights)
+		followBoots(ctx, plan.Spec, mon, seen)
 	}))
 	wg.Go(crash.Safe(func() { vouch(ctx, mon, guard) }))
 	about.Export, about.Record = d.record(ctx, &wg, plan, mon, guard)

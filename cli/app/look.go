@@ -51,16 +51,16 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	defer stop()
 	if of.Starts || !of.Locks && of.Keys == nil { // findings and the verdict are asked for
 		bounded, cancel := bound(ctx, of.Most)
-		sights, files := bootSights(bounded, s)
+		seen := bootSights(bounded, s, boots{})
 		select {
-		case <-mon.Booted(sights):
+		case <-mon.Booted(seen.sights):
 		case <-bounded.Done():
 		}
 		cancel()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		wg.Go(crash.Safe(func() { followBoots(run, s, mon, files) }))
+		wg.Go(crash.Safe(func() { followBoots(run, s, mon, seen) }))
 	}
 	return f(mon)
 }

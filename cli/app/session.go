@@ -83,9 +83,9 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, m *metrics.Metrics
 	ses.stop = stop
 	ses.wg.Go(crash.Safe(func() { mon.Run(run) }))
 	ses.wg.Go(crash.Safe(func() {
-		sights, files := bootSights(run, s)
-		mon.Booted(sights)
-		followBoots(run, s, mon, files)
+		seen := bootSights(run, s, boots{})
+		mon.Booted(seen.sights)
+		followBoots(run, s, mon, seen)
 	}))
 	if r := recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus, nil); r != nil {
 		ses.recorder = r
