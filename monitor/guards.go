@@ -95,7 +95,7 @@ type Witness struct {
 	At      time.Time // when it answered; zero: it has not
 	Err     string    // why it did not; empty too: it has yet to
 	Serving int       // nodes that it sees serve
-	Others  string    // what it sees the others do: "n2 fenced, n4 unreachable"
+	Others  string    // what it sees the others do: "n2 fenced, n4 slow"
 }
 
 // Asked reports whether it has answered, or will not.

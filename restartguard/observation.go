@@ -37,6 +37,12 @@ const (
 	Scanned                // the copies of a cordoned node were counted
 )
 
+// How a node is absent that is unreachable and not down, in the words of the monitor's states.
+const (
+	AbsentSlow    = "slow"    // connected, and does not answer in time
+	AbsentLoading = "loading" // reads its data
+)
+
 // Canary is the outcome of a canary write.
 type Canary uint8
 
@@ -103,8 +109,9 @@ type Observation struct {
 	Gone, Swept bool
 	Others      bool
 	// With Unreached. Refused: nothing listens at the address. Denied: the server answers and
-	// refuses the guard.
+	// refuses the guard. Absent: see [AbsentSlow].
 	Refused, Denied bool
+	Absent          string
 
 	// What other guards say, with Seen. Heard is the greatest D that they announce, Least the
 	// least; 0: none, or they cannot be read. Allowed: one of them knows that the node may vote by now. Later: one that

@@ -2,6 +2,7 @@ package restartguard
 
 import (
 	"fmt"
+	"maps"
 	"redlockctl/server/fences"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ type Outlook struct {
 	// Down, Cordoned and Fenced are the nodes that need an operator. It is not known when the
 	// Fenced ones may rejoin.
 	Down, Cordoned, Fenced []string
+	// Absent are those that are out in another way, by [NodeStatus.Absent].
+	Absent map[string][]string
 	// Lacking are the nodes that refuse writes for lack of replicas without a fence; Same are
 	// those whose server is another node's.
 	Lacking, Same []string
@@ -71,6 +74,11 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 			o.Lacking = append(o.Lacking, s.Node)
 		case s.Phase == PhaseCordoned:
 			o.Cordoned = append(o.Cordoned, s.Node)
+		case s.Absent != "":
+			if o.Absent == nil {
+				o.Absent = map[string][]string{}
+			}
+			o.Absent[s.Absent] = append(o.Absent[s.Absent], s.Node)
 		default:
 			o.Down = append(o.Down, s.Node)
 		}
@@ -136,6 +144,9 @@ func (o Outlook) Text() string {
 	if len(o.Down) > 0 {
 		fmt.Fprintf(&b, ": down %s", strings.Join(o.Down, ", "))
 	}
+	for _, how := range slices.Sorted(maps.Keys(o.Absent)) {
+		fmt.Fprintf(&b, ": %s %s", how, strings.Join(o.Absent[how], ", "))
+	}
 	if len(o.Denied) > 0 {
 		fmt.Fprintf(&b, ": refusing the guard %s", strings.Join(o.Denied, ", "))
 	}
@@ -184,6 +195,8 @@ type NodeStatus struct {
 	// Denied and Nobody qualify PhaseUnreachable: the server answers and refuses the guard;
 	// nothing listens at the address. Neither: silence.
 	Denied, Nobody bool
+	// Absent, with PhaseUnreachable: how the monitor calls its state, if not down; see [AbsentSlow].
+	Absent string
 	// Same is an earlier node with the same server at another address: this node has no vote of
 	// its own. "": there is no such node.
 	Same string

@@ -49,6 +49,10 @@ func TestOutlook(t *testing.T) {
 			"NOTHING CAN BE LOCKED: 0 of 3 nodes serve, a quorum is 2; since " + clockAt(-8) + "; a comes back first, at " + clockAt(30) + "; " +
 				"a quorum does not come back by itself: down d: cordoned by an operator h",
 		},
+		"a node that is slow is not down": {
+			[]NodeStatus{{Node: "x", Phase: PhaseUnreachable, Absent: AbsentSlow}, {Node: "y", Phase: PhaseUnreachable, Nobody: true}, active}, 3, false,
+			"NOTHING CAN BE LOCKED: 1 of 3 nodes serve, a quorum is 2; a quorum does not come back by itself: down y: slow x",
+		},
 		"a node that nobody is known to open is not down": {
 			[]NodeStatus{{Node: "x", Phase: PhaseFenced}, {Node: "y", Phase: PhaseFenced}, active}, 3, false,
 			"NOTHING CAN BE LOCKED: 1 of 3 nodes serve, a quorum is 2; a quorum does not come back by itself: " +

@@ -172,6 +172,7 @@ type Report struct {
 	// Denied and Nobody qualify PhaseUnreachable: the server answers and refuses the guard;
 	// nothing listens at the address. Neither: silence.
 	Denied, Nobody bool
+	Absent         string // with PhaseUnreachable, see [AbsentSlow]
 	// Failing is why the phase lasts: fencing or removing the fence fails each time.
 	Failing string
 	// Out is when the node lost its vote; zero while it has one.

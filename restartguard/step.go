@@ -1,6 +1,7 @@
 package restartguard
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -68,11 +69,11 @@ func (m *machine) unreached(o *Observation) {
 	if o.Refused {
 		m.report.LastRefused = m.asked
 	}
-	if m.Phase != PhaseUnreachable || m.report.Denied != o.Denied {
+	if m.Phase != PhaseUnreachable || m.report.Denied != o.Denied || m.report.Absent != "" && o.Refused {
 		if o.Denied {
 			m.tell("denied", "refuses the guard, which cannot protect it: %s", o.Err)
 		} else {
-			m.tell("unreachable", "%s", o.Err)
+			m.tell("unreachable", "is %s: %s", cmp.Or(o.Absent, "down"), o.Err)
 		}
 	}
 	why := "does not answer the guard"
@@ -80,14 +81,14 @@ func (m *machine) unreached(o *Observation) {
 		why = "refuses the guard: it may well serve"
 	}
 	m.enter(PhaseUnreachable, why)
-	m.report.Err, m.report.Denied, m.report.Nobody = o.Err, o.Denied, o.Refused
+	m.report.Err, m.report.Denied, m.report.Nobody, m.report.Absent = o.Err, o.Denied, o.Refused, o.Absent
 }
 
 func (m *machine) seen(o *Observation) {
 	back := m.Phase == PhaseUnreachable && m.RunID == o.RunID
 	old, counted, before := m.Incarnation, m.Counter, m.Clock
 	m.Incarnation, m.Blind, m.report.Err = o.incarnation(), o.Blind, o.Err
-	m.report.Denied, m.report.Nobody = false, false
+	m.report.Denied, m.report.Nobody, m.report.Absent = false, false, ""
 	if o.Clock.Denied && !m.Clockless {
 		m.alarm("clock unseen", "%s", Clockless)
 	}

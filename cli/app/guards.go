@@ -193,6 +193,9 @@ func statusFrom(s *monitor.Snapshot, waits map[string]restartguard.Fact) []resta
 	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
 		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
+		if n.State != monitor.NodeDown {
+			st.Absent = n.State.String()
+		}
 		switch n.State {
 		case monitor.NodeServing:
 			st.Phase = restartguard.PhaseServing

@@ -242,8 +242,11 @@ func (g *guardSource) Snapshot() *monitor.Snapshot {
 		case restartguard.PhaseCordoned:
 			n.State = monitor.NodeCordoned
 		case restartguard.PhaseUnreachable:
-			if n.State = monitor.NodeDown; st.Denied {
+			switch n.State = monitor.NodeDown; {
+			case st.Denied:
 				n.State = monitor.NodeDenied
+			case st.Absent != "":
+				n.State = monitor.NodeStateOf(st.Absent)
 			}
 		}
 		s.Nodes = append(s.Nodes, n)

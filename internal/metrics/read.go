@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -157,6 +158,7 @@ func decodeStatus(raw []byte) (t Status, err error) {
 		Nodes []struct {
 			Name      string `json:"name"`
 			Phase     string `json:"phase"`
+			Absent    string `json:"absent"`
 			BootFence string `json:"boot_fence"`
 			RejoinMs  *int64 `json:"rejoin_ms"`
 		} `json:"nodes"`
@@ -189,7 +191,7 @@ func decodeStatus(raw []byte) (t Status, err error) {
 			}
 			one.Wait = time.Duration(*ms) * time.Millisecond
 		}
-		t.Nodes[n.Name], t.Phases[n.Name] = one, n.Phase
+		t.Nodes[n.Name], t.Phases[n.Name] = one, cmp.Or(n.Absent, n.Phase)
 	}
 	return t, nil
 }

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -38,7 +39,8 @@ type otherJSON struct {
 type guardedNodeJSON struct {
 	Name      safetext.Text `json:"name"`
 	Phase     string        `json:"phase"`
-	DelayMs   int64         `json:"delay_ms"` // the D by which it counts
+	Absent    string        `json:"absent,omitempty"` // how it is unreachable: down, slow, loading
+	DelayMs   int64         `json:"delay_ms"`         // the D by which it counts
 	RejoinMs  *int64        `json:"rejoin_ms,omitempty"`
 	BootFence string        `json:"boot_fence"` // fenced, unfenced or unknown, as announced
 	ExposedMs int64         `json:"exposed_ms,omitempty"`
@@ -99,6 +101,9 @@ func statusOf(c Cluster) statusJSON {
 			n := guardedNodeJSON{
 				Name: safetext.New(s.Node), Phase: s.Phase.String(), DelayMs: s.Delay.Milliseconds(), BootFence: announce.BootUnknown.String(),
 				Reason: s.Reason, Error: s.Err,
+			}
+			if s.Phase == restartguard.PhaseUnreachable && !s.Denied {
+				n.Absent = cmp.Or(s.Absent, "down")
 			}
 			switch {
 			case s.Known && s.Verified:

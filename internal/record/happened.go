@@ -200,7 +200,7 @@ func tells(kind, state string) bool {
 	case "waiting":
 		return state == "fenced"
 	case "unreachable":
-		return state == "down"
+		return state == "down" || state == "slow" || state == "loading"
 	}
 	return kind == state
 }

@@ -100,6 +100,9 @@ func (w *member) status(now time.Time, delay time.Duration) restartguard.NodeSta
 		Denied: s.Basis.Phase == restartguard.PhaseUnreachable && s.Report.Denied, Nobody: s.Basis.Phase == restartguard.PhaseUnreachable && s.Report.Nobody,
 		Same: same,
 	}
+	if s.Basis.Phase == restartguard.PhaseUnreachable && !s.Report.Denied {
+		st.Absent = s.Report.Absent
+	}
 	if same != "" {
 		st.Err = restartguard.SameServer(same)
 	}

@@ -114,7 +114,11 @@ func (w *watcher) connEnded(err error, asked time.Time, first bool) time.Duratio
 }
 
 func unreached(asked time.Time, err error) restartguard.Observation {
-	return restartguard.Observation{About: restartguard.Unreached, Sent: asked, Refused: wire.IsRefused(err), Denied: wire.IsDenied(err), Err: safetext.Error(err)}
+	o := restartguard.Observation{About: restartguard.Unreached, Sent: asked, Refused: wire.IsRefused(err), Denied: wire.IsDenied(err), Absent: wire.AbsentOf(err), Err: safetext.Error(err)}
+	if o.Absent == restartguard.AbsentSlow {
+		o.Err = "no answer in time"
+	}
+	return o
 }
 
 // refusesGuard reports whether the node is there and does not serve the guard.

@@ -81,11 +81,12 @@ func Dial(node *redlock.Node, method fences.Method, timeout time.Duration) Conn 
 		dial := opt.Dialer
 		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dial(ctx, network, addr)
-			if err == nil {
-				at := AddrOf(c)
-				peer.Store(&at)
+			if err != nil {
+				return nil, dialError{err}
 			}
-			return c, err
+			at := AddrOf(c)
+			peer.Store(&at)
+			return c, nil
 		}
 	})
 	return l

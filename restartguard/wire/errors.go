@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 	"time"
 
@@ -48,6 +50,28 @@ func IsDenied(err error) bool {
 		}
 	}
 	return redis.IsPermissionError(err) || redis.IsAuthError(err)
+}
+
+// dialError is a failure to connect, as opposed to one of a connection.
+type dialError struct{ err error }
+
+func (e dialError) Error() string { return e.err.Error() }
+func (e dialError) Unwrap() error { return e.err }
+
+// AbsentOf returns how a node is absent that failed with err, as the monitor calls it: see
+// [restartguard.AbsentSlow]; empty: it is down, or it answers.
+func AbsentOf(err error) string {
+	var failed dialError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &failed):
+		return ""
+	case redis.HasErrorPrefix(err, "LOADING"):
+		return restartguard.AbsentLoading
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout(), redis.HasErrorPrefix(err, "BUSY"):
+		return restartguard.AbsentSlow
+	}
+	return ""
 }
 
 // IsRefused reports whether nothing listens at the address.
