@@ -10,9 +10,9 @@ import (
 	"redlockctl/server/announce"
 )
 
-// A node that was let in early is exposed, and the verdict a danger, in the same snapshots: neither
-// begins or ends before the other. A guard that lets it in by the rule announces that a moment after it
-// has removed the fence, which is no exposure.
+// A node that serves before it may vote is exposed, and the verdict a danger, in the same snapshots:
+// both begin and end together. A guard that follows the rule announces the new time a moment after it
+// has removed the fence: that is no exposure.
 func TestTheVerdictFollowsAnEarlyNode(t *testing.T) {
 	const probe = 200 * time.Millisecond
 	for name, c := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"redlockctl/monitor/wire"
 )
 
-// That the line from this console works again is told when it was the line: all nodes that were silent
-// answer again. If others answer and these do not, it is them.
+// The event says that the line from this console works again only if the line was the cause: all
+// silent nodes answer again. If one answers and others do not, those are the cause.
 func TestWhatItWasThatNothingWasSeen(t *testing.T) {
 	const works = "the line from this console works again"
 	refused := wire.DialError{Err: errors.New("refused")}
