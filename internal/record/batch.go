@@ -118,6 +118,7 @@ type writer struct {
 type nodeState struct {
 	state, said string // said: all of it
 	at          time.Time
+	notBefore   time.Time
 }
 
 // batch is one transaction of a writer, on its own connection: a [sql.Tx] starts a

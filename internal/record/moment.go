@@ -41,8 +41,8 @@ func (r *Reader) at(t time.Time) (*Moment, error) {
 	c := r.Cluster
 	s := &monitor.Snapshot{At: t, Cluster: monitor.Cluster{Name: c.Name, N: c.N, Quorum: c.Quorum, MaxTTL: c.MaxTTL}}
 	m := &Moment{Snapshot: s}
-	var seen, locks time.Time
-	err := r.db.QueryRow(`SELECT by, seen_ms, locks_ms FROM runs WHERE cluster = ? AND began_ms <= ? ORDER BY began_ms DESC LIMIT 1`, r.cluster, millis(t)).Scan(&m.By, (*ms)(&seen), (*ms)(&locks))
+	var began, seen, locks time.Time
+	err := r.db.QueryRow(`SELECT by, began_ms, seen_ms, locks_ms FROM runs WHERE cluster = ? AND began_ms <= ? ORDER BY began_ms DESC LIMIT 1`, r.cluster, millis(t)).Scan(&m.By, (*ms)(&began), (*ms)(&seen), (*ms)(&locks))
 	if err != nil && err != sql.ErrNoRows {
 		return nil, err
 	}
@@ -58,6 +58,15 @@ func (r *Reader) at(t time.Time) (*Moment, error) {
 		s.Cluster.Verdict, s.Cluster.Reason = monitor.VerdictUnknown, monitor.NothingRecorded
 		s.Recall(monitor.NothingRecorded)
 		return m, nil
+	}
+	restarts, err := r.Restarts(Span{began, t.Add(time.Millisecond)})
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range restarts {
+		if n := s.Node(e.Node); n != nil {
+			n.Restarts++
+		}
 	}
 	if s.Findings, err = r.findingsAt(t); err != nil {
 		return nil, err
@@ -102,7 +111,8 @@ func (r *Reader) nodesAt(m *Moment, known bool) error {
 		if err != nil {
 			return err
 		}
-		n.State, n.Since, n.Err = monitor.NodeStateOf(st.State), since, safetext.New(st.Text)
+		n.State, n.Since, n.Err, n.RejoinsAfter = monitor.NodeStateOf(st.State), since, safetext.New(st.Text), st.NotBefore
+		recallProtection(n, st.protection)
 		if st.Guards != "" {
 			n.Guards, n.GuardsKnown = announce.DecodeAll(strings.Split(st.Guards, "\n")), true // [noGuard] is none
 		}

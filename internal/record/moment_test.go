@@ -198,6 +198,44 @@ func TestAMomentKnowsWhatWasKnownOfGuards(t *testing.T) {
 	}
 }
 
+// A moment says of nodes what the live view said: when they rejoin at the earliest, how often they
+// restarted, and what protects them from a restart, on which it depends who else can get a lock.
+func TestAMomentKnowsWhenNodesRejoin(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: *monitortest.Crashed(now)}
+	fenced := &from.s.Nodes[1]
+	from.s.Nodes[0].StartsFenced, from.s.Nodes[2].Remembered, from.s.Nodes[3].Persistent = true, announce.BootFenced, true
+	from.s.Nodes[4].StartedUnfenced, from.s.Nodes[0].ScriptsPass = true, true
+	from.s.Nodes[2].Restarts = 2
+	restart := func(node string, at time.Time) {
+		from.events = append(from.events, monitor.Event{Seq: uint64(len(from.events) + 1), At: at, Level: monitor.LevelAlarm, Kind: "restart", Node: node})
+	}
+	restart(fenced.Name, now)
+	restart("n3", now)
+	restart("n3", now.Add(time.Second))
+	w := begin(t, path, from, now)
+	var rows int
+	for i := range 10 {
+		fenced.RejoinsAfter = fenced.RejoinsAfter.Add(time.Duration(i%3-1) * time.Millisecond) // its clock is measured
+		write(t, w, from, now.Add(time.Duration(i)*time.Second))
+	}
+	r := read(t, path)
+	if err := r.db.QueryRow(`SELECT count(*) FROM states WHERE node = ?`, fenced.Name).Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("%d rows of a node that did not change: %v", rows, err)
+	}
+	m, err := r.At(now.Add(5 * time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range from.s.Nodes {
+		live, got := &from.s.Nodes[i], &m.Snapshot.Nodes[i]
+		if got.RejoinsAfter.Sub(live.RejoinsAfter).Abs() > notBeforeJitter || got.Restarts != live.Restarts || protectionOf(got) != protectionOf(live) ||
+			monitor.ProtectionOf(got, nil) != monitor.ProtectionOf(live, nil) {
+			t.Errorf("%s rejoins after %s, restarted %d times, protection %b: live %s, %d, %b", live.Name, got.RejoinsAfter, got.Restarts, protectionOf(got), live.RejoinsAfter, live.Restarts, protectionOf(live))
+		}
+	}
+}
+
 // Step moves in either direction; entries within a second are one step. A finding shows,
 // for each time, what was found then, even if it said more when it opened.
 func TestAFindingThatChanges(t *testing.T) {

@@ -300,6 +300,9 @@ type State struct {
 	// missing for protection against restarts.
 	Guards  string
 	Rejoins time.Time // when a guard lets it rejoin, as it announced then; zero: unknown
+	// NotBefore: while it is fenced, no guard lets it rejoin earlier; zero: unknown.
+	NotBefore  time.Time
+	protection int64 // see [protectionOf]
 }
 
 // StatesAt returns the cluster's verdict and the state of each node at a time.
@@ -335,8 +338,8 @@ func (r *Reader) Nodes() (names []string, err error) {
 
 func (r *Reader) states(query string, args ...any) ([]State, error) {
 	return collect(r.db, func(row *sql.Rows, s *State) error {
-		return row.Scan(&s.Node, (*ms)(&s.At), &s.State, &s.Text, &s.Guards, (*ms)(&s.Rejoins))
-	}, `SELECT node, at_ms, state, text, guards, rejoins_ms FROM states `+query, args...)
+		return row.Scan(&s.Node, (*ms)(&s.At), &s.State, &s.Text, &s.Guards, (*ms)(&s.Rejoins), (*ms)(&s.NotBefore), &s.protection)
+	}, `SELECT node, at_ms, state, text, guards, rejoins_ms, `+r.later["not_before_ms"]+`, coalesce(`+r.later["protection"]+`, 0) FROM states `+query, args...)
 }
 
 // Finding is an assumption that did not hold.

@@ -72,6 +72,8 @@ CREATE TABLE states (            -- of a node, or of the cluster where node is '
   state TEXT NOT NULL, text TEXT NOT NULL,
   guards TEXT NOT NULL,          -- the announcements of guards there; -: none; '': not known; of the cluster, what is missing for protection
   rejoins_ms INTEGER,            -- when the guard lets it rejoin, where that was known
+  not_before_ms INTEGER,         -- while it is fenced, no guard lets it rejoin earlier; NULL: not known
+  protection INTEGER,            -- what else protects it against restarts, in bits: see protectionOf
   PRIMARY KEY (cluster, node, at_ms)
 ) WITHOUT ROWID;
 CREATE TABLE findings (
@@ -143,7 +145,7 @@ const (
 )
 
 // laterColumns are those that files of older programs get when they are opened for writing.
-var laterColumns = []struct{ table, name string }{{"findings", "since_ms"}, {"findings", "seen_ms"}, {"events", "own_ms"}}
+var laterColumns = []struct{ table, name string }{{"findings", "since_ms"}, {"findings", "seen_ms"}, {"events", "own_ms"}, {"states", "not_before_ms"}, {"states", "protection"}}
 
 // partLevel is the level of events that are part of another.
 const partLevel = "part"

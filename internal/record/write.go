@@ -14,6 +14,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
 
@@ -201,12 +202,53 @@ func withoutToken(text, token, hash string) string {
 // noGuard is written in place of announcements where a node was seen to have none.
 const noGuard = "-"
 
+// notBeforeJitter is how far the estimate of a node's clock may move the time before which it does
+// not rejoin, before that is written again.
+const notBeforeJitter = 200 * time.Millisecond
+
+// What protects a node against restarts, besides what guards announce there.
+const (
+	startsFenced = 1 << iota
+	startedUnfenced
+	rememberedFenced
+	rememberedUnfenced
+	durable
+	scriptsPass
+)
+
+func protectionOf(n *monitor.Node) (bits int64) {
+	for bit, is := range map[int64]bool{
+		startsFenced: n.StartsFenced, startedUnfenced: n.StartedUnfenced, durable: n.Persistent, scriptsPass: n.ScriptsPass,
+		rememberedFenced: n.Remembered == announce.BootFenced, rememberedUnfenced: n.Remembered == announce.BootUnfenced,
+	} {
+		if is {
+			bits |= bit
+		}
+	}
+	return bits
+}
+
+// recallProtection sets what [protectionOf] has.
+func recallProtection(n *monitor.Node, bits int64) {
+	n.StartsFenced, n.StartedUnfenced = bits&startsFenced != 0, bits&startedUnfenced != 0
+	n.Persistent, n.ScriptsPass = bits&durable != 0, bits&scriptsPass != 0
+	switch {
+	case bits&rememberedUnfenced != 0:
+		n.Remembered = announce.BootUnfenced
+	case bits&rememberedFenced != 0:
+		n.Remembered = announce.BootFenced
+	}
+}
+
 // nodes writes changed states; of the cluster, its verdict.
 func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 	var changed time.Time // the last node
-	state := func(node, state, text, guards string, rejoins, since time.Time) {
-		said := strings.Join([]string{state, text, guards, strconv.FormatInt(millis(rejoins)/100, 10)}, "\x00")
+	state := func(node, state, text, guards string, rejoins, notBefore time.Time, protection int64, since time.Time) {
 		was := b.states[node]
+		if was.notBefore.Sub(notBefore).Abs() < notBeforeJitter {
+			notBefore = was.notBefore
+		}
+		said := strings.Join([]string{state, text, guards, strconv.FormatInt(millis(rejoins)/100, 10), strconv.FormatInt(millis(notBefore), 10), strconv.FormatInt(protection, 10)}, "\x00")
 		if was.said == said || was.said == "" && state == "unknown" {
 			return // as before, or not read yet
 		}
@@ -214,8 +256,9 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 		if was.said != "" && (was.state != state || node == "") && since.After(b.seen) && since.After(was.at) && since.Before(at) { // it was seen before it is written
 			at, changed = since, slices.MaxFunc([]time.Time{changed, since}, time.Time.Compare)
 		}
-		b.states[node] = nodeState{state, said, at}
-		b.exec(`INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?, ?, ?)`, b.cluster, node, millis(at), state, text, guards, null(rejoins))
+		b.states[node] = nodeState{state, said, at, notBefore}
+		b.exec(`INSERT OR REPLACE INTO states (cluster, node, at_ms, state, text, guards, rejoins_ms, not_before_ms, protection) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			b.cluster, node, millis(at), state, text, guards, null(rejoins), null(notBefore), protection)
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -232,9 +275,9 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 				rejoins = f.Until
 			}
 		}
-		state(n.Name, n.State.String(), n.Err.Raw(), strings.Join(guards, "\n"), rejoins, n.Since)
+		state(n.Name, n.State.String(), n.Err.Raw(), strings.Join(guards, "\n"), rejoins, n.RejoinsAfter, protectionOf(n), n.Since)
 	}
-	state("", s.Cluster.Verdict.String(), s.Cluster.Reason, s.Cluster.Missing, time.Time{}, changed)
+	state("", s.Cluster.Verdict.String(), s.Cluster.Reason, s.Cluster.Missing, time.Time{}, time.Time{}, 0, changed)
 	names := make([]string, len(s.Nodes))
 	for i := range s.Nodes {
 		names[i] = s.Nodes[i].Name + "\x00" + s.Nodes[i].Addr

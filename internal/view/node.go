@@ -79,7 +79,7 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "FENCE", Help: "`none`, `fenced` (by its boot fence or a guard), `does not hold` (writes get through it), `cordoned` (by an operator), or how many replicas a write needs", Compare: compareBy(func(n *monitor.Node) int64 { return n.MinReplicasToWrite }),
 		Fields: []string{"min_replicas_to_write", "fence_leak"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fenceCell(n) },
 	}, {
-		Name: "RESTARTS", Help: "restarts that this process has seen; `-` if it has only just started, like a command without `--watch`",
+		Name: "RESTARTS", Help: "restarts that this process has seen, in a replay those that its recorder had seen; `-` if it has only just started, like a command without `--watch`",
 		Compare: compareBy(func(n *monitor.Node) int { return n.Restarts }), Right: true,
 		Cell: func(c *Context, n *monitor.Node) Cell {
 			if n.Restarts == 0 && c.Began {
