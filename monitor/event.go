@@ -25,7 +25,7 @@ func EventKinds() (locks, nodes, others []string) {
 	// "not seen": nodes do not answer, or this process was stopped, so its end is not known.
 	// Many lost copies at once are one event of the node. The last four are states.
 	return []string{"acquired", "extended", "released", "expired", "not seen", "force-released", "revoked", "lost copy", "lost majority", "orphaned", "split", "over max TTL", "no TTL"},
-		[]string{"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "data wiped", "clock step"},
+		[]string{"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "cordoned", "rejoined", "rejoin late", "restart", "data wiped", "clock step"},
 		// The first two are about the line between this process and all nodes. "missed
 		// grants" were too short to be read.
 		[]string{"not seen from here", "seen again", "own clock", "missed grants", "finding opened", "finding closed"}

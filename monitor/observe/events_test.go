@@ -173,7 +173,7 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 	locks, nodes, others := monitor.EventKinds()
 	for _, kind := range slices.Concat(locks, nodes, others) {
 		switch kind {
-		case "not seen", "not seen from here", "seen again", "force-released", "missed grants": // see the tests of silence, of removals and of short grants
+		case "not seen", "not seen from here", "seen again", "force-released", "missed grants", "rejoin late": // see the tests of silence, of removals, of short grants and of promises
 		default:
 			if !told[kind] {
 				t.Errorf("%s was never told", kind)

@@ -80,6 +80,7 @@ type watch struct {
 	earlyUntil time.Time
 
 	remembered finding.BootSight // how it starts, as last told
+	promised   promise           // when it rejoins, as an event says
 
 	copies   copiesLeft
 	writable bool

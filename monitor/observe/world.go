@@ -209,6 +209,7 @@ func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
 		text += " · stays cordoned, since " + words.Moment(n.cordoned, now) + ": it rejoins after redlockctl node uncordon " + n.Name
 	case !n.Persistent && (kind == "restart" || cost.Lost > 0):
 		cost.Rejoins = now.Add(d)
+		n.promised = promise{at: cost.Rejoins, guarded: now}
 		text += " · rejoins " + cost.Rejoins.Format("15:04:05")
 	}
 	e := monitor.NodeEvent(now, level, kind, n.Name, "%s %s: %s", n.Name, what, text)
@@ -487,6 +488,7 @@ func (w *world) scanFailed(i int, err error, now time.Time) {
 func (w *world) tick(now time.Time) (more bool) {
 	w.lookAtOwnClock(now)
 	w.tellContacts(now)
+	w.correctPromises(now)
 	w.table.BoundTTL(w.ttlBound())
 	budget := table.Slice
 	if w.loading() {
