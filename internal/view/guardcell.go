@@ -30,7 +30,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	}
 	s, ok := g.Status[n.Name]
 	switch {
-	case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero():
+	case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero() && (g.Here || n.State == monitor.NodeFenced): // what is read of a memory is a second old
 		return Cell{Text: countdownText(c, s), Tone: Warn}
 	case n.State == monitor.NodeCordoned, ok && s.Phase == restartguard.PhaseCordoned:
 		may := MayServe(n, c.Now)
@@ -75,7 +75,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		return Cell{Text: "guard: " + c.Whole(s.Err), Tone: Warn}
 	case !g.Here && n.GuardsKnown && len(n.Guards) == 0 && n.State != monitor.NodeUnknown: // what one saw of its last start is on the guard's page
 		return Cell{Text: "no guard here", Tone: Dim}
-	case ok && s.Phase == restartguard.PhaseServing, len(n.Guards) > 0 && !ok:
+	case ok && s.Phase == restartguard.PhaseServing, len(n.Guards) > 0 && !(ok && g.Here):
 		switch g.BootFence(n) {
 		case StartedFenced:
 			return Cell{Sign: c.Verified, Text: StartedFenced, Tone: Dim}

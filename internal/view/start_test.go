@@ -2,6 +2,7 @@ package view
 
 import (
 	"testing"
+	"time"
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
@@ -42,6 +43,18 @@ func TestOneWordForAStart(t *testing.T) {
 		s.Assess(true, true, &monitor.GuardView{Nodes: map[string]monitor.GuardedNode{"n1": own}})
 		if safe := s.Cluster.Verdict == monitor.VerdictSafe; safe != (c.want == StartedFenced) {
 			t.Errorf("%s: the verdict is %s: %s", name, s.Cluster.Verdict, s.Cluster.Reason)
+		}
+	}
+}
+
+// What was read of a guard's memory is older than the snapshot: a node that serves has no countdown.
+func TestANodeThatServesHasNoCountdown(t *testing.T) {
+	status := restartguard.NodeStatus{Node: "n1", Phase: restartguard.PhaseFenced, Until: epoch.Add(20 * time.Second)}
+	ctx := &Context{Glyphs: &Unicode, Now: epoch, Guard: NewGuard("", []restartguard.NodeStatus{status})}
+	for state, want := range map[monitor.NodeState]string{monitor.NodeFenced: "rejoins in 20.0s", monitor.NodeServing: StartUnseen} {
+		n := monitor.Node{Name: "n1", State: state, GuardsKnown: true, Guards: []announce.Guard{{ID: "g"}}}
+		if cell := GuardCell(ctx, &n); cell.Text != want {
+			t.Errorf("%s: %+v", state, cell)
 		}
 	}
 }
