@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"time"
 
 	"redlockctl/base/sleep"
@@ -114,7 +115,7 @@ func (w *watcher) connEnded(err error, asked time.Time, first bool) time.Duratio
 }
 
 func unreached(asked time.Time, err error) restartguard.Observation {
-	o := restartguard.Observation{About: restartguard.Unreached, Sent: asked, Refused: wire.IsRefused(err), Denied: wire.IsDenied(err), Absent: wire.AbsentOf(err), Err: safetext.Error(err)}
+	o := restartguard.Observation{About: restartguard.Unreached, Sent: asked, Refused: wire.IsRefused(err), Denied: wire.IsDenied(err), Absent: wire.AbsentOf(err), Err: strings.TrimPrefix(safetext.Error(err), wire.ErrBroken.Error()+": ")}
 	if o.Absent == restartguard.AbsentSlow {
 		o.Err = "no answer in time"
 	}
