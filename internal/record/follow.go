@@ -40,6 +40,9 @@ const lostMajority = "lost majority"
 func (b *batch) begin(lock, token string, at, until time.Time, partly bool) *grant {
 	g := &b.grants
 	if one := b.openGrant(lock); one != nil {
+		if one.ends == "" {
+			g.followed(one)
+		}
 		g.close(one, at, notSeen)
 	}
 	at = g.after(at)
@@ -81,6 +84,10 @@ func (b *batch) follow(e monitor.Event) {
 			b.begin(lock, e.Token.Raw(), e.At, e.Until, false)
 		}
 	case "released", "expired", "revoked", forceReleased, notSeen, lostMajority:
+		if was := b.grants.takeFollowed(lock, token); was != nil && (one == nil || one.token != token) {
+			b.endFollowed(was, e)
+			return
+		}
 		switch {
 		case e.Token.Empty():
 		case one == nil && !b.follows: // it existed at the start
@@ -106,6 +113,24 @@ func (b *batch) follow(e monitor.Event) {
 			b.grants.end(one, e.At, e.Kind)
 		}
 	}
+}
+
+// endFollowed records how a grant ended after which another one has begun: its end was told later.
+func (b *batch) endFollowed(one *grant, e monitor.Event) {
+	b.told(one, e)
+	switch one.how = e.Kind; e.Kind {
+	case lostMajority:
+		if one.counted {
+			b.minutes.of(one.lock).lost++
+		}
+		one.ends = lostMajority
+		fallthrough
+	case "expired", notSeen:
+		if !one.until.IsZero() {
+			one.ended = one.until
+		}
+	}
+	b.grants.change(one)
 }
 
 // told records what an event says of the end of a grant and its extensions. An end that

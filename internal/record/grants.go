@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -41,15 +42,17 @@ type grants struct {
 	changed []*grant             // since the last write
 	last    map[string]time.Time // end of the last grant of a lock
 	lapsed  map[string]*grant    // last grants whose end nobody saw
-	locks   map[string]int64     // rows of locks, by name
-	owners  map[string]int64
+	// overlaid are the last grants of a lock after which another one began before their end was told.
+	overlaid map[string][]*grant
+	locks    map[string]int64 // rows of locks, by name
+	owners   map[string]int64
 }
 
 // mostKnown limits the remembered row numbers.
 const mostKnown = 1 << 16
 
 func newGrants() grants {
-	return grants{most: mostKnown, open: map[string]*grant{}, last: map[string]time.Time{}, lapsed: map[string]*grant{}, locks: map[string]int64{}, owners: map[string]int64{}}
+	return grants{most: mostKnown, open: map[string]*grant{}, last: map[string]time.Time{}, lapsed: map[string]*grant{}, overlaid: map[string][]*grant{}, locks: map[string]int64{}, owners: map[string]int64{}}
 }
 
 func shortSHA(token string) [8]byte {
@@ -103,6 +106,33 @@ func (g *grants) forget() {
 		clear(g.open)
 		g.all = false
 	}
+}
+
+// followed remembers a grant after which another one begins.
+func (g *grants) followed(one *grant) {
+	if len(g.overlaid) >= mostKnown {
+		clear(g.overlaid)
+	}
+	const most = 8 // as many as a monitor decides on later
+	all := g.overlaid[one.lock]
+	g.overlaid[one.lock] = append(all[max(0, len(all)+1-most):], one)
+}
+
+// takeFollowed returns the grant with this token after which another one began, and forgets it; nil:
+// none is known.
+func (g *grants) takeFollowed(lock string, token [8]byte) *grant {
+	all := g.overlaid[lock]
+	k := slices.IndexFunc(all, func(one *grant) bool { return one.token == token })
+	if k < 0 {
+		return nil
+	}
+	one := all[k]
+	if all = slices.Delete(all, k, k+1); len(all) == 0 {
+		delete(g.overlaid, lock)
+	} else {
+		g.overlaid[lock] = all
+	}
+	return one
 }
 
 func (g *grants) change(one *grant) {

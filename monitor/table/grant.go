@@ -32,6 +32,9 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: -1}
 		t.markDirty(r)
 	}
+	if holds && g.token >= 0 && a.holder != g.token && g.deleted != 0 && (g.end == 0 || g.end > a.now) {
+		t.setAside(r, a)
+	}
 	switch {
 	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes prove a majority that was not seen
 		*g = grant{token: a.holder, end: a.lock.Relied, seen: a.lock.Relied, fell: true}
@@ -40,6 +43,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: a.holder, end: max(a.end, a.lock.Relied), seen: a.end}
 		delete(t.endings, r.key())
 		t.ended.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix))
+		t.forgetLeaving(r, r.Tokens[a.holder])
 		if t.settled && !r.early {
 			kind, text, in := "acquired", "acquired by %s%s", " for "
 			if t.lapsed.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix)) {
@@ -208,7 +212,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 			return
 		}
 		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // on all nodes that could release it and can be seen
-	case s.deleted && now < r.changed+t.releaseTakes(now):
+	case s.deleted && now < g.deletedAt+t.releaseTakes(now):
 		return // a release may be in progress
 	case !g.fell:
 		g.fell, g.parted, g.perhaps = true, s.deleted, s.tombstones > 0

@@ -262,6 +262,7 @@ func (r *record) noteGone(i int, cause monitor.LossCause, now packed.Moment) {
 	}
 	if bit := uint64(1) << min(i, 63); cause == monitor.LostByDeletion && !g.expiredThere(c, now) {
 		g.deleted |= bit
+		g.deletedAt = now
 		g.freed = g.fell
 	}
 	if i < 32 {
@@ -316,6 +317,7 @@ func (t *Table) bury(r *record) {
 	r.waits, r.buried = false, true
 	delete(t.records, r.key())
 	delete(t.rivals, r)
+	delete(t.leaving, r)
 	last := len(t.all) - 1
 	t.all[r.pos] = t.all[last]
 	t.all[r.pos].pos = r.pos

@@ -165,6 +165,7 @@ type grant struct {
 	deleted      uint64        // a bit for each node on which a copy was deleted without a loss of the node; the last one for all nodes beyond
 	end          packed.Moment // until when its holder may rely on it; zero: no end
 	seen         packed.Moment // end of the last majority that was seen; if supposed, the end before that
+	deletedAt    packed.Moment // when the last of these was deleted
 	extended     packed.Moment
 	reportedAt   packed.Moment
 	heard        [8]byte // sum of its token, if a guard announced the grant; otherwise zero

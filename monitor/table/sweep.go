@@ -157,6 +157,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	r.round = t.round
 	t.updateCopies(r, now)
 	t.reviewGrant(r, now)
+	t.reviewLeaving(r, now)
 	a := t.assessLock(r, now)
 	gone := a.locks+a.others == 0 && a.holder < 0
 	switch {
@@ -201,8 +202,9 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if r.grant.went != 0 {
 		a.wakeAt(r.changed + packed.Moment(t.Attempt))
 	}
-	t.schedule(r, a.wake)
 	t.trackGrant(r, &a)
+	t.wakeToReview(r, &a)
+	t.schedule(r, a.wake)
 	if len(t.vouching) < 4*announce.MostLocks && t.vouchesFor(r, now) {
 		t.vouching[r] = struct{}{}
 	}

@@ -1,0 +1,93 @@
+package table
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// briefly locks and releases k again and again with new tokens on these nodes, and returns when each
+// had its majority.
+func (r *rig) briefly(n int, held time.Duration, nodes ...int) (began []time.Time) {
+	for k := range n {
+		token := "token-" + string(rune('b'+k))
+		r.set("k", token, 5*time.Second, nodes...)
+		r.scanAll()
+		began = append(began, r.now)
+		for end := r.now.Add(held); r.now.Before(end); r.pass(10 * time.Millisecond) {
+			r.scanAll()
+		}
+		r.del("k", nodes...)
+		for end := r.now.Add(held); r.now.Before(end); r.pass(10 * time.Millisecond) {
+			r.scanAll()
+		}
+	}
+	return began
+}
+
+// A release that never reaches one node delays no grant after it, and hides none: a majority of a new
+// token is a grant at once. What the copy that is left means is decided meanwhile.
+func TestALeftOverCopyDelaysNoGrant(t *testing.T) {
+	for name, held := range map[string]time.Duration{"for a moment each": 100 * time.Millisecond, "for long": 1200 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(5, time.Minute).first()
+			r.pass(time.Hour)
+			r.set("k", "token-a", 30*time.Second, 0, 1, 2, 3, 4)
+			r.scanAll()
+			r.pass(time.Second)
+			r.del("k", 0, 1, 2, 3)
+			r.scanAll()
+			r.pass(100 * time.Millisecond)
+			began := r.briefly(10, held, 0, 1, 2, 3)
+			r.pass(2 * time.Second)
+			r.scanAll()
+			at := map[string]time.Time{}
+			ended := map[string][]string{}
+			for _, e := range r.events {
+				if token := e.Token.Raw(); e.Kind == "acquired" {
+					at[token] = e.At
+				} else if token != "" {
+					ended[token] = append(ended[token], e.Kind)
+				}
+			}
+			for k, want := range began {
+				token := "token-" + string(rune('b'+k))
+				if got := at[token]; got.Sub(want).Abs() > 50*time.Millisecond {
+					t.Errorf("%s: acquired at %s, want %s", token, got, want)
+				}
+				if got := ended[token]; !slices.Equal(got, []string{"released"}) {
+					t.Errorf("%s: %v", token, got)
+				}
+			}
+			if got := ended["token-a"]; !slices.Equal(got, []string{"lost majority"}) {
+				t.Errorf("the first: %v", got)
+			}
+		})
+	}
+}
+
+// A release of which the last part comes after another client got in is a release.
+func TestALateReleaseAfterTheNextGrant(t *testing.T) {
+	r := newRig(5, time.Minute).first()
+	r.pass(time.Hour)
+	r.set("k", "token-a", 30*time.Second, 0, 1, 2, 3, 4)
+	r.scanAll()
+	r.pass(time.Second)
+	r.del("k", 0, 1, 2, 3)
+	r.set("k", "token-b", 30*time.Second, 0, 1, 2, 3)
+	for range 60 {
+		r.scanAll()
+	}
+	r.del("k", 4)
+	r.scanAll()
+	r.scanAll()
+	r.pass(2 * time.Second)
+	if got := r.kinds(); !slices.Equal(got, []string{"acquired", "split", "acquired", "released"}) && !slices.Equal(got, []string{"acquired", "acquired", "split", "released"}) {
+		t.Error(got)
+	}
+	if l := r.lock("k"); l.State != monitor.LockHeld || l.Holder.Raw() != "token-b" || l.Earlier != nil {
+		t.Errorf("%+v", l)
+	}
+}
