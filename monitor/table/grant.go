@@ -32,8 +32,9 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: -1}
 		t.markDirty(r)
 	}
-	if holds && g.token >= 0 && a.holder != g.token && g.deleted != 0 && (g.end == 0 || g.end > a.now) {
-		t.setAside(r, a)
+	at := a.now
+	if holds && g.token >= 0 && a.holder != g.token && g.deleted != 0 && (g.end == 0 || g.end > a.now) && t.setAside(r, a) {
+		at = r.changed // its copies were read by then
 	}
 	switch {
 	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes prove a majority that was not seen
@@ -50,7 +51,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 				kind, text, in = "extended", "extended by %s while it was not seen%s", ": ends in "
 				g.extensions, g.reported, g.extended = 1, 1, a.now
 			}
-			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, kind, r.key(), text, holderName(r, a.holder, a.lock.Form), left(in, a.end, a.now))))
+			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(at), monitor.LevelInfo, kind, r.key(), text, holderName(r, a.holder, a.lock.Form), left(in, a.end, at))))
 		}
 		r.early = false
 	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:

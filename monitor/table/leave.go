@@ -20,16 +20,17 @@ type leaving struct {
 
 // confirmsWithin is how long a new grant waits for the nodes to confirm which copies of the last one
 // are left: most releases are complete by then, and their end is told first.
-const confirmsWithin = 50 * time.Millisecond
+const confirmsWithin = 20 * time.Millisecond
 
 // leavingMost is the largest number of them that is kept of a lock.
 const leavingMost = 8
 
-// setAside sets the grant of r, which is being released, aside: another token has a majority.
-func (t *Table) setAside(r *record, a *assessment) {
+// setAside sets the grant of r, which is being released, aside: another token has a majority. False:
+// it waits a moment for the end of the release.
+func (t *Table) setAside(r *record, a *assessment) bool {
 	if due := r.changed + packed.Moment(confirmsWithin); !a.confirmed && a.now < due {
 		a.wakeAt(due)
-		return
+		return false
 	}
 	all := t.leaving[r]
 	if len(all) == leavingMost {
@@ -38,6 +39,7 @@ func (t *Table) setAside(r *record, a *assessment) {
 	g := &r.grant
 	t.leaving[r] = append(all, leaving{r.Tokens[g.token], *g, r.copiesOf(g.token)})
 	*g = grant{token: -1}
+	return true
 }
 
 // copiesOf returns the number of copies of a token.
