@@ -91,3 +91,40 @@ func TestALateReleaseAfterTheNextGrant(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// Somebody deletes three of five copies, and another client gets in at once: it begins at once, and
+// the first one, whose other copies stay, lost its majority and relies on the lock besides.
+func TestARivalThatGetsInWithADeletion(t *testing.T) {
+	r := newRig(5, time.Minute).first()
+	r.pass(time.Hour)
+	r.set("k", "token-a", 30*time.Second, 0, 1, 2, 3, 4)
+	r.scanAll()
+	end := r.lock("k").HeldUntil()
+	r.pass(time.Second)
+	r.set("k", "token-b", 30*time.Second, 0, 1, 2)
+	begin := r.now
+	for r.now.Before(begin.Add(1500 * time.Millisecond)) {
+		r.scanAll()
+		r.pass(20 * time.Millisecond)
+	}
+	at := map[string]time.Duration{}
+	for _, e := range r.events {
+		at[e.Kind+" "+e.Token.Raw()] = e.At.Sub(begin)
+	}
+	if got, ok := at["acquired token-b"]; !ok || got > 50*time.Millisecond {
+		t.Errorf("acquired after %s: %v", got, r.kinds())
+	}
+	if got, ok := at["lost majority token-a"]; !ok || got < releasePatience || got > releasePatience+100*time.Millisecond {
+		t.Errorf("the loss is told after %s: %v", got, r.kinds())
+	}
+	if l := r.lock("k"); l.State != monitor.LockSplit || l.Holder.Raw() != "token-b" || l.Earlier == nil || l.Earlier.Token.Raw() != "token-a" || l.Earlier.Until.Sub(end).Abs() > 10*time.Millisecond {
+		t.Errorf("%+v", l)
+	}
+	r.del("k", 0, 1, 2)
+	r.scanAll()
+	r.scanAll()
+	r.scanAll()
+	if l := r.lock("k"); l.State != monitor.LockLostMajority || l.Holder.Raw() != "token-a" {
+		t.Errorf("once it has gone: %+v", l)
+	}
+}
