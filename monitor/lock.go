@@ -53,8 +53,7 @@ type Lock struct {
 	Key   safetext.Text
 	State LockState
 	// Nobody: several tokens have copies and none can have a quorum, or the copies
-	// without TTL, or with one above the maximum, are left over. Holder then holds
-	// nothing.
+	// without TTL are left over. Holder then holds nothing.
 	Nobody bool
 	// Contested: several tokens have copies, and each may have a quorum that cannot be
 	// seen. Holder is then one of them.

@@ -23,7 +23,7 @@ type assessment struct {
 	rivals        int            // tokens with a copy on a node that accepts writes, or may
 	confirmed     bool           // every node that answers was read since the last change
 	endless       bool           // a copy has no TTL
-	over          bool           // a TTL is longer than the cluster's maximum
+	over          bool           // a TTL is longer than the cluster's maximum, of a token whose grant has not ended
 	numbers       int            // copies that are numbers without a TTL
 	best          tally          // of the holder
 	holder        int8           // token; −1: none
@@ -128,7 +128,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		a.lock.Nobody = tallies[k].present+tallies[k].lost+len(t.unseen(r, &a, int8(k), true)) < t.quorum
 	}
 	a.lock.Contested = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !known && !a.lock.Nobody && a.lock.Earlier != nil
-	if s := a.lock.State; (s == monitor.LockNoTTL || s == monitor.LockOverTTL) && a.holders == 1 && !a.majority && !a.granted {
+	if a.lock.State == monitor.LockNoTTL && a.holders == 1 && !a.majority && !a.granted {
 		a.lock.Nobody = t.hasEnded(r, a.holder)
 	}
 	return a
@@ -194,7 +194,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			if c.Type == packed.StringType && lockform.IsNumber(tok.Prefix, tok.Length) {
 				a.numbers++
 			}
-		} else if t.bound > 0 && !redlock.IsTombstone(tok.Prefix) && time.Duration(c.Expires-a.now) > t.bound {
+		} else if t.bound > 0 && !redlock.IsTombstone(tok.Prefix) && time.Duration(c.Expires-a.now) > t.bound && !t.hasEnded(r, int8(c.Token)) {
 			a.over = true
 			a.wakeAt(c.Expires - packed.Moment(t.bound))
 		}

@@ -71,3 +71,28 @@ func TestASplitWhoseNodesAreFenced(t *testing.T) {
 		}
 	}
 }
+
+// A copy that a release left on a dead node is orphaned, also with a TTL above the maximum: nobody
+// relies on it.
+func TestALeftOverCopyAboveTheMaximum(t *testing.T) {
+	r := newRig(5, 10*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", time.Minute, 0, 1, 2, 3, 4)
+	r.scanAll()
+	r.pass(2 * time.Second)
+	r.Unreachable(2, r.now)
+	r.restart(0, true, false)
+	r.restart(1, true, false)
+	r.scanAll()
+	r.pass(2 * time.Second)
+	if l := r.lock("k"); l.State != monitor.LockOverTTL || !l.ReliedOn() {
+		t.Fatalf("%+v", l)
+	}
+	r.del("k", 3, 4)
+	r.scanAll()
+	r.scanAll()
+	r.pass(2 * time.Second)
+	if l := r.lock("k"); l.State != monitor.LockOrphaned || l.ReliedOn() || r.text("released") == "" {
+		t.Errorf("%+v %v", l, r.kinds())
+	}
+}
