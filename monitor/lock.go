@@ -134,6 +134,18 @@ func (l *Lock) MayBeHeld() bool {
 	return l.State == LockMayBeHeld || l.State != LockLostMajority && l.Held+l.Lost < redlock.Quorum(l.Copies.Len())
 }
 
+// LostMajority reports whether the holder relies on the lock without the majority that it lost. The
+// lock may be without a TTL or over the maximum besides, and then that is its state.
+func (l *Lock) LostMajority() bool {
+	switch l.State {
+	case LockLostMajority:
+		return true
+	case LockNoTTL, LockOverTTL:
+		return l.ReliedOn() && !l.MayBeHeld() && l.Held < redlock.Quorum(l.Copies.Len())
+	}
+	return false
+}
+
 // Reliance is a client that may rely on a lock until a time; zero: no end.
 type Reliance struct {
 	Token safetext.Text

@@ -237,7 +237,7 @@ func granted(l *monitor.Lock, s *monitor.Snapshot) bool {
 	case l == nil, l.Nobody, l.State == monitor.LockOrphaned, l.State == monitor.LockMayBeHeld, l.State == monitor.LockRevoked:
 		return false
 	case l.Held < s.Cluster.Quorum:
-		return l.State == monitor.LockLostMajority
+		return l.LostMajority()
 	case !l.HeldUntil().IsZero():
 		return !l.MajorityEnd().IsZero()
 	}

@@ -246,7 +246,7 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			}
 			letters, relied, _ := strings.Cut(was.copies, reliedUntil)
 			recallCopies(s, l, since, letters, was.token)
-			if l.State = known; known == monitor.LockLostMajority || known == monitor.LockMayBeHeld {
+			if l.State = known; known == monitor.LockLostMajority || known == monitor.LockMayBeHeld || (known == monitor.LockOverTTL || known == monitor.LockNoTTL) && l.Held < s.Cluster.Quorum {
 				*l = l.Timed(since, time.Time{}).Until(end)
 			} else {
 				*l = l.Timed(since, end)

@@ -170,7 +170,7 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	if b.err != nil {
 		return
 	}
-	if l != nil && (l.State == monitor.LockLostMajority || l.State == monitor.LockMayBeHeld) {
+	if l != nil && (l.LostMajority() || l.State == monitor.LockMayBeHeld) {
 		b.relied(l)
 	}
 	was, now := b.looks.open[key], b.lookOf(key, l)
@@ -221,7 +221,7 @@ func (b *batch) takeInGrant(l *monitor.Lock) {
 		one = b.begin(lock, token, at, l.HeldUntil(), true)
 	}
 	ends := ""
-	if l.State == monitor.LockLostMajority {
+	if l.LostMajority() {
 		ends = lostMajority
 	}
 	b.takeExtensions(one)

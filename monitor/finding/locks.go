@@ -88,7 +88,7 @@ type lockWatch struct {
 }
 
 func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
-	lost := lostItsMajority(l)
+	lost := l.LostMajority()
 	if lost {
 		kind := badLost
 		if a := w.access(l); a.Now || !a.From.IsZero() {
@@ -128,18 +128,6 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 		}
 	}
 	return kinds, any
-}
-
-// lostItsMajority reports whether the holder of l relies on it without a majority. A lock may be
-// without a TTL or over the maximum besides, and then that is its state.
-func lostItsMajority(l *monitor.Lock) bool {
-	switch l.State {
-	case monitor.LockLostMajority:
-		return true
-	case monitor.LockNoTTL, monitor.LockOverTTL:
-		return l.ReliedOn() && !l.MayBeHeld() && l.Held < redlock.Quorum(l.Copies.Len())
-	}
-	return false
 }
 
 // rivals reports whether copies of several holders are there. A tombstone has none.

@@ -41,6 +41,7 @@ type assessment struct {
 	double        bool // another client than the holder has a majority too, with the votes that it lost
 	granted       bool // the holder was granted the lock, and the grant has neither ended nor been released
 	perhaps       bool // no majority is seen, but one may exist
+	fell          bool // the holder has lost its majority and relies on the lock
 }
 
 // tally counts the copies of a token.
@@ -372,6 +373,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return t.mayBeHeld(r, a)
 	case a.granted:
 		a.minority = 0
+		a.fell = true
 		t.relyUntil(r, a)
 		return monitor.LockLostMajority
 	case ripe > a.now && !a.over: // an over-long TTL is reported at once

@@ -37,7 +37,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		at = r.changed // its copies were read by then
 	}
 	switch {
-	case a.lock.State == monitor.LockLostMajority && g.token < 0: // copies and lost votes prove a majority that was not seen
+	case a.fell && g.token < 0: // copies and lost votes prove a majority that was not seen
 		*g = grant{token: a.holder, end: a.lock.Relied, seen: a.lock.Relied, fell: true}
 		t.emitLostMajority(r, 0, a.now)
 	case holds && g.token < 0:

@@ -185,7 +185,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	}
 	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
 	t.countExtension(r, &a)
-	was, known := r.lock.State, r.known
+	was, fell, known := r.lock.State, r.known && r.lock.LostMajority(), r.known
 	a.lock.Copies = monitor.CopiesOf(r.Set)
 	a.wakeAt(t.trackAlarm(r, &a))
 	if !known || !same(r.lock, &a.lock) {
@@ -212,7 +212,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r, r.lock)))
 	}
 	if r.hit != 0 {
-		t.countCost(r, was)
+		t.countCost(r, was, fell)
 	}
 	r.waits = !a.confirmed || r.grant.lost > 0 || r.overdue
 	if r.waits && !r.listed {
@@ -221,13 +221,14 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	}
 }
 
-// countCost adds r to the cost of the losses of its copies; was is its previous state.
-func (t *Table) countCost(r *record, was monitor.LockState) {
+// countCost adds r to the cost of the losses of its copies; was is its previous state, fell whether it
+// had lost its majority then.
+func (t *Table) countCost(r *record, was monitor.LockState, fell bool) {
 	for i := range t.nodes {
 		c := t.nodes[i].restart
 		switch {
 		case c == nil || r.hit&(1<<min(i, 63)) == 0:
-		case r.lock.State == monitor.LockLostMajority && was != monitor.LockLostMajority:
+		case r.lock.LostMajority() && !fell:
 			c.fall(r)
 		case was == monitor.LockRevoked && r.lock.State != monitor.LockRevoked:
 			c.unrevoked++

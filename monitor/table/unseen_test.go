@@ -549,3 +549,35 @@ func TestAFailedExtensionAfterOneThatWasNotSeenWhole(t *testing.T) {
 		r.pass(500 * time.Millisecond)
 	}
 }
+
+// A lock above the maximum that lost its majority is counted with the loss, and its end is told, as of
+// any other lock.
+func TestALostMajorityAboveTheMaximum(t *testing.T) {
+	for name, seen := range map[string]bool{"its majority was seen": true, "it was lost before it was seen": false} {
+		r := oldRig()
+		var cost monitor.RestartCost
+		r.OnRestart = func(_ int, c monitor.RestartCost, _ time.Time) { cost = c }
+		r.set("k", "token-a", 2*viewTTL, 0, 1, 2)
+		r.scan(0)
+		r.scan(1)
+		if seen {
+			r.scanAll()
+		}
+		r.restart(0, true, false)
+		r.scanAll()
+		r.scanAll()
+		if l := r.lock("k"); l.State != monitor.LockOverTTL || !l.LostMajority() {
+			t.Fatalf("%s: %+v", name, l)
+		}
+		if seen && (cost.LostMajority != 1 || !cost.HeldUntil.Equal(r.lock("k").HeldUntil())) {
+			t.Errorf("%s: %+v", name, cost)
+		}
+		r.del("k", 1, 2)
+		r.scanAll()
+		r.scanAll()
+		k := r.kinds()
+		if !slices.Contains(k, "lost majority") || k[len(k)-1] != "released" {
+			t.Errorf("%s: %v", name, k)
+		}
+	}
+}

@@ -134,7 +134,7 @@ func (t *Table) endedLocks(now packed.Moment) (all []announce.Lock) {
 // lostMajority reports whether the grant of r continues without its majority, even if
 // that is not confirmed yet.
 func (r *record) lostMajority() bool {
-	return r.grant.token >= 0 && (r.grant.fell || r.lock.State == monitor.LockLostMajority && r.holder == r.grant.token)
+	return r.grant.token >= 0 && (r.grant.fell || r.lock.LostMajority() && r.holder == r.grant.token)
 }
 
 // vouchesFor reports whether more is known of r than its copies say.
@@ -492,7 +492,7 @@ func (t *Table) explain(r *record, i int) {
 	if cause == monitor.LostUnseen {
 		return
 	}
-	if cost := n.restart; cost != nil && votes == t.quorum && r.lock.State == monitor.LockLostMajority {
+	if cost := n.restart; cost != nil && votes == t.quorum && r.lock.LostMajority() {
 		cost.fall(r)
 		cost.copies++
 		return
