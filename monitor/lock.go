@@ -83,6 +83,8 @@ type Lock struct {
 	// Supposed: copies on nodes that do not answer are assumed to be extended like the
 	// others.
 	Supposed bool
+	// Over: the holder relies on a TTL above the cluster's maximum, or a copy has one, whatever the state.
+	Over bool
 	// Lasts: the state has raised an alarm. It is no attempt or release in progress.
 	Lasts bool
 
@@ -185,6 +187,7 @@ func (l Lock) Joined(each ...*Lock) Lock {
 	k := &keys{locks: each}
 	for _, one := range each {
 		k.names = append(k.names, one.Key)
+		l.Over = l.Over || one.Over
 	}
 	l.keys, l.Key = k, k.names[0]
 	return l

@@ -96,6 +96,9 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 		}
 		kinds[kind], any = true, true
 	}
+	if l.Over || l.State == monitor.LockOverTTL { // its state may be a worse one
+		kinds[badOverTTL], any = true, true
+	}
 	switch l.State {
 	case monitor.LockNoTTL:
 		switch _, block := l.Endless(); {
@@ -107,8 +110,6 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 		kinds[badSplit], any = rivals(l), true
 	case monitor.LockSplit:
 		kinds[badSplit], any = true, true
-	case monitor.LockOverTTL:
-		kinds[badOverTTL], any = true, true
 	case monitor.LockOrphaned:
 		kinds[badOrphan], any = true, true
 	case monitor.LockNotALock:

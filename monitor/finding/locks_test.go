@@ -153,3 +153,26 @@ func TestCompanionsAreNotForeign(t *testing.T) {
 		}
 	}
 }
+
+// A lock with a TTL above the maximum still has one when its state becomes a worse one.
+func TestATTLAboveTheMaximumIsNotClearedByAWorseState(t *testing.T) {
+	for _, worse := range []monitor.LockState{monitor.LockSplit, monitor.LockNoTTL, monitor.LockLostMajority} {
+		events, last := film(t, goodScene(), 20*time.Second, func(s *scene, at time.Duration) {
+			l := lockOf("k", monitor.LockOverTTL, "a", "a", "a", "a", "a")
+			if at >= 5*time.Second {
+				l.State = worse
+			}
+			l.Over = at < 12*time.Second
+			s.Locks = monitor.NewLocks(l)
+		})
+		var at []time.Duration
+		for _, e := range events {
+			if strings.HasPrefix(e.Text.Raw(), "cleared: a lock with a TTL above") {
+				at = append(at, e.At.Sub(findingEpoch))
+			}
+		}
+		if len(at) != 1 || at[0] < 12*time.Second || slices.Contains(names(last), "danger over-ttl") {
+			t.Errorf("%s: cleared after %s, at the end %v", worse, at, names(last))
+		}
+	}
+}

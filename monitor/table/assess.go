@@ -52,6 +52,7 @@ type tally struct {
 	lost    int           // lost votes that would not have expired yet
 	end     packed.Moment // latest expiry of its copies and lost votes; never: one has no TTL
 	never   bool
+	over    bool // a lost vote would last for longer than the cluster's maximum
 	written bool // at least one copy or lost vote was not loaded from disk
 	open    int  // copies on nodes that accept writes
 }
@@ -124,6 +125,9 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		a.lock.Holder = safetext.New(r.Tokens[a.holder].Prefix)
 	}
 	a.lock.State = t.lockState(r, &a, deadline)
+	if a.lock.Over = a.lock.State != monitor.LockNotALock && (a.over || a.fell && a.best.over); a.lock.Over && a.best.over {
+		a.wakeAt(a.best.end - packed.Moment(t.bound))
+	}
 	a.lock.Nobody = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.perhaps && !a.granted && r.earlier == nil
 	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
 		a.lock.Nobody = tallies[k].present+tallies[k].lost+len(t.unseen(r, &a, int8(k), true)) < t.quorum
@@ -175,6 +179,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			a.wakeAt(c.Expires)
 			if v := &tallies[c.Token]; t.voteLost(r, i) {
 				v.lost++
+				v.over = v.over || t.isOver(r, c, a.now)
 				v.written, v.end, v.never = true, max(v.end, c.Expires), v.never || c.Expires == 0
 			} else if n.loads {
 				tallies[c.Token].unread++
@@ -195,7 +200,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			if c.Type == packed.StringType && lockform.IsNumber(tok.Prefix, tok.Length) {
 				a.numbers++
 			}
-		} else if t.bound > 0 && !redlock.IsTombstone(tok.Prefix) && time.Duration(c.Expires-a.now) > t.bound && !t.hasEnded(r, int8(c.Token)) {
+		} else if t.isOver(r, c, a.now) {
 			a.over = true
 			a.wakeAt(c.Expires - packed.Moment(t.bound))
 		}
@@ -213,6 +218,12 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			v.open++
 		}
 	}
+}
+
+// isOver reports whether a copy or a lost vote lasts for longer than the cluster's maximum, and its
+// grant has not ended.
+func (t *Table) isOver(r *record, c *packed.Copy, now packed.Moment) bool {
+	return t.bound > 0 && time.Duration(c.Expires-now) > t.bound && !redlock.IsTombstone(r.Tokens[c.Token].Prefix) && !t.hasEnded(r, int8(c.Token))
 }
 
 // chooseHolder picks as holder, in this order: the token with a majority, the token that

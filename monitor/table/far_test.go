@@ -75,3 +75,34 @@ func TestAWipeTellsTheCopiesThatItTook(t *testing.T) {
 		t.Error(r.kinds())
 	}
 }
+
+// A TTL above the maximum is told also where the state of the lock is a worse one, and where all copies
+// of a lock on which its holder relies were lost.
+func TestATTLAboveTheMaximumBesideAWorseState(t *testing.T) {
+	for state, do := range map[monitor.LockState]func(*rig){
+		monitor.LockOverTTL: func(*rig) {},
+		monitor.LockSplit:   func(r *rig) { r.set("k", "b", 5*time.Second, 3, 4) },
+		monitor.LockNoTTL:   func(r *rig) { r.set("k", "a", 0, 4) },
+		monitor.LockLostMajority: func(r *rig) {
+			for i := range r.servers {
+				clear(r.servers[i])
+				r.Wiped(i, r.now)
+			}
+		},
+	} {
+		r := newRig(5, 10*time.Second).first()
+		r.pass(time.Hour)
+		r.set("k", "a", 20*time.Second, 0, 1, 2, 3, 4)
+		r.scanAll()
+		do(r)
+		r.rounds()
+		if l := r.lock("k"); l.State != state || !l.Over {
+			t.Errorf("%s: %s, over %v", state, l.State, l.Over)
+		}
+		r.pass(11 * time.Second)
+		r.scanAll()
+		if l := r.lock("k"); l.Over {
+			t.Errorf("once it has less: %+v", l)
+		}
+	}
+}

@@ -316,7 +316,7 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 // same reports whether a lock looks the same as before.
 func same(old, next *monitor.Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Contested == next.Contested && old.Supposed == next.Supposed && old.Lasts == next.Lasts && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		old.Nobody == next.Nobody && old.Contested == next.Contested && old.Supposed == next.Supposed && old.Lasts == next.Lasts && old.Over == next.Over && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
 		packed.Alike(old.Span.End, next.Span.End) && old.Copies.Packed().Alike(next.Copies.Packed())
 }
 
