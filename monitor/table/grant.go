@@ -89,7 +89,7 @@ func holderName(r *record, token int8, f *lockform.Form) string {
 	if f != nil && !f.Owner.Empty() {
 		return f.Owner.Raw()
 	}
-	return safetext.Short(r.Tokens[token].Prefix)
+	return r.shortToken(token)
 }
 
 // tellExtensions reports the last extensions, unless some were reported just now.
@@ -268,7 +268,7 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	token := r.Tokens[r.grant.token].Prefix
 	if t.settled {
 		t.tellLastExtensions(r, now)
-		t.emit(t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, safetext.Short(token))))
+		t.emit(t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, r.shortToken(r.grant.token))))
 	}
 	sum, g := announce.TokenSum(token), &r.grant
 	t.ended.add(r.key(), sum)
@@ -338,7 +338,7 @@ func (t *Table) lapse(r *record, now packed.Moment) {
 	if t.settled {
 		t.tellLastExtensions(r, now)
 		t.emit(t.grantEvent(r, g.end, monitor.LockEvent(t.Time(now), monitor.LevelInfo, "not seen", r.key(), "not seen from here since %s: held until %s as last known, or longer (%s)",
-			words.Moment(t.Time(since), t.Time(now)), words.Moment(t.Time(g.end), t.Time(now)), safetext.Short(token))))
+			words.Moment(t.Time(since), t.Time(now)), words.Moment(t.Time(g.end), t.Time(now)), r.shortToken(g.token))))
 	}
 	t.lapsed.add(r.key(), announce.TokenSum(token))
 	r.dropVotes(g.token)
@@ -367,7 +367,7 @@ func (t *Table) emitLostMajority(r *record, tombstones int, now packed.Moment) {
 	case g.parted:
 		text, part = "copies were deleted or expired early, and others are still there: held "+until+", cannot be extended", false
 	}
-	e := t.grantEvent(r, g.end, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, monitor.LockLostMajority.String(), r.key(), "%s (%s)", text, safetext.Short(r.Tokens[g.token].Prefix)))
+	e := t.grantEvent(r, g.end, monitor.LockEvent(t.Time(now), monitor.LevelAlarm, monitor.LockLostMajority.String(), r.key(), "%s (%s)", text, r.shortToken(g.token)))
 	e.Part = part
 	t.emit(e)
 }

@@ -54,7 +54,7 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 		v := announceLock(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
 		v.Certain, v.Token = true, r.sumOf(g)
 		if g.heard == v.Token {
-			v.Short = r.Tokens[g.token].Prefix // which is all that is known of it
+			v.Short = startOf(r.Tokens[g.token].Prefix) // which is all that is known of it
 		}
 		if v.Short != "" && g.end != 0 {
 			all = append(all, v)
@@ -62,7 +62,7 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 	} else if r.lostMajority() {
 		v := announceLock(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end))
 		if v.Token = r.sumOf(g); g.heard == v.Token {
-			v.Short = r.Tokens[g.token].Prefix // which is all that is known of it
+			v.Short = startOf(r.Tokens[g.token].Prefix) // which is all that is known of it
 		}
 		for i := range r.Copies {
 			if c := &r.Copies[i]; c.Lost() && int8(c.Token) == g.token {
@@ -294,7 +294,7 @@ func (t *Table) hearCertain(r *record, v announce.Lock, now packed.Moment) {
 func (t *Table) hearPerhaps(v announce.Lock, until packed.Moment) {
 	r := t.newRecord(v.Key.Raw())
 	r.own()
-	r.Tokens = []packed.Token{{Prefix: v.Short, Length: int64(len(v.Short))}}
+	r.Tokens = []packed.Token{heardToken(v.Short)}
 	r.grant = grant{token: 0, end: until, seen: until, fell: true, parted: true, perhaps: true, heard: v.Token}
 	t.weigh(r, false)
 	t.markDirty(r)
@@ -393,7 +393,7 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end, now packed.Moment) {
 		if r.earlierOf(v.Token) != nil {
 			return
 		}
-		token := v.Short
+		token := heardToken(v.Short).Prefix
 		if k >= 0 {
 			token = r.Tokens[k].Prefix
 		}
@@ -403,7 +403,7 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end, now packed.Moment) {
 	default:
 		if k < 0 {
 			r.own()
-			r.Tokens = append(slices.Clip(r.Tokens), packed.Token{Prefix: v.Short, Length: int64(len(v.Short))})
+			r.Tokens = append(slices.Clip(r.Tokens), heardToken(v.Short))
 			k = int8(len(r.Tokens) - 1)
 		}
 		r.grant = grant{token: k, end: end, seen: end, fell: true, heard: v.Token}
@@ -510,10 +510,33 @@ func (r *record) tokenOfSum(sum [8]byte) int8 {
 	return -1
 }
 
+// cut follows the start of a token of which no more is known.
+const cut = "…"
+
+// heardToken returns the token of an announced grant, of which only the start is known.
+func heardToken(start string) packed.Token {
+	if start != "" {
+		start += cut
+	}
+	return packed.Token{Prefix: start, Length: int64(len(start))}
+}
+
+// startOf returns the start of the token of an announced grant.
+func startOf(heard string) string { return strings.TrimSuffix(heard, cut) }
+
+// shortToken returns the beginning of token k of r, for sentences.
+func (r *record) shortToken(k int8) string {
+	token := r.Tokens[k].Prefix
+	if k == r.grant.token && r.grant.heard != [8]byte{} && announce.TokenSum(token) != r.grant.heard {
+		return token // it is cut already
+	}
+	return safetext.Short(token)
+}
+
 // learnToken sets the token of an announced grant, once a copy of it has been read.
 func (r *record) learnToken(tok packed.Token) (k int8, ok bool) {
 	heard := r.grant.heard
-	if k = r.grant.token; k < 0 || announce.TokenSum(tok.Prefix) != heard || announce.TokenSum(r.Tokens[k].Prefix) == heard || !strings.HasPrefix(tok.Prefix, r.Tokens[k].Prefix) {
+	if k = r.grant.token; k < 0 || announce.TokenSum(tok.Prefix) != heard || announce.TokenSum(r.Tokens[k].Prefix) == heard || !strings.HasPrefix(tok.Prefix, startOf(r.Tokens[k].Prefix)) {
 		return -1, false
 	}
 	r.Tokens = slices.Clone(r.Tokens) // shared with others
