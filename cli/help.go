@@ -41,7 +41,7 @@ var flagGroups = []flagGroup{
 	{title: "Flags"},
 	{
 		title: "Which masters", names: []string{"config", "cluster", "nodes", "max-ttl"},
-		useless: among("demo", "lab down", "man", "schema", "version", "completion", "help"),
+		useless: among("demo", "man", "schema", "version", "completion", "help"),
 	},
 	{
 		title: "Login and TLS, with --nodes", names: []string{"user", "password-file", "password-command", "ask-password", "tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -172,17 +173,54 @@ func startedAs(s lab.Started) string {
 	return "fenced"
 }
 
+// labToEnd returns the directory of the lab that lab down ends.
+func (a *commandLine) labToEnd(flag string) (string, error) {
+	if flag != "" || len(a.configPaths) == 0 && a.cluster == "" {
+		return a.labDir(flag)
+	}
+	cfg, err := a.load()
+	if err != nil {
+		return "", err
+	}
+	if len(a.configPaths) == 1 && lab.LeftConfig(a.configPaths[0]) {
+		return filepath.Abs(filepath.Dir(a.configPaths[0]))
+	}
+	dir, err := a.labDir("")
+	if err != nil {
+		return "", err
+	}
+	ports, err := lab.Ports(dir)
+	if err != nil {
+		return "", err
+	}
+	if n, first := app.LocalPorts(cfg); n > 0 {
+		there := 0
+		for port := first; port < first+n; port++ {
+			if slices.Contains(ports, port) {
+				there++
+			}
+		}
+		if there == n {
+			return dir, nil
+		}
+	}
+	return "", exit.Usagef("the masters of cluster %s are not those of the lab in %s: name the directory of their lab with --dir", safetext.New(cfg.Cluster.Name).Word(), safetext.Escape(dir))
+}
+
 func (a *commandLine) labDownCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "End the servers that lab up left running",
-		Args:  flags.NoArgs,
+		Long: `Ends the servers that "lab up" left running, and removes their files. With --config or
+--cluster it ends the lab that the configuration is of: the one that left it, or the one
+in the default directory if its masters run there. If they do not, nothing is ended.`,
+		Args: flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if err := a.mayActAnywhere(); err != nil {
 				return err
 			}
-			dir, err := a.labDir(dir)
+			dir, err := a.labToEnd(dir)
 			if err != nil {
 				return err
 			}

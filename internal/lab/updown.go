@@ -123,6 +123,27 @@ func WriteConfig(dir string, servers []Started) error {
 	return private.Replace(ConfigPath(dir), []byte(b.String()))
 }
 
+// LeftConfig reports whether this is a configuration that [WriteConfig] wrote for the lab in its
+// directory.
+func LeftConfig(path string) bool {
+	b, err := os.ReadFile(path)
+	return err == nil && filepath.Base(path) == filepath.Base(ConfigPath("")) && strings.HasPrefix(string(b), configHead)
+}
+
+// Ports returns the ports of the servers of the lab in dir, running or not.
+func Ports(dir string) (ports []int, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if d := (&daemon{dir: filepath.Join(dir, e.Name())}); d.readPort() == nil {
+			ports = append(ports, d.port)
+		}
+	}
+	return ports, err
+}
+
 // Down ends the servers that [Up] started in dir, and returns their names; servers that
 // have already ended are no error. It removes their files, so that the next Up makes a
 // new cluster: end the clients of the old one too. It ends a process only if that is
