@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -152,6 +153,15 @@ func (l *Lock) LostMajority() bool {
 type Reliance struct {
 	Token safetext.Text
 	Until time.Time
+}
+
+// TokenCut follows a token of which only the start is known, as a guard announces it.
+const TokenCut = "…"
+
+// IsToken reports whether a token that a lock shows, perhaps only its start, is this one.
+func IsToken(shown safetext.Text, token string) bool {
+	start := strings.TrimSuffix(shown.Raw(), TokenCut)
+	return start != "" && strings.HasPrefix(token, start)
 }
 
 // Keys returns all keys of a lock that has several, Key first; nil: only Key.

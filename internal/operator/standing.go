@@ -42,7 +42,7 @@ func (s *Standing) reliances() (all []monitor.Reliance) {
 // longest time; nil: none is known.
 func (s *Standing) relianceOf(tokens []TokenCopies) (found *monitor.Reliance) {
 	for _, r := range s.reliances() {
-		mine := func(t TokenCopies) bool { return !r.Token.Empty() && strings.HasPrefix(t.Token, r.Token.Raw()) } // only the start of a long token is known
+		mine := func(t TokenCopies) bool { return monitor.IsToken(r.Token, t.Token) }
 		if slices.ContainsFunc(tokens, mine) && (found == nil || !found.Until.IsZero() && (r.Until.IsZero() || r.Until.After(found.Until))) {
 			found = &r
 		}

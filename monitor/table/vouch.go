@@ -510,19 +510,16 @@ func (r *record) tokenOfSum(sum [8]byte) int8 {
 	return -1
 }
 
-// cut follows the start of a token of which no more is known.
-const cut = "…"
-
 // heardToken returns the token of an announced grant, of which only the start is known.
 func heardToken(start string) packed.Token {
 	if start != "" {
-		start += cut
+		start += monitor.TokenCut
 	}
 	return packed.Token{Prefix: start, Length: int64(len(start))}
 }
 
 // startOf returns the start of the token of an announced grant.
-func startOf(heard string) string { return strings.TrimSuffix(heard, cut) }
+func startOf(heard string) string { return strings.TrimSuffix(heard, monitor.TokenCut) }
 
 // shortToken returns the beginning of token k of r, for sentences.
 func (r *record) shortToken(k int8) string {

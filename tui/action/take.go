@@ -324,7 +324,7 @@ func sameTokens(a, b []operator.TokenCopies) bool {
 // heldBy says who holds the lock of a target; l is nil if the lock is gone.
 func (m *Desk) heldBy(t target, l *monitor.Lock) string {
 	held := m.St.Token(safetext.New(t.token), 40)
-	switch still := l != nil && !l.Holder.Empty() && strings.HasPrefix(t.token, l.Holder.Raw()); {
+	switch still := l != nil && monitor.IsToken(l.Holder, t.token); {
 	case l == nil:
 	case l.Nobody, l.Contested:
 		held = l.NobodyText()

@@ -86,7 +86,7 @@ func (t *tokens) seen(token string) {
 func (t *tokens) of(said string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	said = strings.TrimPrefix(said, "sha256:")
+	said = strings.TrimSuffix(strings.TrimPrefix(said, "sha256:"), monitor.TokenCut)
 	if whole, ok := t.named[said]; ok {
 		return whole
 	}
