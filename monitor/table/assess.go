@@ -378,7 +378,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		return monitor.LockPartial // it expired while nodes are read again
 	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
 		a.perhaps = true
-		a.wakeAt(r.grant.deletedAt + t.releaseTakes(a.now))
+		a.wakeAt(r.changed + t.releaseTakes(a.now))
 		return monitor.LockPartial // a release is in progress, or will fail
 	case a.granted && known+len(t.unseen(r, a, a.holder, false)) >= t.quorum:
 		return t.mayBeHeld(r, a)

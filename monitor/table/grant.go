@@ -178,8 +178,9 @@ func (t *Table) standingOf(r *record) standing {
 }
 
 // reviewGrant ends the grant of r if it was released, removed or has expired, and reports
-// a lost majority, each as soon as it is certain.
-func (t *Table) reviewGrant(r *record, now packed.Moment) {
+// a lost majority, each as soon as it is certain. since is when the last copy changed: a release may
+// take some time from then on.
+func (t *Table) reviewGrant(r *record, since, now packed.Moment) {
 	g := &r.grant
 	if g.token < 0 {
 		return
@@ -213,7 +214,7 @@ func (t *Table) reviewGrant(r *record, now packed.Moment) {
 			return
 		}
 		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // on all nodes that could release it and can be seen
-	case s.deleted && now < g.deletedAt+t.releaseTakes(now):
+	case s.deleted && now < since+t.releaseTakes(now):
 		return // a release may be in progress
 	case !g.fell:
 		g.fell, g.parted, g.perhaps = true, s.deleted, s.tombstones > 0

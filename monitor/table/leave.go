@@ -72,7 +72,7 @@ func (t *Table) reviewLeaving(r *record, now packed.Moment) {
 		if n := r.copiesOf(g.token); n < l.copies { // the release goes on
 			l.copies, g.deletedAt = n, now
 		}
-		switch t.reviewGrant(r, now); {
+		switch t.reviewGrant(r, g.deletedAt, now); {
 		case g.token < 0: // it has ended
 		case g.fell:
 			sum := r.sumOf(g)

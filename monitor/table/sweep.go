@@ -156,7 +156,7 @@ func (t *Table) First(at time.Time, n int) {
 func (t *Table) reassess(r *record, now packed.Moment) {
 	r.round = t.round
 	t.updateCopies(r, now)
-	t.reviewGrant(r, now)
+	t.reviewGrant(r, r.changed, now)
 	t.reviewLeaving(r, now)
 	a := t.assessLock(r, now)
 	gone := a.locks+a.others == 0 && a.holder < 0
