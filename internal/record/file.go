@@ -74,25 +74,13 @@ func openFile(path string) (db *sql.DB, lock *os.File, err error) {
 	return db, lock, nil
 }
 
-// prepare creates missing tables and upgrades those of an older program.
+// prepare creates the tables of a new file.
 func prepare(db *sql.DB) error {
 	version, err := versionOf(db)
 	switch {
 	case err == nil && version > Version:
 		return ErrNewer
-	case err != nil && !errors.Is(err, ErrNoRecord):
-		return err
-	}
-	if err == nil {
-		for _, column := range laterColumns {
-			if has, err := hasColumn(db, column.table, column.name); has || err != nil {
-				continue
-			}
-			if _, err := db.Exec(`ALTER TABLE ` + column.table + ` ADD COLUMN ` + column.name + ` INTEGER`); err != nil {
-				return err
-			}
-		}
-		_, err = db.Exec(cutShortIndex)
+	case !errors.Is(err, ErrNoRecord):
 		return err
 	}
 	tx, err := db.Begin()
@@ -107,12 +95,6 @@ func prepare(db *sql.DB) error {
 		return err
 	}
 	return tx.Commit()
-}
-
-// hasColumn reports whether a table has a column.
-func hasColumn(db *sql.DB, table, name string) (has bool, err error) {
-	err = db.QueryRow(`SELECT count(*) FROM pragma_table_info(?) WHERE name = ?`, table, name).Scan(&has)
-	return has, err
 }
 
 // versionOf returns the schema version of a file; [ErrNoRecord] if it has no tables.

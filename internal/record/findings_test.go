@@ -85,30 +85,3 @@ func TestAFindingThatWasClearedInAGap(t *testing.T) {
 		t.Errorf("%+v: %v", all, err)
 	}
 }
-
-// A file of an older program is read as it is, and gets what it lacks when it is written.
-func TestFindingsOfAnOlderProgram(t *testing.T) {
-	now := time.Now().Truncate(time.Millisecond)
-	path, _, w, _ := handOver(t, now, 0)
-	for _, column := range laterColumns {
-		if _, err := w.db.Exec(`ALTER TABLE ` + column.table + ` DROP COLUMN ` + column.name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if all, err := read(t, path).Findings(Span{now, now.Add(time.Minute)}); err != nil || len(all) != 2 {
-		t.Errorf("%+v: %v", all, err)
-	}
-	if all, err := read(t, path).Events("", "", Span{now, now.Add(time.Minute)}, 10); err != nil || len(all) == 0 {
-		t.Errorf("%+v: %v", all, err)
-	}
-	for range 2 {
-		if err := prepare(w.db); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, column := range laterColumns {
-		if has, err := hasColumn(w.db, column.table, column.name); err != nil || !has {
-			t.Error(column, has, err)
-		}
-	}
-}

@@ -23,7 +23,6 @@ type Reader struct {
 	db      *sql.DB // with one connection
 	once    sync.Mutex
 	cluster int64
-	later   map[string]string // laterColumns by name: NULL for those that a file of an older program lacks
 	// Cluster is the recorded cluster.
 	Cluster Cluster
 }
@@ -76,13 +75,7 @@ func OpenReader(path, name string) (*Reader, error) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNewer)
 	}
 	db.SetMaxOpenConns(1)
-	r := &Reader{db: db, later: map[string]string{}}
-	for _, column := range laterColumns {
-		r.later[column.name] = column.name
-		if has, _ := hasColumn(db, column.table, column.name); !has {
-			r.later[column.name] = "NULL"
-		}
-	}
+	r := &Reader{db: db}
 	err = r.choose(name)
 	if err != nil {
 		_ = db.Close()
@@ -281,7 +274,7 @@ func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
 		err := row.Scan((*ms)(&e.At), &e.Level, &e.Kind, &e.Node, &e.Lock, &e.Text)
 		e.Part = e.Level == partLevel
 		return err
-	}, `SELECT at_ms, level, kind, node, name, text FROM (SELECT e.id, coalesce(`+r.later["own_ms"]+`, e.at_ms) AS at_ms, e.level, e.kind, coalesce(e.node, '') AS node, coalesce(l.name, '') AS name, e.text FROM events e LEFT JOIN locks l ON l.id = e.lock
+	}, `SELECT at_ms, level, kind, node, name, text FROM (SELECT e.id, coalesce(e.own_ms, e.at_ms) AS at_ms, e.level, e.kind, coalesce(e.node, '') AS node, coalesce(l.name, '') AS name, e.text FROM events e LEFT JOIN locks l ON l.id = e.lock
 		WHERE e.cluster = ?1 AND e.at_ms >= ?2 AND e.at_ms < ?3 AND (?4 = '' OR e.node = ?4) AND (?5 = '' OR l.name = ?5) ORDER BY e.at_ms DESC, e.id DESC LIMIT ?6)
 		ORDER BY at_ms, id`, r.cluster, millis(in.Since), millis(in.Until), node, lock, n)
 }
@@ -339,7 +332,7 @@ func (r *Reader) Nodes() (names []string, err error) {
 func (r *Reader) states(query string, args ...any) ([]State, error) {
 	return collect(r.db, func(row *sql.Rows, s *State) error {
 		return row.Scan(&s.Node, (*ms)(&s.At), &s.State, &s.Text, &s.Guards, (*ms)(&s.Rejoins), (*ms)(&s.NotBefore), &s.protection)
-	}, `SELECT node, at_ms, state, text, guards, rejoins_ms, `+r.later["not_before_ms"]+`, coalesce(`+r.later["protection"]+`, 0) FROM states `+query, args...)
+	}, `SELECT node, at_ms, state, text, guards, rejoins_ms, not_before_ms, protection FROM states `+query, args...)
 }
 
 // Finding is an assumption that did not hold.
@@ -359,7 +352,7 @@ type Finding struct {
 func (r *Reader) Findings(in Span) ([]Finding, error) {
 	return collect(r.db, func(row *sql.Rows, f *Finding) error {
 		return row.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &f.Consequence, &f.Remedy, &f.Lock, &f.Locks, (*ms)(&f.Opened), (*ms)(&f.Cleared), (*ms)(&f.Since), (*ms)(&f.Seen))
-	}, `SELECT finding, node, severity, title, evidence, consequence, remedy, coalesce(lock, ''), locks, opened_ms, cleared_ms, `+r.later["since_ms"]+`, `+r.later["seen_ms"]+` FROM findings
+	}, `SELECT finding, node, severity, title, evidence, consequence, remedy, coalesce(lock, ''), locks, opened_ms, cleared_ms, since_ms, seen_ms FROM findings
 		WHERE cluster = ? AND opened_ms < ? AND (cleared_ms IS NULL OR cleared_ms >= ?) ORDER BY opened_ms, id`, r.cluster, millis(in.Until), millis(in.Since))
 }
 

@@ -73,7 +73,7 @@ CREATE TABLE states (            -- of a node, or of the cluster where node is '
   guards TEXT NOT NULL,          -- the announcements of guards there; -: none; '': not known; of the cluster, what is missing for protection
   rejoins_ms INTEGER,            -- when the guard lets it rejoin, where that was known
   not_before_ms INTEGER,         -- while it is fenced, no guard lets it rejoin earlier; NULL: not known
-  protection INTEGER,            -- what else protects it against restarts, in bits: see protectionOf
+  protection INTEGER NOT NULL,   -- what else protects it against restarts, in bits: see protectionOf
   PRIMARY KEY (cluster, node, at_ms)
 ) WITHOUT ROWID;
 CREATE TABLE findings (
@@ -137,15 +137,11 @@ func inClass(class int) string {
 }
 
 // cutShort are the grants that ended while their holder may still have relied on the lock: no
-// other grant overlaps with a later one. Files of older programs get the index when they are
-// opened for writing.
+// other grant overlaps with a later one.
 const (
 	cutShort      = `ended IN ('` + lostMajority + `', 'revoked', '` + forceReleased + `')`
 	cutShortIndex = `CREATE INDEX IF NOT EXISTS grants_cut_short ON grants (lock, began_ms) WHERE ` + cutShort + `;`
 )
-
-// laterColumns are those that files of older programs get when they are opened for writing.
-var laterColumns = []struct{ table, name string }{{"findings", "since_ms"}, {"findings", "seen_ms"}, {"events", "own_ms"}, {"states", "not_before_ms"}, {"states", "protection"}}
 
 // partLevel is the level of events that are part of another.
 const partLevel = "part"
