@@ -185,7 +185,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 				tallies[c.Token].unread++
 			}
 		}
-		if !c.Have() {
+		if !c.Have() || t.forgotten(r, i) {
 			continue
 		}
 		a.wakeAt(c.Expires)
@@ -218,6 +218,13 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			v.open++
 		}
 	}
+}
+
+// forgotten reports whether copy i of r is on a node that does not answer, and its grant has ended: it
+// keeps nobody out, and a view that begins now does not know it.
+func (t *Table) forgotten(r *record, i int) bool {
+	c := &r.Copies[i]
+	return !t.nodes[i].reachable && c.Kind == packed.LockCopy && t.ended.has(r.key(), announce.TokenSum(r.Tokens[c.Token].Prefix))
 }
 
 // isOver reports whether a copy or a lost vote lasts for longer than the cluster's maximum, and its
