@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/base/crash"
+	"redlockctl/monitor"
 	"redlockctl/base/sleep"
 	"redlockctl/monitor/clock"
 )
@@ -148,6 +149,24 @@ func (m *Monitor) publish() {
 // mostRecalled is of how many locks a record is asked.
 const mostRecalled = 500
 
+// uneven reports whether a copy of the holder ends so much earlier than another one that its TTL may
+// have been cut: the holder then relies on the later end.
+func uneven(l *monitor.Lock) bool {
+	var least, most time.Time
+	for _, c := range l.Copies.All() {
+		if c.State != monitor.CopyPresent || c.Token != l.Holder || c.Expires.IsZero() {
+			continue
+		}
+		if least.IsZero() || c.Expires.Before(least) {
+			least = c.Expires
+		}
+		if c.Expires.After(most) {
+			most = c.Expires
+		}
+	}
+	return most.Sub(least) > time.Second
+}
+
 // recall takes in, once the first view is complete, what a record knows of the locks of which the
 // view shows a minority, and of those that lost their majority.
 func (m *Monitor) recall(ctx context.Context) {
@@ -157,7 +176,8 @@ func (m *Monitor) recall(ctx context.Context) {
 	s := m.Snapshot()
 	var keys []string
 	for l := range s.Locks.All() {
-		if l.Held > 0 && l.Held < s.Cluster.Quorum && !l.ReliedOn() && len(keys) < mostRecalled {
+		left := l.Held > 0 && l.Held < s.Cluster.Quorum && !l.ReliedOn() // of a grant, perhaps
+		if (left || l.Held >= s.Cluster.Quorum && uneven(l)) && len(keys) < mostRecalled {
 			keys = append(keys, l.Key.Raw())
 		}
 	}

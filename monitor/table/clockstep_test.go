@@ -38,3 +38,52 @@ func TestAStepIsSeenAfterTheCopiesAreGone(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// While a copy that a step cut short is there, a view that begins hears from a guard until when the
+// holder relies on the lock: the copies alone show the end of the cut one. It stays so when that is gone.
+func TestAViewThatBeginsAfterAStep(t *testing.T) {
+	const ttl, by = 30 * time.Second, 20 * time.Second
+	for name, first := range map[string]bool{"it hears first": true, "it reads first": false} {
+		r := newRig(5, ttl).first()
+		r.pass(time.Hour)
+		r.set("k", "0123456789abcdefghij", ttl, 0, 1, 2)
+		r.scanAll()
+		end := r.lock("k").HeldUntil()
+		r.pass(2 * time.Second)
+		cut := r.servers[2]["k"]
+		cut.expires = cut.expires.Add(-by)
+		r.servers[2]["k"] = cut
+		r.Stepped(2, by, r.now)
+		r.scanAll()
+		r.scanAll()
+		if l := r.lock("k"); l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
+			t.Errorf("%s: it saw the step: %+v", name, l)
+		}
+		o := newRig(5, ttl)
+		o.now, o.servers = r.now, r.servers
+		for i := range 5 {
+			o.Met(i, Incarnation{Started: r.now.Add(-time.Hour)}, r.now)
+		}
+		if first {
+			o.Heard(r.Vouches(r.now), o.now)
+		}
+		o.first()
+		if !first {
+			o.Heard(r.Vouches(r.now), o.now)
+		}
+		o.scanAll()
+		if l := o.lock("k"); l.State != monitor.LockBareMajority || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
+			t.Errorf("%s: %+v", name, l)
+		}
+		for o.now.Before(cut.expires.Add(2 * time.Second)) {
+			if o.now.After(cut.expires) {
+				delete(r.servers[2], "k")
+			}
+			o.pass(200 * time.Millisecond)
+			o.scanAll()
+			if l := o.lock("k"); !l.ReliedOn() || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
+				t.Fatalf("%s, %s after the end of the cut copy: %+v", name, o.now.Sub(cut.expires), l)
+			}
+		}
+	}
+}

@@ -58,7 +58,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		g.end = a.lock.Relied // by an extension whose majority was not seen
 	case holds && a.holder == g.token:
 		t.tellExtensions(r, a)
-		if g.end = max(a.end, a.lock.Relied); !a.shrank {
+		if g.end, g.shrank = max(a.end, a.lock.Relied), a.shrank; !a.shrank {
 			g.seen = a.end
 		}
 		g.lost, g.fell, g.parted, g.freed, g.perhaps, g.supposed = 0, false, false, false, false, g.supposed && r.presumed != 0

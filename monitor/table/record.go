@@ -154,6 +154,7 @@ type grant struct {
 	// so this is no release. freed: others were deleted since: it was a slow one. perhaps: it
 	// fell, and may have been released, or never granted.
 	fell, parted, freed, perhaps bool
+	shrank                       bool // its copies show an earlier end than its holder relies on
 	supposed                     bool // its end is that of an extension that silent nodes may have received too
 	// extensions counts those that were seen, the last one at extended; reported of them were
 	// reported, the last ones at reportedAt.

@@ -76,6 +76,9 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 			all = append(all, v)
 		}
 	}
+	if g := &r.grant; g.token >= 0 && g.shrank && g.end > now && !r.lostMajority() { // its copies show an earlier end
+		all = append(all, announceLock(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end)))
+	}
 	for k := range r.Tokens {
 		if r.lock.State == monitor.LockOrphaned && int8(k) == r.holder {
 			v := announceLock(r.key(), r.Tokens[k].Prefix, time.Time{})
@@ -142,7 +145,7 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	switch {
 	case r.buried:
 		return false
-	case r.lostMajority(), r.earlier != nil:
+	case r.lostMajority(), r.earlier != nil, r.grant.token >= 0 && r.grant.shrank:
 		return true
 	}
 	if r.lock.State == monitor.LockOrphaned {
@@ -380,7 +383,10 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end, now packed.Moment) {
 	switch {
 	case k >= 0 && k == r.grant.token: // already known; more copies of it may be lost by now
 		if g := &r.grant; g.end != 0 && (end == 0 || time.Duration(end-g.end) > extendedBy) {
-			g.end = end // extended, which was not seen
+			g.end = end // extended, which was not seen, or cut short
+			if !g.fell && end != 0 {
+				g.seen = end
+			}
 			t.markDirty(r)
 		}
 		// Who says so since the client that got in after it has gone saw that it lost its majority. While
