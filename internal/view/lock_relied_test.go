@@ -280,3 +280,30 @@ func TestNothingIsLeftOverOfAContestedLock(t *testing.T) {
 		}
 	}
 }
+
+// A client got the vote of a node that started unfenced, while another one relies on the lock. With the
+// free nodes it reaches a quorum: its copy is not left over, though its node is fenced by now.
+func TestAVoteOnAFencedNodeCounts(t *testing.T) {
+	now := time.Date(2026, 11, 20, 22, 17, 25, 0, time.UTC)
+	s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: 5, Quorum: 3}}
+	var copies []monitor.Copy
+	for i, token := range []string{"a", "a", "", "", "b"} {
+		n := monitor.Node{Name: "n" + string(rune('1'+i)), State: monitor.NodeServing}
+		if i == 4 {
+			n.State, n.RejoinsAfter = monitor.NodeFenced, now.Add(time.Minute)
+		}
+		s.Nodes = append(s.Nodes, n)
+		c := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New(token), Len: 1, Expires: now.Add(time.Minute)}
+		if token == "" {
+			c = monitor.Copy{}
+		}
+		copies = append(copies, c)
+	}
+	l := monitor.Lock{Key: safetext.New("k"), State: monitor.LockLostMajority, Holder: safetext.New("a"), Held: 2, Tokens: 2, Copies: monitor.PackCopies(copies...)}.Until(now.Add(time.Minute))
+	c := &Context{Glyphs: &Unicode, Snap: s, Now: now}
+	for _, f := range slices.Concat(LockFacts(c, &l), MarginFacts(c, &l)) {
+		if f.Label == "Left over" || f.Label == "Margin" && f.Text != "another client can get in: maybe now: n5 has a copy of another token, which may reach a quorum with it" {
+			t.Errorf("%+v", f)
+		}
+	}
+}

@@ -139,8 +139,10 @@ func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
 			continue
 		case l.Copies.At(i).State == monitor.CopyUnread:
 			why = " is being read"
+		case !l.Copies.At(i).Token.Empty() && l.Copies.At(i).Token != l.Holder:
+			why = " has a copy of another token, which may reach a quorum with it"
 		case n.State == monitor.NodeServing:
-			why = " has a copy of another token"
+			why = " has another key of this name"
 		}
 		parts = append(parts, c.Name(n.Name)+why)
 	}
@@ -155,8 +157,8 @@ func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
 }
 
 // leftOver reports whether copy i rivals nobody: the lock is held by another token, and this is no
-// split, or its copies are all on nodes that refuse writes, so nobody can extend it or complete a
-// majority with it.
+// split, or its copies are all on nodes that refuse writes, and the nodes that are free do not complete
+// a majority with them.
 func leftOver(c *Context, l *monitor.Lock, i int) bool {
 	one := l.Copies.At(i)
 	if one.State != monitor.CopyPresent || one.Token.Empty() || one.Token == l.Holder && l.ReliedOn() || l.Contested {
@@ -165,13 +167,18 @@ func leftOver(c *Context, l *monitor.Lock, i int) bool {
 	if l.State <= monitor.LockBareMajority && l.ReliedOn() && !redlock.IsTombstone(one.Token.Raw()) {
 		return true
 	}
+	votes := 0
 	for k, other := range l.Copies.All() {
 		there := other.State == monitor.CopyPresent || other.State == monitor.CopyUnknown || other.State == monitor.CopyUnread
-		if there && other.Token == one.Token && (k >= len(c.Snap.Nodes) || !refusesWrites(c.Snap.Nodes[k].State)) {
+		closed := k < len(c.Snap.Nodes) && refusesWrites(c.Snap.Nodes[k].State)
+		switch {
+		case there && other.Token == one.Token && !closed:
 			return false
+		case there && other.Token == one.Token, !there && !closed:
+			votes++
 		}
 	}
-	return true
+	return votes < redlock.Quorum(l.Copies.Len()) || l.State == monitor.LockOrphaned
 }
 
 func refusesWrites(s monitor.NodeState) bool {

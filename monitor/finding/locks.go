@@ -59,10 +59,11 @@ const (
 
 // badLocks are the locks of one kind.
 type badLocks struct {
-	count  int
-	sample *monitor.Lock // the first one by key
-	lost   losses        // of those that lost their majority
-	relied bool          // a client relies on one of them, or may
+	count   int
+	sample  *monitor.Lock // the first one by key
+	lost    losses        // of those that lost their majority
+	relied  bool          // a client relies on one of them, or may
+	perhaps bool          // of those that lost their majority: another client may be able to get one of them
 }
 
 // badLock is one lock in a bad state.
@@ -226,14 +227,14 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			}
 			these := ripe[k]
 			these.count++
+			l := s.Locks.Get(key)
 			if k == badLost || k == badExposed {
-				these.lost.add(s.Locks.Get(key))
+				these.lost.add(l)
+				these.perhaps = these.perhaps || s.Access(l).Perhaps
 			}
-			if l := s.Locks.Get(key); l != nil && l.ReliedOn() {
-				these.relied = true
-			}
+			these.relied = these.relied || l != nil && l.ReliedOn()
 			if these.sample == nil || key < these.sample.Key.Raw() {
-				these.sample = s.Locks.Get(key)
+				these.sample = l
 			}
 			ripe[k] = these
 		}

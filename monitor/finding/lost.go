@@ -77,6 +77,9 @@ func (f *found) explainLoss(k known, kind int) {
 	}
 	f.Consequence = howLost(causes) + " Their holders rely on the locks until they expire, and cannot extend them. "
 	switch {
+	case kind == badLost && k.locks[kind].perhaps:
+		f.Consequence += "Whether another client can get in before that is not known: nodes do not answer, or another client has a copy, with which it may reach a quorum."
+		return
 	case kind == badLost && serve == nil:
 		f.Consequence += "While the nodes that lost the copies stay fenced, no other client gets in."
 		return

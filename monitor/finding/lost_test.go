@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // The words about a lost majority are true: they follow from how the copies were lost, and from
@@ -114,5 +115,27 @@ func TestAdviceAboutACopyWithoutATTL(t *testing.T) {
 		if len(got) != 1 || got[0].ID != "endless-copy" || strings.Contains(got[0].Remedy, "Do not force-release") != (name == "held") {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// Another client has the vote of a node that is fenced by now, and may reach a quorum with it and the
+// free nodes: the finding does not say that nobody gets in.
+func TestALostMajorityBesideAVote(t *testing.T) {
+	s, l := goodScene(), lostLock()
+	for i, c := range []monitor.Copy{{State: monitor.CopyPresent, Token: l.Holder}, {State: monitor.CopyPresent, Token: l.Holder}, {}, {}, {State: monitor.CopyPresent, Token: safetext.New("b")}} {
+		l.Copies = changed(l.Copies, i, func(was *monitor.Copy) { *was = c })
+		if c.State == monitor.CopyPresent {
+			l.Copies = changed(l.Copies, i, func(c *monitor.Copy) { c.Type, c.Len, c.Expires = "string", 1, l.HeldUntil() })
+		}
+	}
+	s.Nodes[4].State, s.Nodes[4].RejoinsAfter = monitor.NodeFenced, l.HeldUntil().Add(time.Second)
+	s.Locks = monitor.NewLocks(l)
+	f := found{ID: "lost-majority", Remedy: "Wait until"}
+	watch := lockWatch{}
+	watch.look(s.Snapshot, time.Second)
+	s.At = s.At.Add(time.Second)
+	bad, _ := watch.look(s.Snapshot, time.Second)
+	if !lostMajority(known{Snapshot: s.Snapshot, locks: bad}, &f) || strings.Contains(f.Consequence, "o other client gets in") || !strings.Contains(f.Consequence, "is not known") {
+		t.Errorf("%+v", f)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"redlockctl/base/crash"
-	"redlockctl/monitor"
 	"redlockctl/base/sleep"
+	"redlockctl/monitor"
 	"redlockctl/monitor/clock"
 )
 
