@@ -290,7 +290,7 @@ func (m *Monitor) probeSession(ctx context.Context, i int, tell func(probeReport
 		if whole {
 			// All of it takes a small part of what a thin line has, which the nodes share.
 			took := max(0, p.took-v.received.Sub(v.sent))
-			full = begun.Add(max(m.opt.InfoEvery, time.Duration(wholeShare*len(m.nodes))*took))
+			full = begun.Add(max(m.opt.InfoEvery, untilWhole(took, len(m.nodes))))
 			p.thin = took > thinWhole
 		}
 		again := begun.Sub(knocked) >= knockEvery
@@ -332,7 +332,15 @@ const (
 	wholeShare = 8
 	thinWhole  = 20 * time.Millisecond
 	thinPause  = 3
+	// wholeMost bounds that time: the answers also take long when this process does not run.
+	wholeMost = 30 * time.Second
 )
+
+// untilWhole returns the time until the next whole probe of one of n nodes, of which the answers took
+// this long.
+func untilWhole(took time.Duration, n int) time.Duration {
+	return min(time.Duration(wholeShare*n)*took, wholeMost)
+}
 
 // knockEvery is how often to test whether a server accepts commands without a password.
 const knockEvery = time.Minute

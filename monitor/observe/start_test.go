@@ -100,3 +100,13 @@ func TestARememberedStart(t *testing.T) {
 		}
 	}
 }
+
+// A process that was stopped while it awaited the answers does not take the line for thin for long.
+func TestTheNextWholeProbeIsNeverFar(t *testing.T) {
+	if got := untilWhole(50*time.Millisecond, 5); got != 2*time.Second {
+		t.Errorf("on a thin line %s", got)
+	}
+	if got := untilWhole(14*time.Second, 5); got > 30*time.Second {
+		t.Errorf("after a stop %s", got)
+	}
+}
