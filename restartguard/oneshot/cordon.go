@@ -18,6 +18,7 @@ import (
 	"redlockctl/server/fences"
 	"redlockctl/server/minreplicas"
 	"redlockctl/server/safetext"
+	"redlockctl/server/serverinfo"
 )
 
 // Cordon fences a node for an operator: no guard lets it rejoin. It returns after the fence was
@@ -94,12 +95,21 @@ func Uncordon(ctx context.Context, node *redlock.Node, method fences.Method) err
 }
 
 // AwaitKept waits until a guard announces on the node that it keeps the cordon over any crash. If
-// the node restarts before that, it is cordoned again. It returns false if there is no guard, or
-// none that has seen the cordon within the context's time.
+// the node restarts before that, it is cordoned again. It fails with ErrNotFenced if somebody ends the
+// cordon, and returns false if there is no guard, or none that has seen the cordon within the
+// context's time.
 func AwaitKept(ctx context.Context, node *redlock.Node, method fences.Method) (kept bool, err error) {
+	was, failed := "", false // the incarnation in which it was seen
 	for alone := time.Now(); ; {
-		p, all, err := keepers(ctx, node, method)
+		p, run, all, err := keepers(ctx, node, method)
+		restarted := run == "" || run != was && (was != "" || failed)
+		if err == nil {
+			was = run
+		}
+		failed = failed || err != nil
 		switch {
+		case err == nil && !p.Cordoned() && !restarted:
+			return false, fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotFenced, readBack(method, p))
 		case err == nil && !p.Cordoned():
 			if err := Cordon(ctx, node, method); err != nil && !errors.Is(err, restartguard.ErrUnreachable) {
 				return false, err
@@ -124,21 +134,23 @@ const (
 	keptAlone = 300 * time.Millisecond
 )
 
-// keepers reads the fence of a node and the guards that announce themselves there.
-func keepers(ctx context.Context, node *redlock.Node, method fences.Method) (minreplicas.Params, []announce.Guard, error) {
+// keepers reads the fence of a node, its run_id (empty if INFO is denied) and the guards that announce
+// themselves there.
+func keepers(ctx context.Context, node *redlock.Node, method fences.Method) (p minreplicas.Params, run string, guards []announce.Guard, err error) {
 	l := wire.Dial(node, method, wire.HandTimeout)
 	defer l.Close()
-	var guards *redis.StringSliceCmd
+	var channels *redis.StringSliceCmd
+	var info *redis.StringCmd
 	var params func() (minreplicas.Params, error)
-	err := l.Send(ctx, func(p redis.Pipeliner) {
+	if err := l.Send(ctx, func(p redis.Pipeliner) {
 		params = l.Codec.Ask(ctx, p)
-		guards = p.PubSubChannels(ctx, announce.Pattern)
-	})
-	if err != nil {
-		return minreplicas.Params{}, nil, err
+		channels = p.PubSubChannels(ctx, announce.Pattern)
+		info = p.Info(ctx, "server")
+	}); err != nil {
+		return p, "", nil, err
 	}
-	p, err := params()
-	return p, announce.DecodeAll(guards.Val()), err
+	p, err = params()
+	return p, serverinfo.Field(info.Val(), "run_id"), announce.DecodeAll(channels.Val()), err
 }
 
 // Announced returns the guards that announce themselves on a node, as channels.

@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -246,5 +247,24 @@ func TestAGuardWaitsForOthersADayAtMost(t *testing.T) {
 				return st.Phase == restartguard.PhaseFenced && strings.Contains(st.Reason, "another guard lets it vote later")
 			})
 		}
+	}
+}
+
+// Who cordons a node and waits until a guard keeps the cordon does not override who ends it meanwhile.
+func TestAnUncordonIsNotOverridden(t *testing.T) {
+	s := fenced(t)
+	g := guard(t, watch.Config{Delay: time.Second}, s.Node())
+	g.reaches(restartguard.PhaseServing)
+	g.stop()
+	if err := oneshot.Cordon(t.Context(), s.Node(), fences.Method{}); err != nil {
+		t.Fatal(err)
+	}
+	uncordon(t, s)
+	if kept, err := oneshot.AwaitKept(t.Context(), s.Node(), fences.Method{}); kept || !errors.Is(err, oneshot.ErrNotFenced) {
+		t.Errorf("kept: %v, %v", kept, err)
+	}
+	is, err := oneshot.Inspect(t.Context(), s.Node(), fences.Method{})
+	if _, cordoned := is.Fenced(); err != nil || cordoned {
+		t.Errorf("cordoned: %v, %v", cordoned, err)
 	}
 }
