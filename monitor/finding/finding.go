@@ -215,6 +215,9 @@ func (f *Findings) saw(c *check, found monitor.Finding, now time.Time) {
 func (f *Findings) settle(o *openFinding, k known, emit func(monitor.Event)) {
 	now, name := k.At, findingName{o.ID, o.Node}
 	hold := o.check.before << o.flaps
+	if o.check.part == aboutLocks { // the next time it is about other locks
+		hold = o.check.before
+	}
 	switch {
 	case !o.gone.IsZero():
 		if now.Sub(o.gone) > flapping {

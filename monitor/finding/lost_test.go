@@ -1,6 +1,7 @@
 package finding
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,5 +138,32 @@ func TestALostMajorityBesideAVote(t *testing.T) {
 	bad, _ := watch.look(s.Snapshot, time.Second)
 	if !lostMajority(known{Snapshot: s.Snapshot, locks: bad}, &f) || strings.Contains(f.Consequence, "o other client gets in") || !strings.Contains(f.Consequence, "is not known") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A finding about locks closes soon after the last of them is gone, however often there were others: it
+// would tell of locks that nobody sees any more.
+func TestAFindingAboutLocksGoesWithThem(t *testing.T) {
+	s := goodScene()
+	f, good, bad := New(s.opt), s.Locks, monitor.NewLocks(lostLock())
+	open := func(at time.Duration, locks monitor.Locks) bool {
+		s.At, s.Locks = findingEpoch.Add(at), locks
+		f.Note([]string{"job:3"})
+		return slices.ContainsFunc(f.Look(s.Snapshot, func(monitor.Event) {}), func(f monitor.Finding) bool { return f.ID == "lost-majority" })
+	}
+	for i := range 6 {
+		begun := time.Duration(i) * 20 * time.Second
+		for at := time.Duration(0); at < 3*time.Second; at += 250 * time.Millisecond {
+			open(begun+at, bad)
+		}
+		if !open(begun+3*time.Second, bad) {
+			t.Fatalf("time %d: not found", i)
+		}
+		for at := 3250 * time.Millisecond; at < 6*time.Second; at += 250 * time.Millisecond {
+			open(begun+at, good)
+		}
+		if open(begun+6*time.Second, good) {
+			t.Errorf("time %d: still there 3 s after the lock was gone", i)
+		}
 	}
 }
