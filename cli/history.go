@@ -15,6 +15,7 @@ import (
 	"redlockctl/cli/exit"
 	"redlockctl/cli/flags"
 	"redlockctl/cli/printer"
+	"redlockctl/internal/audit"
 	"redlockctl/internal/record"
 	"redlockctl/internal/report"
 	"redlockctl/internal/view"
@@ -331,6 +332,9 @@ func unrecordedLocks(doc historyJSON, o historyOptions) string {
 	return fmt.Sprintf("locks were not recorded %s: %s", o.spanText(&doc), monitor.AdviceRecordLocks)
 }
 
+// mostKept is the largest number of kept locks that were lost in a report.
+const mostKept = 100
+
 func (a *commandLine) reportCommand() *cobra.Command {
 	var o historyOptions
 	cmd := flags.Outputs(&cobra.Command{
@@ -357,6 +361,11 @@ With -o html it is a page of its own that loads nothing, light or dark as the re
 			page, err := report.Make(r, in, o.utc)
 			if err != nil {
 				return err
+			}
+			if log, err := a.auditPath(); err == nil && o.file == "" {
+				page.Kept, _ = audit.Latest(log, mostKept, func(e audit.Entry) bool {
+					return report.KeptAndLost(e) && e.Cluster == r.Cluster.Name && !e.Time.Before(in.Since) && e.Time.Before(in.Until)
+				})
 			}
 			if a.Output == "html" {
 				return page.HTML(a.Out)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/audit"
 	"redlockctl/internal/record"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -36,6 +37,9 @@ type Report struct {
 	EventsLeft int
 	// Overlaps are the grants with which two clients relied on one lock.
 	Overlaps record.Overlaps
+	// Kept are the locks that were lost while this program kept them, or ran a command under them: by
+	// the audit log of this machine. To the masters they only expired.
+	Kept []audit.Entry
 	// Lost are locks that lost their majority, and LostLeft how many more did.
 	Lost     []record.Event
 	LostLeft int
@@ -161,6 +165,15 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	return rep, err
 }
 
+// KeptAndLost reports whether an entry of the audit log is the loss of a lock that was kept, or under
+// which a command ran.
+func KeptAndLost(e audit.Entry) bool {
+	return e.Phase == audit.Failed && (e.Act == "keep" || e.Act == "run") && strings.HasPrefix(e.Detail, "lock lost: ")
+}
+
+// kept says how such a lock was lost.
+func kept(e audit.Entry) string { return e.Detail + " (" + e.Act + " by " + e.Actor + ")" }
+
 // notRecorded adds unknown states for the gaps of the record.
 func notRecorded(states []record.State, gaps []record.Span) []record.State {
 	nodes := map[string]bool{}
@@ -232,7 +245,7 @@ var page string
 // HTML writes the report as a self-contained page, light and dark, that loads nothing.
 func (rep *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"at": rep.at, "edge": rep.edge, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "ended": rep.ended, "tone": tone, "what": what, "cleared": rep.cleared,
+		"at": rep.at, "edge": rep.edge, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "ended": rep.ended, "tone": tone, "what": what, "cleared": rep.cleared, "kept": kept,
 	}).Parse(page)
 	if err != nil {
 		return err
@@ -417,6 +430,12 @@ func (rep *Report) Text(w io.Writer) error {
 	}
 	for _, o := range rep.Overlaps.Longest {
 		fmt.Fprintf(&b, "  %s  %s: %s\n", rep.at(o.Later.Began), safetext.Escape(o.Lock), rep.overlap(o))
+	}
+	if len(rep.Kept) > 0 {
+		heading("Lost while they were kept: by the audit log of this machine")
+	}
+	for _, e := range rep.Kept {
+		fmt.Fprintf(&b, "  %s  %s: %s\n", rep.at(e.Time), safetext.Escape(e.Target), safetext.Escape(kept(e)))
 	}
 	heading("Lost their majority")
 	for _, e := range rep.Lost {

@@ -2,10 +2,12 @@ package report
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"redlockctl/internal/audit"
 	"redlockctl/internal/record"
 )
 
@@ -171,5 +173,28 @@ func TestShortVerdicts(t *testing.T) {
 	}
 	if strings.Contains(text.String(), "n3 down") || len(rep.Verdicts) != 3 {
 		t.Error(text.String())
+	}
+}
+
+// A lock that was lost while it was kept only expired, to the masters: the audit log has the rest.
+func TestKeptLocksThatWereLost(t *testing.T) {
+	lost := audit.Record{Act: "keep", Target: "deploy", Phase: audit.Failed, Actor: "ops@host", Detail: "lock lost: validity used up; noticed 4.7s after", Time: time.UnixMilli(0)}
+	for _, other := range []audit.Record{{Act: "keep", Phase: audit.Intent, Detail: lost.Detail}, {Act: "run", Phase: audit.Failed, Detail: "no such command"}, {Act: "revoke", Phase: audit.Failed, Detail: lost.Detail}} {
+		if KeptAndLost(audit.Entry{Record: other}) {
+			t.Errorf("%+v", other)
+		}
+	}
+	rep := &Report{Until: time.UnixMilli(0).Add(time.Hour), Kept: []audit.Entry{{Record: lost}}}
+	if !KeptAndLost(rep.Kept[0]) {
+		t.Error("not lost")
+	}
+	for name, write := range map[string]func(io.Writer) error{"text": rep.Text, "html": rep.HTML} {
+		var page strings.Builder
+		if err := write(&page); err != nil {
+			t.Fatal(err)
+		}
+		if s := page.String(); !strings.Contains(s, "Lost while they were kept") || !strings.Contains(s, "lock lost: validity used up; noticed 4.7s after (keep by ops@host)") {
+			t.Errorf("%s: %s", name, s)
+		}
 	}
 }
