@@ -120,7 +120,7 @@ func TestAdviceAboutACopyWithoutATTL(t *testing.T) {
 }
 
 // Another client has the vote of a node that is fenced by now, and may reach a quorum with it and the
-// free nodes: the finding does not say that nobody gets in.
+// free nodes: the finding must not say that no other client gets in.
 func TestALostMajorityBesideAVote(t *testing.T) {
 	s, l := goodScene(), lostLock()
 	for i, c := range []monitor.Copy{{State: monitor.CopyPresent, Token: l.Holder}, {State: monitor.CopyPresent, Token: l.Holder}, {}, {}, {State: monitor.CopyPresent, Token: safetext.New("b")}} {
@@ -141,8 +141,8 @@ func TestALostMajorityBesideAVote(t *testing.T) {
 	}
 }
 
-// A finding about locks closes soon after the last of them is gone, however often there were others: it
-// would tell of locks that nobody sees any more.
+// A finding about locks closes soon after the last of them is gone, however often there were others
+// before.
 func TestAFindingAboutLocksGoesWithThem(t *testing.T) {
 	s := goodScene()
 	f, good, bad := New(s.opt), s.Locks, monitor.NewLocks(lostLock())

@@ -533,7 +533,7 @@ func (w *watch) serveEarly(n *monitor.Node, now time.Time) {
 	case early:
 		w.early = w.early || w.Heard.Sub(w.earlySince) >= earlyProven
 	case w.early && n.State == monitor.NodeServing && !n.Offset.Valid && w.earlyUntil.After(now):
-		return // its clock is being measured anew
+		return // the measurement of its clock has just begun again
 	default:
 		w.earlySince, w.early = time.Time{}, false
 	}

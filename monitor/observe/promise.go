@@ -22,7 +22,7 @@ const (
 	guardGone = 5 * time.Second
 )
 
-// correctPromises tells of each node whose promise is not kept, once that is known.
+// correctPromises emits an event for each node that does not rejoin at the promised time.
 func (w *world) correctPromises(now time.Time) {
 	for _, n := range w.nodes {
 		p := &n.promised

@@ -10,7 +10,7 @@ import (
 )
 
 // leaving is a grant of which some copies were deleted, and others are still there, while another
-// client has a majority: its release has not reached all nodes yet, or never will, or it is none.
+// client has a majority: a release that has not reached all nodes, or a deletion by somebody else.
 // What it was is decided as for any grant; the next grant does not wait for that.
 type leaving struct {
 	token  packed.Token
@@ -19,7 +19,7 @@ type leaving struct {
 }
 
 // confirmsWithin is how long a new grant waits for the nodes to confirm which copies of the last one
-// are left: most releases are complete by then, and their end is told first.
+// are left. Most releases are complete by then, so that events come in their order.
 const confirmsWithin = 20 * time.Millisecond
 
 // leavingMost is the largest number of them that is kept of a lock.
