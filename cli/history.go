@@ -342,8 +342,9 @@ func (a *commandLine) reportCommand() *cobra.Command {
 		Short: "One page on what happened, for a post-mortem",
 		Long: `Reads what was recorded and writes one page: which nodes did not serve and for how long,
 verdicts, findings, restarts and fences, what operators did, overlaps (two clients relied
-on one lock), the locks that lost their majority, those that were held longest and granted
-most often, and counts by the patterns of names. Moments are written as for history.
+on one lock), the locks that were lost while this program kept them, those that lost their
+majority, those that were held longest and granted most often, and counts by the patterns
+of names. Moments are written as for history.
 
 With -o html it is a page of its own that loads nothing, light or dark as the reader has it.`,
 		Args:    flags.NoArgs,
