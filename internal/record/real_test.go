@@ -27,7 +27,7 @@ type scene struct {
 	*testing.T
 	servers lab.Servers
 	path    string
-	maxTTL  time.Duration        // zero: 10 s
+	maxTTL  time.Duration        // zero: 20 s
 	began   map[string]time.Time // by token: when it was first set
 	m       *observe.Monitor
 	end     func() // ends the process
@@ -42,7 +42,7 @@ func newScene(t *testing.T, servers lab.Servers) *scene {
 // begin starts the process, and waits until it has read all locks.
 func (s *scene) begin(nodes []*redlock.Node) {
 	s.Helper()
-	m, err := observe.New(nodes, observe.Options{MaxTTL: cmp.Or(s.maxTTL, 10*time.Second), ClusterName: "orders"})
+	m, err := observe.New(nodes, observe.Options{MaxTTL: cmp.Or(s.maxTTL, 20*time.Second), ClusterName: "orders"})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 	all := []int{0, 1, 2, 3, 4}
 	for name, play := range map[string]func(s *scene){
 		"all are wiped": func(s *scene) {
-			s.set("a", 5*time.Second, all...)
+			s.set("a", 15*time.Second, all...)
 			s.wipe(5)
 			s.tells("a goes on")
 			s.event("data wiped")
@@ -262,12 +262,12 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 				s.Error(s.said())
 			}
 			s.event("expired")
-			s.tells("a lost majority 5")
+			s.tells("a lost majority 15")
 		},
 		"three are wiped, another client gets in": func(s *scene) {
-			s.set("a", 6*time.Second, 0, 1, 2)
+			s.set("a", 16*time.Second, 0, 1, 2)
 			s.wipe(3)
-			s.set("b", 8*time.Second, all...)
+			s.set("b", 18*time.Second, all...)
 			s.tells("a lost majority goes on, b goes on OVERLAP")
 			s.until("the record has all copies of b, and until when a relies on the lock", func() bool {
 				r := s.read()
@@ -280,21 +280,21 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 			})
 		},
 		"it is revoked on too few nodes": func(s *scene) {
-			s.set("a", 5*time.Second, 0, 1, 2)
+			s.set("a", 15*time.Second, 0, 1, 2)
 			s.event("acquired")
 			for i := range 2 {
-				s.do(i, "SET", "job", "redlockctl:revoked:x", "PX", 5000)
+				s.do(i, "SET", "job", "redlockctl:revoked:x", "PX", 15000)
 			}
 			s.event("lost majority")
 			s.tells("a goes on")
 			s.event("expired")
-			s.tells("a lost majority 5")
+			s.tells("a lost majority 15")
 		},
 		"its keeper puts the copies back": func(s *scene) {
-			s.set("a", 5*time.Second, all...)
+			s.set("a", 15*time.Second, all...)
 			s.wipe(3)
-			s.extend(8*time.Second, 3, 4)
-			s.set("a", 8*time.Second, 0, 1, 2)
+			s.extend(18*time.Second, 3, 4)
+			s.set("a", 18*time.Second, 0, 1, 2)
 			s.event("extended")
 			s.tells("a goes on extended")
 			for _, i := range all {
@@ -327,13 +327,13 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 			s.tells("a lost majority 10, b goes on OVERLAP")
 		},
 		"the recorder is away when it ends": func(s *scene) {
-			s.set("a", 4*time.Second, 0, 1, 2)
+			s.set("a", 10*time.Second, 0, 1, 2)
 			s.wipe(1)
 			time.Sleep(1500 * time.Millisecond)
 			s.end()
-			time.Sleep(4 * time.Second)
+			time.Sleep(10 * time.Second)
 			s.begin(s.servers.Nodes())
-			s.tells("a lost majority 4")
+			s.tells("a lost majority 10")
 		},
 		"the majority is lost while the recorder is away": func(s *scene) {
 			s.set("a", 10*time.Second, 0, 1, 2)

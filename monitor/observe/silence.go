@@ -20,9 +20,9 @@ type silence struct {
 const (
 	// silenceKept is how long such an event is kept at most.
 	silenceKept = 2 * time.Second
-	// backWithin is how long after the first node the others are heard again, at the latest, if
-	// it was the line.
-	backWithin = 2 * time.Second
+	// backWithin is how long after enough are seen again the others are heard, at the latest, if it
+	// was the line: a connection that was being set up meanwhile ends first, and is tried again.
+	backWithin = 5 * time.Second
 )
 
 // keep keeps the event of a node that fell silent.
