@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/monitor"
+	"redlockctl/restartguard/oneshot"
 	"redlockctl/server/safetext"
 )
 
@@ -121,7 +123,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 		// Nothing is done, so nothing is logged.
 		o.did, o.node = "already "+act.done+", nothing done:", &nodeActJSON{Node: safetext.New(name), Done: act.done, Already: true}
 		if by := app.CordonedBy(cfg, name); act.cordon && by != "" {
-			a.Note("%s: %s", safetext.Escape(name), by)
+			a.Note("%s: cordoned %s", safetext.Escape(name), by)
 		}
 		return o
 	}
@@ -141,6 +143,9 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	done := a.Progress("node " + act.verb + " " + name)
 	o.err = act.run(op, ctx, name, reason)
 	done()
+	if errors.Is(o.err, oneshot.ErrNotCordoned) {
+		o.err = fmt.Errorf("%w; %s", o.err, app.WhenServes(ctx, cfg, name))
+	}
 	if o.err != nil {
 		return o
 	}

@@ -349,6 +349,34 @@ func TestGrantIsForgottenWhenItEnds(t *testing.T) {
 	}
 }
 
+// The dialog of uncordon says who cordoned the node, and why, once the audit log is read. Of a fenced
+// node it says when the fence ends; J is named only where no guard is seen.
+func TestUncordonSaysWhoCordoned(t *testing.T) {
+	one := monitortest.Degraded(monitortest.Epoch)
+	one.Nodes[0].State = monitor.NodeCordoned
+	r := newRig(t, one, 120, 40, func(o *Options) {
+		o.CordonedBy = func(node string) string { return "at 12:00:00 by ops@host: disk of " + node }
+	})
+	r.press("tab")
+	_, read := r.m.Update(keyPress("U"))
+	r.m.Update(read())
+	r.sees("Uncordon n1?", "Cordoned at 12:00:00 by ops@host: disk of n1")
+	for _, c := range []struct {
+		guards []announce.Guard
+		want   string
+	}{
+		{nil, "n1 is not cordoned but fenced: no guard is seen there: start one, or J lets it rejoin by hand"},
+		{[]announce.Guard{{ID: "g", MayVote: monitortest.Epoch.Add(17 * time.Second)}}, "n1 is not cordoned but fenced: it may serve from 12:03:27 (17s)"},
+	} {
+		one := monitortest.Degraded(monitortest.Epoch)
+		n := &one.Nodes[0]
+		n.State, n.Guards, n.Offset = monitor.NodeFenced, c.guards, monitor.Estimate{Valid: true}
+		r := newRig(t, one, 120, 40)
+		r.press("tab", "U")
+		r.sees("uncordon n1: refused", c.want)
+	}
+}
+
 func TestFenceAndOpen(t *testing.T) {
 	one := monitortest.Degraded(monitortest.Epoch)
 	one.Nodes[0].Locks = 1

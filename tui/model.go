@@ -45,6 +45,9 @@ type Cluster struct {
 
 	Record func() (source.Recording, error) // opens the record; nil: none
 	Audit  func() *view.AuditLog            // reads the audit log; nil: none
+	// CordonedBy says by the audit log when a node was cordoned, by whom and why; empty: it does not
+	// say. nil: there is no log.
+	CordonedBy func(node string) string
 }
 
 // model is the only tea.Model: it routes messages, owns focus and layout, and lets the

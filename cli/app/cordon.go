@@ -73,7 +73,7 @@ func (c *cordon) look(ctx context.Context) (is string, err error) {
 // ended says who ended the cordon, if the audit log of this machine has that, and what it means.
 func (c *cordon) ended(o restartguard.Observation, fenced bool) error {
 	by, name := "", safetext.Escape(c.name)
-	if e, ok := latestOn(c.cfg, c.name, c.since, "node uncordon", "node rejoin"); ok {
+	if e, ok := latestOn(c.cfg.Audit.Path, c.cfg.Cluster.Name, c.name, c.since, "node uncordon", "node rejoin"); ok {
 		by = " by " + safetext.Escape(e.Actor) + " (" + safetext.Escape(e.Reason) + ")"
 	}
 	means := name + " serves and may have new copies"
@@ -87,23 +87,27 @@ func (c *cordon) ended(o restartguard.Observation, fenced bool) error {
 }
 
 // CordonedBy says when a node was cordoned that is cordoned now, by whom and why, if the audit log of this
-// machine has that.
+// machine has that: "at 12:03:10 by ops@host: disk".
 func CordonedBy(cfg *config.Config, name string) string {
-	e, ok := latestOn(cfg, name, time.Time{}, "node cordon", "node drain", "node uncordon", "node rejoin")
+	return cordonedBy(cfg.Audit.Path, cfg.Cluster.Name, name)
+}
+
+func cordonedBy(path, cluster, name string) string {
+	e, ok := latestOn(path, cluster, name, time.Time{}, "node cordon", "node drain", "node uncordon", "node rejoin")
 	if !ok || !actionOf(e.Record).KeepsOut() {
 		return ""
 	}
-	return "cordoned at " + view.Moment(e.Time) + safetext.Escape(actionOf(e.Record).By())
+	return "at " + view.Moment(e.Time) + safetext.Escape(actionOf(e.Record).By())
 }
 
-// latestOn returns the latest of these actions of a person on a node since a moment, by the audit
-// log of this machine, unless it failed.
-func latestOn(cfg *config.Config, node string, since time.Time, acts ...string) (audit.Entry, bool) {
-	if cfg.Audit.Path == "" {
+// latestOn returns the latest of these actions of a person on a node of a cluster since a moment, by
+// the audit log at path, unless it failed.
+func latestOn(path, cluster, node string, since time.Time, acts ...string) (audit.Entry, bool) {
+	if path == "" {
 		return audit.Entry{}, false
 	}
-	found, err := audit.Latest(cfg.Audit.Path, 1, func(e audit.Entry) bool {
-		return e.Cluster == cfg.Cluster.Name && e.Target == node && slices.Contains(acts, e.Act) && e.Phase != audit.Failed && !e.Time.Before(since)
+	found, err := audit.Latest(path, 1, func(e audit.Entry) bool {
+		return e.Cluster == cluster && e.Target == node && slices.Contains(acts, e.Act) && e.Phase != audit.Failed && !e.Time.Before(since)
 	})
 	if err != nil || len(found) == 0 {
 		return audit.Entry{}, false

@@ -70,7 +70,7 @@ func (o *Operator) Uncordon(ctx context.Context, node, reason string) error {
 	if n, err := o.find(node); err == nil {
 		is, err := oneshot.Inspect(ctx, n, o.opt.methodOf(n))
 		if _, cordoned := is.Fenced(); err == nil && !is.Blind && !cordoned {
-			return fmt.Errorf("%w: node %q is not cordoned; \"node rejoin --now\" removes any fence", ErrRefused, node)
+			return fmt.Errorf("%w: %q: %w", ErrRefused, node, oneshot.ErrNotCordoned)
 		}
 	}
 	return o.node(ctx, "node uncordon", o.uncordon, node, reason)

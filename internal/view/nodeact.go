@@ -74,16 +74,20 @@ func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	return []Fact{{Label: "Effect", Text: "it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended"}, then}
 }
 
-// UncordonFacts says what the end of a cordon means.
-func UncordonFacts(n *monitor.Node, now time.Time) []Fact {
-	effect := Fact{Label: "Effect", Text: "it ends the cordon, and nothing else: the guards let it rejoin when it may vote"}
+// UncordonFacts says what the end of a cordon means. by says when it was cordoned, by whom and why;
+// empty: that is not known here.
+func UncordonFacts(n *monitor.Node, by string, now time.Time) (facts []Fact) {
+	if by != "" {
+		facts = append(facts, Fact{Label: "Cordoned", Text: by})
+	}
+	facts = append(facts, Fact{Label: "Effect", Text: "it ends the cordon, and nothing else: the guards let it rejoin when it may vote"})
 	switch {
 	case n == nil:
-		return []Fact{effect}
+		return facts
 	case len(n.Guards) == 0:
-		return []Fact{effect, {Text: "no guard is seen there: it stays fenced until one is started", Tone: Warn}}
+		return append(facts, Fact{Text: "no guard is seen there: it stays fenced until one is started", Tone: Warn})
 	}
-	return []Fact{effect, {Text: MayServe(n, now)}}
+	return append(facts, Fact{Text: MayServe(n, now)})
 }
 
 // RejoinFacts says what happens if a node serves before its guard lets it rejoin.

@@ -17,7 +17,16 @@ func (m *Desk) WhyNoCordon() string {
 }
 
 func (m *Desk) WhyNoUncordon() string {
-	return m.whyNotNode("is not cordoned: ", nodeStates{monitor.NodeCordoned: "", monitor.NodeFenced: "is not cordoned but fenced: J lets it rejoin early"})
+	fenced := "is not cordoned but fenced: "
+	if on := m.On(); on.Node != nil {
+		n := m.latestNode(on.Node.Name)
+		if n != nil && view.MayServe(n, m.Now()) != "" {
+			fenced += view.MayServe(n, m.Now())
+		} else {
+			fenced += "no guard is seen there: start one, or J lets it rejoin by hand"
+		}
+	}
+	return m.whyNotNode("is not cordoned: ", nodeStates{monitor.NodeCordoned: "", monitor.NodeFenced: fenced})
 }
 
 func (m *Desk) WhyNoRejoin() string {
@@ -90,10 +99,26 @@ func (m *Desk) AskDrain() tea.Cmd {
 
 func (m *Desk) AskUncordon() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "uncordon", "its guards let it rejoin when it may vote", m.Actions.Uncordon, func() []view.Fact {
-		return view.UncordonFacts(m.latestNode(name), m.Now())
+	var d *Dialog
+	asked := m.askNode(name, "uncordon", "its guards let it rejoin when it may vote", m.Actions.Uncordon, func() []view.Fact {
+		return view.UncordonFacts(m.latestNode(name), d.cordoned, m.Now())
 	})
+	d = m.Dialog
+	read := m.CordonedBy
+	if read == nil {
+		return asked
+	}
+	return tea.Batch(asked, func() tea.Msg { return Cordoned{d, read(name)} })
 }
+
+// Cordoned is who cordoned the node of a dialog.
+type Cordoned struct {
+	of *Dialog
+	by string
+}
+
+// TakeCordoned has its dialog show it.
+func (m *Desk) TakeCordoned(c Cordoned) { c.of.cordoned = c.by }
 
 func (m *Desk) AskRejoin() tea.Cmd {
 	name := m.On().Node.Name
