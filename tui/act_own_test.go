@@ -37,7 +37,7 @@ func TestExtend(t *testing.T) {
 	r.sees("! the TTL is a number with a unit")
 	r.typed("31s")
 	r.press("enter")
-	r.sees("! a TTL of 31s is above 30s, the least of max TTL and of what each guard covers")
+	r.sees("! 31s is above 30s, the limit by max TTL and guards")
 	nothingSent(t, r)
 	r.press("ctrl+u")
 	r.typed("25s")
@@ -136,7 +136,7 @@ func TestKeepForATime(t *testing.T) {
 	r.press("tab", "tab", "tab")
 	r.typed("10 minutes")
 	r.press("enter")
-	r.sees("! how long to keep it is a number with a unit, such as 10m")
+	r.sees("! a number with a unit, such as 10m")
 	r.press("ctrl+u")
 	r.typed("10m")
 	r.sees("Keep yes", "extended for 10m0s and released then, or by r") // a duration implies keep

@@ -292,7 +292,7 @@ func TestAcquire(t *testing.T) {
 		{"abc", "the TTL is a number with a unit"},
 		{"-3s", "the TTL must be a millisecond or more"},
 		{"0s", "the TTL must be a millisecond or more"},
-		{"31s", "a TTL of 31s is above 30s, the least of max TTL and of what each guard covers"},
+		{"31s", "31s is above 30s, the limit by max TTL and guards"},
 	} {
 		r.press("ctrl+u")
 		r.typed(c.ttl)

@@ -28,7 +28,8 @@ type field struct {
 	check   func() string // what is missing or wrong in it; nil or "": nothing
 }
 
-func newField(label, text string) *field { return &field{label: label, Line: input.New(text)} }
+// newField returns a text field; text stands in it until something is typed.
+func newField(label, text string) *field { return &field{label: label, Line: input.Prefilled(text)} }
 
 // text returns the typed text without blanks around it.
 func (f *field) text() string { return strings.TrimSpace(f.String()) }

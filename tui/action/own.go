@@ -168,7 +168,7 @@ func (m *Desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duratio
 		case d < time.Millisecond:
 			return 0, "the TTL must be a millisecond or more"
 		case most > 0 && d > most:
-			return 0, fmt.Sprintf("a TTL of %s is above %s, the least of max TTL and of what each guard covers", d, most)
+			return 0, fmt.Sprintf("%s is above %s, the limit by max TTL and guards", d, most)
 		}
 		return d, ""
 	}
@@ -241,7 +241,7 @@ func keepField() (f *field, parse func() (time.Duration, string)) {
 		}
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
-			return 0, "how long to keep it is a number with a unit, such as 10m; empty: until r releases it"
+			return 0, "a number with a unit, such as 10m; empty: until r releases it"
 		}
 		return d, ""
 	}

@@ -33,7 +33,10 @@ func Keys() []key.Binding {
 }
 
 // Line is a text with a cursor. The zero value accepts no keys: see [New].
-type Line struct{ text textinput.Model }
+type Line struct {
+	text      textinput.Model
+	prefilled bool // what is typed or pasted next replaces the text
+}
 
 // New returns a line with the text s and the cursor at its end.
 func New(s string) Line {
@@ -47,13 +50,30 @@ func New(s string) Line {
 	}
 	t.Focus()
 	t.SetValue(s)
-	return Line{t}
+	return Line{text: t}
+}
+
+// Prefilled returns a line with a proposed text: the first letter or paste replaces it, and an editing
+// key edits it.
+func Prefilled(s string) Line {
+	l := New(s)
+	l.prefilled = true
+	return l
+}
+
+// edit ends the proposal of a prefilled text; replaces says that other text takes its place.
+func (l *Line) edit(replaces bool) {
+	if l.prefilled && replaces {
+		l.text.SetValue("")
+	}
+	l.prefilled = false
 }
 
 func (l *Line) String() string { return l.text.Value() }
 
 // Set replaces the text by s and moves the cursor to its end.
 func (l *Line) Set(s string) {
+	l.prefilled = false
 	l.text.SetValue(s)
 	l.text.CursorEnd()
 }
@@ -66,6 +86,7 @@ func (l *Line) Press(msg tea.KeyPressMsg) bool {
 	if msg.Text == "" && !key.Matches(msg, Keys()...) {
 		return false
 	}
+	l.edit(msg.Text != "")
 	l.text, _ = l.text.Update(msg)
 	return true
 }
@@ -78,6 +99,7 @@ func (l *Line) Paste(s string) {
 		}
 		return r
 	}, s)
+	l.edit(s != "")
 	l.text, _ = l.text.Update(tea.PasteMsg{Content: s})
 }
 

@@ -17,6 +17,24 @@ func press(l *Line, keys ...tea.KeyPressMsg) {
 	}
 }
 
+// What is typed or pasted first replaces a prefilled text; an editing key edits it.
+func TestPrefilledLine(t *testing.T) {
+	four, five := tea.KeyPressMsg{Code: '4', Text: "4"}, tea.KeyPressMsg{Code: '5', Text: "5"}
+	for want, do := range map[string]func(l *Line){
+		"45":   func(l *Line) { press(l, four, five) },
+		"9s":   func(l *Line) { l.Paste("9s") },
+		"30s":  func(l *Line) { l.Paste("\n") },
+		"30":   func(l *Line) { press(l, tea.KeyPressMsg{Code: tea.KeyBackspace}) },
+		"30s4": func(l *Line) { press(l, tea.KeyPressMsg{Code: tea.KeyEnd}, four) },
+		"20s5": func(l *Line) { l.Set("20s"); press(l, five) },
+	} {
+		l := Prefilled("30s")
+		if do(&l); l.String() != want {
+			t.Errorf("%q, want %q", l.String(), want)
+		}
+	}
+}
+
 func TestLine(t *testing.T) {
 	ctrl := func(r rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: r, Mod: tea.ModCtrl} }
 	left, backspace, del := tea.KeyPressMsg{Code: tea.KeyLeft}, tea.KeyPressMsg{Code: tea.KeyBackspace}, tea.KeyPressMsg{Code: tea.KeyDelete}
