@@ -19,6 +19,7 @@ import (
 	"redlockctl/cli/exit"
 	"redlockctl/cli/flags"
 	"redlockctl/cli/printer"
+	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -105,7 +106,7 @@ redlockctl locks job:1 --watch`,
 			of.Fast = fast
 			return a.snapshots(ctx, cfg, &again, of, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
-					return a.showLock(s, args[0], again.set())
+					return a.showLock(cfg, s, args[0], again.set())
 				}
 				return a.listLocks(s, f, &as, again.set())
 			})
@@ -268,7 +269,7 @@ type lockPageJSON struct {
 
 // unseen returns the error for a lock without copies: it does not exist, or too few nodes
 // answer.
-func unseen(s *monitor.Snapshot, name string) error {
+func unseen(cfg *config.Config, s *monitor.Snapshot, name string) error {
 	answer := view.Answering(s)
 	if !s.Complete {
 		return fmt.Errorf("\"%s\": %w: no copy on those that could", safetext.Escape(name), exit.ErrIncomplete)
@@ -277,15 +278,25 @@ func unseen(s *monitor.Snapshot, name string) error {
 		return fmt.Errorf("\"%s\": %w: none of the %d of %d nodes that answer has a copy",
 			safetext.Escape(name), redlock.ErrNoQuorum, answer, s.Cluster.N)
 	}
-	err := operator.NotLocked(name, answer, s.Cluster.N)
+	err := notLocked(cfg, name, answer, s.Cluster.N)
 	if part := strings.Trim(name, "*?"); part != name && part != "" {
 		return fmt.Errorf("%w; for all locks whose name has a part: redlockctl locks --filter %s", err, safetext.Escape(part))
 	}
 	return err
 }
 
+// notLocked is the error for a lock without a copy. It says too if somebody may rely on it because it was
+// force-released.
+func notLocked(cfg *config.Config, name string, answer, of int) error {
+	err := operator.NotLocked(name, answer, of)
+	if relies := app.ForceReleased(cfg, name, time.Now()); relies != "" {
+		return fmt.Errorf("%w; %s", err, relies)
+	}
+	return err
+}
+
 // showLock prints one lock. A missing lock is an error, except in a series of snapshots.
-func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) error {
+func (a *commandLine) showLock(cfg *config.Config, s *monitor.Snapshot, name string, again bool) error {
 	l := s.LockNamed(name)
 	about := slices.DeleteFunc(view.Rows(s.Findings), func(f *monitor.Finding) bool { return l == nil || f.Key != l.Key })
 	doc := lockPageJSON{SightDoc: view.DocOfSight(s), Findings: view.DocsOfFindings(about, s.At)}
@@ -301,7 +312,7 @@ func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) err
 	}
 	switch {
 	case l == nil && !again:
-		return unseen(s, name)
+		return unseen(cfg, s, name)
 	case printed:
 	case l == nil:
 		fmt.Fprintf(a.Out, "%s: no node that answers has a copy\n", safetext.Escape(name))

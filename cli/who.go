@@ -26,9 +26,11 @@ type whoJSON struct {
 	Name    safetext.Text `json:"name"`
 	Copies  int           `json:"copies"`
 	Nodes   int           `json:"nodes"`
-	Token   safetext.Text `json:"token,omitzero"`
-	// State and HeldUntil are set for a lock without a majority on which a client relies, or
-	// may rely; State also for one that is revoked.
+	// Majority: the copies, of one token, are a majority.
+	Majority bool          `json:"majority"`
+	Token    safetext.Text `json:"token,omitzero"`
+	// HeldUntil is until when a client relies on the lock, or may. State is set for a lock without a
+	// majority of which that is so, and for one that is revoked.
 	State     string       `json:"state,omitempty"`
 	HeldUntil *time.Time   `json:"held_until,omitempty"`
 	Revoked   *revokedJSON `json:"revoked,omitempty"`
@@ -218,12 +220,15 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 // printWho prints an answer, with a hint if there is one. It is an error if nobody holds the lock or nobody can tell.
 func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.Answer, hint string) error {
 	relied, at := app.ReliedOn(ctx, cfg, w, a.Reading)
-	var revoked app.Revocation
+	var revoked app.Removal
 	if w.Revoked {
-		revoked = app.RevocationOf(cfg, w.Key, w.At)
+		revoked = app.RemovalOf(cfg, operator.Revoke, w.Key, w.At)
 	}
 	doc := whoDoc(cfg.Cluster.Name, w, revoked)
 	quorum := redlock.Quorum(w.N)
+	if endKnown(w, relied) {
+		doc.HeldUntil = view.DocOfLock(relied, at).HeldUntil
+	}
 	if relied != nil && w.Held < quorum {
 		lock := view.DocOfLock(relied, at)
 		doc.State, doc.HeldUntil = lock.State, lock.HeldUntil
@@ -249,7 +254,7 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 	case w.Held < quorum && relied == nil && at != nil && view.Answering(at) < quorum: // it may have a majority by now
 		return fmt.Errorf("\"%s\": %w: only %d of %d nodes answered when they were asked again", safetext.Escape(w.Key), redlock.ErrNoQuorum, view.Answering(at), w.N)
 	case w.Held == 0 && relied == nil:
-		err := operator.NotLocked(w.Key, w.N-len(w.Unusable), w.N)
+		err := notLocked(cfg, w.Key, w.N-len(w.Unusable), w.N)
 		if w.Ended {
 			err = fmt.Errorf("it was locked when it was asked about, and ended while it was watched: %w", err)
 		}
@@ -258,7 +263,7 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 	return nil
 }
 
-func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Revocation, relied *monitor.Lock, at *monitor.Snapshot) {
+func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Removal, relied *monitor.Lock, at *monitor.Snapshot) {
 	unusable := causes{}
 	for node, why := range w.Unusable {
 		unusable.add(node, why.String())
@@ -295,6 +300,10 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Revocation
 		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: %s\n", w.Tombstones, w.N, view.WhoElse(w, at))
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
+	case endKnown(w, relied):
+		fmt.Fprintf(a.Out, "  it has %d of %d copies, a majority; %s\n", relied.Held, w.N, view.LockEnd(a.ViewContext(at), relied))
+	case !w.Revoked:
+		fmt.Fprintf(a.Out, "  it has %d of %d copies, a majority\n", w.Held, w.N)
 	}
 	if at != nil {
 		if l := at.LockNamed(w.Key); l != nil {
@@ -312,9 +321,15 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Revocation
 	}
 }
 
-func whoDoc(cluster string, w *who.Answer, revoked app.Revocation) whoJSON {
+// endKnown reports whether relied, what a look after the answer saw of the lock, is the majority of the
+// answer, and tells its end.
+func endKnown(w *who.Answer, relied *monitor.Lock) bool {
+	return !w.Revoked && relied != nil && relied.Holder == w.Token && relied.Held >= redlock.Quorum(w.N)
+}
+
+func whoDoc(cluster string, w *who.Answer, revoked app.Removal) whoJSON {
 	d := whoJSON{
-		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Token: w.Token,
+		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Majority: w.Held >= redlock.Quorum(w.N) && !w.Revoked, Token: w.Token,
 		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Liveness: w.Liveness, Extensions: w.Extends,
 		Tombstones: w.Tombstones, ExtendedMS: w.Extended.Milliseconds(), UsuallyMS: w.Usually.Milliseconds(),
 		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Uncounted: append([]string{}, w.Uncounted...), Unusable: []view.UnreadDoc{},

@@ -8,43 +8,64 @@ import (
 
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
 	"redlockctl/internal/record"
 	"redlockctl/internal/view"
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
+	"redlockctl/monitor/words"
 	"redlockctl/server/lockform"
 	"redlockctl/server/safetext"
 )
 
-// Revocation is what is known on this machine of the revocation of a lock.
-type Revocation struct {
+// Removal is what is known on this machine of the last time that a lock was revoked, or force-released.
+type Removal struct {
 	At    time.Time      // zero: nothing is known
 	By    monitor.Action // by the audit log; no actor: it does not say
-	Grant *view.GrantDoc // what was revoked, by the record; nil: it does not say
+	Grant *view.GrantDoc // what was removed, by the record; nil: it does not say
+	Told  string         // until when its holder may rely on it, by the audit log; empty: it does not say
 }
 
-// RevocationOf finds the revocation of a lock that is revoked now, in the record and the audit
-// log: the lock may also have been revoked before, or the last time from another machine.
-func RevocationOf(cfg *config.Config, lock string, now time.Time) (found Revocation) {
+// RemovalOf finds how a lock was revoked or force-released that nobody has acquired since, in the
+// record and the audit log: it may also have been removed before, or the last time from another machine.
+func RemovalOf(cfg *config.Config, kind operator.RemovalKind, lock string, now time.Time) (found Removal) {
 	if r, err := record.OpenReader(cfg.Record.Path, cfg.Cluster.Name); err == nil {
 		defer r.Close()
 		grants, _ := r.GrantsOf(lock, record.Span{Since: now, Until: now.Add(time.Hour)}, 1)
-		if docs := PastGrants(grants); len(docs) > 0 && docs[0].How == "revoked" {
+		if docs := PastGrants(grants); len(docs) > 0 && docs[0].How == kind.String()+"d" {
 			found.Grant, found.At = &docs[0], docs[0].Ended
 		}
 	}
 	lines, err := audit.Latest(cfg.Audit.Path, 1, func(e audit.Entry) bool {
-		return e.Act == "revoke" && e.Phase == audit.Done && e.Cluster == cfg.Cluster.Name && (e.Target == lock || e.Target == safetext.Escape(lock))
+		return e.Act == kind.String() && e.Phase == audit.Done && e.Cluster == cfg.Cluster.Name && (e.Target == lock || e.Target == safetext.Escape(lock))
 	})
 	if err != nil || len(lines) == 0 {
 		return found
 	}
 	e := &lines[0]
 	if g := found.Grant; g != nil && strings.HasPrefix(e.TokenSHA, g.TokenSHA) || g == nil && now.Sub(e.Time) < cmp.Or(cfg.Cluster.MaxTTL, time.Hour) {
-		found.At, found.By = e.Time, actionOf(e.Record)
+		found.At, found.By, found.Told = e.Time, actionOf(e.Record), operator.RelianceIn(e.Detail, now)
 	}
 	return found
+}
+
+// ForceReleased says of a lock without a copy when and by whom it was force-released, and until when
+// its holder may rely on it: nobody tells the holder. Empty: it does not, as far as is known here.
+func ForceReleased(cfg *config.Config, lock string, now time.Time) string {
+	r := RemovalOf(cfg, operator.ForceRelease, lock, now)
+	relies := r.Told
+	if r.Grant != nil {
+		relies = view.Relies(r.Grant, now)
+	}
+	if relies == "" {
+		return ""
+	}
+	text := "it was force-released at " + words.Moment(r.At.Local(), now)
+	if r.By.Actor != "" {
+		text += safetext.Escape(r.By.By())
+	}
+	return text + "; its holder " + relies
 }
 
 // ReliedOn is the lock of an answer, where a client relies on it, or may, whatever copies were

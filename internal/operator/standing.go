@@ -209,15 +209,38 @@ type reliance struct {
 	end   time.Time
 }
 
+// The words of the log for a reliance.
+const (
+	mayRely    = "its holder may rely on it "
+	withoutEnd = "without end"
+)
+
 // String says it for the log; "": no client is known.
 func (r reliance) String() string {
 	switch {
 	case !r.known:
 		return ""
 	case r.end.IsZero():
-		return "its holder may rely on it without end"
+		return mayRely + withoutEnd
 	}
-	return "its holder may rely on it until " + r.end.UTC().Format(time.RFC3339)
+	return mayRely + "until " + r.end.UTC().Format(time.RFC3339)
+}
+
+// RelianceIn says by the logged outcome of a removal until when a client may rely on the lock: "may rely on
+// it until 12:03:19"; empty: it does not any more, or the log does not say.
+func RelianceIn(outcome string, now time.Time) string {
+	_, text, ok := strings.Cut(outcome, mayRely)
+	if !ok {
+		return ""
+	}
+	if strings.HasPrefix(text, withoutEnd) {
+		return "may rely on it " + withoutEnd
+	}
+	at, _, _ := strings.Cut(strings.TrimPrefix(text, "until "), "Z")
+	if end, err := time.Parse(time.RFC3339, at+"Z"); err == nil && end.After(now) {
+		return "may rely on it until " + words.Moment(end.Local(), now)
+	}
+	return ""
 }
 
 // later returns the one that lasts longer.

@@ -88,6 +88,15 @@ func (g *GrantDoc) relied(moment func(time.Time) string) string {
 	}
 }
 
+// Relies says until when the holder of a grant may rely on it though the lock was taken from it;
+// empty: not any more.
+func Relies(g *GrantDoc, now time.Time) string {
+	if until, endless := g.reliedUntil(); !endless && !until.After(now) {
+		return ""
+	}
+	return g.relied(func(t time.Time) string { return momentSince(t, now) })
+}
+
 // Who returns the owner that the token names, or the beginning of the token's SHA-256.
 func (g *GrantDoc) Who() string {
 	return cmp.Or(rawOf(g.Owner), g.TokenSHA[:min(6, len(g.TokenSHA))])
