@@ -234,7 +234,7 @@ func (p *Plan) learn(f *lockform.Form, token string) {
 	if f.BareDel && p.Kind == ForceRelease {
 		p.BareDel = f.Library + " unlocks by a bare DEL: a holder that still works deletes the lock of the next one when it ends"
 	}
-	if told := "made by " + f.Library + ": " + f.TakingAway; f.TakingAway != "" && !slices.Contains(p.Known, told) {
+	if told := f.MadeBy() + ": " + f.TakingAway; f.TakingAway != "" && !slices.Contains(p.Known, told) {
 		p.Known = append(p.Known, told)
 	}
 	if f.SharedToken && !slices.Contains(p.Shared, token) {

@@ -417,7 +417,12 @@ func lockOwner(c *Context, l *monitor.Lock) Cell {
 
 // lockLibrary returns the library that made a lock, and further details of its form.
 func lockLibrary(c *Context, l *monitor.Lock) Cell {
-	text := c.Whole(libraryOf(l))
+	return formCell(c, l, libraryOf(l))
+}
+
+// formCell returns library, as it is to be called, and further details of the lock's form.
+func formCell(c *Context, l *monitor.Lock, library string) Cell {
+	text := c.Whole(library)
 	add := func(s string) {
 		if text != "" {
 			text += ", "

@@ -280,7 +280,7 @@ func holderText(c *Context, l *monitor.Lock, w *who.Answer) string {
 	}
 	library := "library not known"
 	if f := l.Form; f != nil {
-		library = lockLibrary(c, l).Text
+		library = formCell(c, l, f.Guess()).Text
 		if !f.Created.IsZero() {
 			library += ", drawn " + Moment(f.Created) + " by its clock"
 		}

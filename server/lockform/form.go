@@ -47,3 +47,17 @@ type Form struct {
 	// Refused says why this program must not revoke or force-release it; empty: it may.
 	Refused string
 }
+
+// Guess returns the library, as a guess unless the token names its holder in the way of that library:
+// "perhaps redsync".
+func (f *Form) Guess() string { return f.perhaps() + f.Library }
+
+// MadeBy says the same as a sentence begins: "perhaps made by redsync".
+func (f *Form) MadeBy() string { return f.perhaps() + "made by " + f.Library }
+
+func (f *Form) perhaps() string {
+	if f.Owner.Empty() {
+		return "perhaps "
+	}
+	return ""
+}

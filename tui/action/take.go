@@ -450,7 +450,7 @@ func (m *Desk) ownerFacts(t target, l *monitor.Lock, several bool) (out []string
 // madeBy says which library made a lock, and what a removal means for it.
 func (m *Desk) madeBy(l *monitor.Lock, token string) string {
 	f := l.Form
-	made := m.St.Whole(f.Library)
+	made := m.St.Whole(f.Guess())
 	if !f.Owner.Empty() && f.Owner.Raw() != token {
 		made += ", " + view.ToldBy(m.latest(), f.Owner)
 	}
