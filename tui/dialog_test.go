@@ -70,7 +70,7 @@ func TestForceRelease(t *testing.T) {
 	if got := r.acts.sent(); !slices.Equal(got, []string{want}) {
 		t.Errorf("sent %q, not %q", got, want)
 	}
-	r.sees("force-release orders:42: done", "2 copies deleted", "n1 ● ok copy deleted", "n2 ○ absent held no copy",
+	r.sees("force-release orders:42: done", "2 copies deleted", "n1 ● ok copy deleted", "n2 ○ absent no copy is there",
 		"it was sent the release, and had not answered yet when that was done; a copy may remain there until 12:03:19 (9s)",
 		"n4 ✗ down a copy may remain there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ○ held another token's copy, left alone")
 	r.press("enter") // too early to have been read

@@ -66,7 +66,7 @@ type lockAct struct {
 
 var releaseWords = map[redlock.Status]string{
 	redlock.StatusOK:     "copy deleted",
-	redlock.StatusAbsent: "held no copy",
+	redlock.StatusAbsent: "no copy is there",
 	redlock.StatusHeld:   "another token's copy, left alone",
 	// A release of a kept lock is done when its token has no quorum any more.
 	redlock.StatusUnanswered: "it was sent the release, and had not answered yet when that was done",
