@@ -172,6 +172,11 @@ func LocksText(s *monitor.Snapshot) string {
 		return "not seen from here"
 	case Answering(s) == 0:
 		return "unknown: no node answers"
+	case s.Complete && len(s.Nodes)-Answering(s) >= s.Cluster.Quorum: // a majority of copies may be there
+		if len(parts) == 0 {
+			count = "none"
+		}
+		return count + fmt.Sprintf(" on the %d of %d nodes that answer: there may be more", Answering(s), len(s.Nodes))
 	case len(parts) == 0 && s.Complete:
 		return "none"
 	case len(parts) == 0:

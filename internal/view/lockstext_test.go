@@ -1,0 +1,32 @@
+package view
+
+import (
+	"testing"
+
+	"redlockctl/monitor"
+)
+
+// Where a majority of the nodes does not answer, locks may have no copy on the others: it is said.
+func TestLocksTextOfFewNodes(t *testing.T) {
+	for _, c := range []struct {
+		down, held int
+		want       string
+	}{
+		{0, 1, "1 (1 held)"},
+		{2, 0, "none"},
+		{3, 1, "1 (1 held) on the 2 of 5 nodes that answer: there may be more"},
+		{4, 0, "none on the 1 of 5 nodes that answer: there may be more"},
+		{5, 0, "unknown: no node answers"},
+	} {
+		s := &monitor.Snapshot{Complete: true, Cluster: monitor.Cluster{N: 5, Quorum: 3}, Nodes: make([]monitor.Node, 5)}
+		s.Counts[monitor.LockHeld] = c.held
+		for i := range s.Nodes {
+			if s.Nodes[i].State = monitor.NodeServing; i < c.down {
+				s.Nodes[i].State = monitor.NodeDown
+			}
+		}
+		if got := LocksText(s); got != c.want {
+			t.Errorf("%d down, %d held: %q, want %q", c.down, c.held, got, c.want)
+		}
+	}
+}
