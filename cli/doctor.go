@@ -84,6 +84,7 @@ clean, warnings or dangers.`,
 				counts[f.Severity.String()]++
 			}
 			found, err := flags.Sorted(&as, view.FindingColumns(), view.Rows(s.Findings))
+			app.TellLosses(cfg, s, found)
 			switch {
 			case err != nil:
 				return err

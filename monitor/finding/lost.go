@@ -108,6 +108,9 @@ func (f *found) explainLoss(k known, kind int) {
 	f.Remedy = strings.Join(do, " ")
 }
 
+// HowUnknown follows the losses of which nobody here knows the cause.
+const HowUnknown = "; how is not known here"
+
 // howLost says how copies were lost.
 func howLost(causes [monitor.NumLossCauses]bool) string {
 	var how []string
@@ -128,7 +131,7 @@ func howLost(causes [monitor.NumLossCauses]bool) string {
 		if how != nil {
 			text += "; others in a way that was not seen here"
 		} else {
-			text += ", as a guard saw; how is not known here"
+			text += ", as a guard saw" + HowUnknown
 		}
 	}
 	return text + "."
