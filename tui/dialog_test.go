@@ -366,7 +366,7 @@ func TestUncordonSaysWhoCordoned(t *testing.T) {
 		want   string
 	}{
 		{nil, "n1 is not cordoned but fenced: no guard is seen there: start one, or J lets it rejoin by hand"},
-		{[]announce.Guard{{ID: "g", MayVote: monitortest.Epoch.Add(17 * time.Second)}}, "n1 is not cordoned but fenced: it may serve from 12:03:27 (17s)"},
+		{[]announce.Guard{{ID: "g", MayVote: monitortest.Epoch.Add(17 * time.Second)}}, "n1 is not cordoned but fenced: its guard lets it rejoin from 12:03:27 (17s)"},
 	} {
 		one := monitortest.Degraded(monitortest.Epoch)
 		n := &one.Nodes[0]

@@ -20,7 +20,7 @@ func MayServe(n *monitor.Node, now time.Time) string {
 	case n.State == monitor.NodeCordoned && len(n.Guards) > 0:
 		return "it may serve once uncordoned"
 	case n.State == monitor.NodeFenced && known && at.After(now):
-		return "it may serve from " + Clock(at) + " (" + Remaining(at.Sub(now)) + ")"
+		return "its guard lets it rejoin from " + Clock(at) + " (" + Remaining(at.Sub(now)) + ")"
 	case n.State == monitor.NodeFenced && len(n.Guards) > 0:
 		return "its guard lets it rejoin when it may vote"
 	}
