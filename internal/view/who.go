@@ -78,12 +78,12 @@ func WhoElse(w *who.Answer, s *monitor.Snapshot) string {
 	return "others may get in, unless the rest are fenced"
 }
 
-// WhoElseRelies says which other clients may rely on a lock, a line each.
+// WhoElseRelies says which other clients may rely on a lock, or have a copy while its holder has no majority, a line each.
 func WhoElseRelies(c *Context, l *monitor.Lock) (lines []string) {
 	switch {
 	case l.Nobody, l.Contested:
 		lines = append(lines, "copies of several tokens, no majority of one: who holds it: "+l.NobodyText())
-	case l.State == monitor.LockSplit && l.Tokens > 1:
+	case l.Tokens > 1 && (l.State == monitor.LockSplit || l.State == monitor.LockLostMajority || l.State == monitor.LockMayBeHeld):
 		lines = append(lines, "copies of several tokens: "+tokensText(c, l))
 	}
 	for _, f := range earlierFacts(c, l) {

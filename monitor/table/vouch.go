@@ -187,20 +187,21 @@ func (t *Table) anyCertain(r *record, now packed.Moment) bool {
 // r than there can be: it says held for longer, or that its client may hold the lock, or
 // it sees no copy at all.
 func (t *Table) certainOf(r *record, k int8, now packed.Moment) bool {
-	holds := k == r.holder
-	if !t.settled || r.holder < 0 || !holds && r.lock.State != monitor.LockSplit || r.earlier != nil || holds && r.lostMajority() || redlock.IsTombstone(r.Tokens[k].Prefix) || !t.lossWithin(now) {
+	holds, s := k == r.holder, r.lock.State
+	beside := !holds && (s == monitor.LockSplit || s == monitor.LockLostMajority || s == monitor.LockMayBeHeld)
+	if !t.settled || r.holder < 0 || !holds && !beside || r.earlier != nil || holds && r.lostMajority() || redlock.IsTombstone(r.Tokens[k].Prefix) || !t.lossWithin(now) {
 		return false
 	}
 	copies, lost, ends, endless := t.seenFirst(r, k, now)
 	if endless {
 		return false
 	}
-	switch s := r.lock.State; {
-	case s == monitor.LockMayBeHeld:
-		return holds && copies == 0 && r.lock.Relied > now
-	case s == monitor.LockPartial, s == monitor.LockSplit && copies < t.quorum:
+	switch {
+	case s == monitor.LockMayBeHeld && holds:
+		return copies == 0 && r.lock.Relied > now
+	case beside, s == monitor.LockPartial, s == monitor.LockSplit && copies < t.quorum:
 		seen := t.unseen(r, &assessment{now: now}, k, true) // by this view
-		return (r.grant.token < 0 || s == monitor.LockSplit && k != r.grant.token) && copies+lost+len(seen) < t.quorum && copies+lost+len(ends) >= t.quorum
+		return (r.grant.token < 0 || s != monitor.LockPartial && k != r.grant.token) && copies+lost+len(seen) < t.quorum && copies+lost+len(ends) >= t.quorum
 	case s <= monitor.LockBareMajority, s == monitor.LockSplit && holds:
 		end, never := t.majorityEnd(r, k, 0, true, ends)
 		return !never && time.Duration(end-t.Moment(r.lock.HeldUntil())) > extendedBy

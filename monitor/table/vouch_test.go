@@ -145,7 +145,7 @@ func TestTheMinorityBesideALostMajorityIsHeard(t *testing.T) {
 	o.Heard(guard.Vouches(guard.now), o.now)
 	o.pass(50 * time.Millisecond)
 	for view, r := range map[string]*rig{"the guard": guard, "a first view": o} {
-		if l := r.lock("k"); l.State != monitor.LockSplit || l.Holder.Raw() != "a" || !l.ReliedOn() || l.Earlier != nil {
+		if l := r.lock("k"); l.State != monitor.LockLostMajority || l.Holder.Raw() != "a" || !l.ReliedOn() || l.Earlier != nil {
 			t.Errorf("%s: %+v", view, l)
 		}
 	}

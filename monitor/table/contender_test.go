@@ -1,0 +1,58 @@
+package table
+
+import (
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// A contender whose copies, with all that may be unseen, are no quorum is no second holder of a lock that
+// has lost its majority. It may be one if it can have copies on a node that does not answer.
+func TestAContenderOfALostMajority(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent bool
+		nodes  []int // on which the contender has a copy
+		want   monitor.LockState
+	}{
+		"one copy":                         {false, []int{0}, monitor.LockLostMajority},
+		"two copies":                       {false, []int{0, 1}, monitor.LockLostMajority},
+		"two copies, and a node is silent": {true, []int{0, 1}, monitor.LockSplit},
+		"a quorum":                         {false, []int{0, 1, 2}, monitor.LockSplit},
+	} {
+		r := newRig(5, time.Minute).first()
+		r.pass(time.Hour)
+		r.set("k", "a", 30*time.Second, 0, 1, 2, 3, 4)
+		r.scanAll()
+		r.pass(2 * time.Second)
+		for i := range 3 {
+			r.restart(i, false, true)
+			r.del("k", i)
+		}
+		r.scanAll()
+		r.pass(3 * time.Second)
+		r.scanAll()
+		if l := r.lock("k"); l.State != monitor.LockLostMajority {
+			t.Fatalf("%s: before: %+v", name, l)
+		}
+		if c.silent {
+			r.Unreachable(2, r.now)
+		}
+		r.events = nil
+		r.set("k", "b", 10*time.Second, c.nodes...)
+		for range 6 {
+			r.scanAll()
+			r.pass(500 * time.Millisecond)
+		}
+		l := r.lock("k")
+		if l.State != c.want || l.Tokens != 2 || (c.want == monitor.LockSplit) == (l.Earlier == nil) {
+			t.Errorf("%s: %+v", name, l)
+		}
+		if alarm := r.text("split") != ""; alarm != (c.want == monitor.LockSplit) {
+			t.Errorf("%s: %v", name, r.kinds())
+		}
+		if c.want == monitor.LockLostMajority && (l.Holder.Raw() != "a" || l.Held != 2) {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
