@@ -204,6 +204,38 @@ func leftOverFacts(c *Context, l *monitor.Lock) (facts []Fact) {
 	return facts
 }
 
+// cutShort reports whether the holder's copy i ends early because the clock of its node was stepped
+// forward since the copy was set or extended.
+func cutShort(c *Context, l *monitor.Lock, i int) bool {
+	f, one := &c.Snap.Nodes[i].Facts, l.Copies.At(i)
+	if f.StepBy <= 0 || !f.StepAt.After(l.Since()) || !f.StepAt.After(l.ExtendedAt()) || one.State != monitor.CopyPresent || one.Token != l.Holder || one.Expires.IsZero() {
+		return false
+	}
+	latest := l.HeldUntil()
+	for _, other := range l.Copies.All() {
+		if other.Token == l.Holder && other.Expires.After(latest) {
+			latest = other.Expires
+		}
+	}
+	return latest.Sub(one.Expires) > f.StepBy/2
+}
+
+// clockFacts says which copies end early because of a step of a clock.
+func clockFacts(c *Context, l *monitor.Lock) (facts []Fact) {
+	for i := range min(len(c.Snap.Nodes), l.Copies.Len()) {
+		if !cutShort(c, l, i) {
+			continue
+		}
+		n := &c.Snap.Nodes[i]
+		f := Fact{Text: c.Name(n.Name) + " was stepped by " + words.Signed(n.Facts.StepBy) + " at " + Clock(n.Facts.StepAt) + ": its copy ends early", Tone: Warn}
+		if facts == nil {
+			f.Label = "Clock"
+		}
+		facts = append(facts, f)
+	}
+	return facts
+}
+
 // earlierFacts lists other clients that may also rely on the lock.
 func earlierFacts(c *Context, l *monitor.Lock) []Fact {
 	e := l.Earlier
@@ -253,6 +285,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	if l.Tokens > 1 {
 		facts = append(facts, Fact{Label: "Tokens", Text: tokensText(c, l)})
 	}
+	facts = append(facts, clockFacts(c, l)...)
 	facts = append(facts, leftOverFacts(c, l)...)
 	facts = append(facts, Fact{Label: "Keys", Text: lockKeys(c, l, " ")})
 	if f := l.Form; f != nil && f.Refused != "" {
@@ -464,6 +497,9 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 				if l.MajorityEnd().IsZero() {
 					bar.Note.Text = c.Points + " held until here"
 				}
+			}
+			if cutShort(c, l, i) {
+				bar.Note = Cell{Text: strings.TrimSpace(bar.Note.Text + " clock stepped"), Tone: Warn}
 			}
 			if one.Type != "" && one.Type != "string" && one.Token.Empty() {
 				bar.Note.Text = "a " + c.Whole(one.Type)
