@@ -23,9 +23,10 @@ fenced for the delay D after it was first seen again, until every lock that it m
 forgotten has expired. Then it rejoins. A master whose fence is "none" is only watched.
 Each event is a line on standard error.
 
-It runs until SIGINT or SIGTERM, and leaves fences in place when it exits. SIGHUP reloads
-the configuration; if the new one is invalid, the old one stays. A reload never shortens
-a running wait.
+It runs until SIGINT or SIGTERM, and leaves fences in place when it exits. If it was
+started in a terminal, it also ends with that, unless under nohup. SIGHUP reloads the
+configuration; if the new one is invalid, the old one stays. A reload never shortens a
+running wait.
 
 What it must not forget is kept in [guard] state_dir, which one guard at a time
 may use (exit code 6). Each fence and rejoin goes into the audit log too, as
@@ -66,6 +67,8 @@ redlockctl guard --all-clusters`,
 			if all {
 				d.Clusters = a.clusterNames
 			}
+			ctx, stop := untilTerminalGone(ctx, func() { log.Info("its terminal is gone: the guard ends") })
+			defer stop()
 			return d.Run(ctx)
 		}),
 	}

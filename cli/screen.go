@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -33,15 +31,6 @@ func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
 		return nil // SIGTERM is a way to quit
 	}
 	return err
-}
-
-// untilHangUp returns a context that ends at SIGHUP too, which a terminal or an ssh session sends
-// when it ends; not under nohup.
-func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
-	if signal.Ignored(syscall.SIGHUP) {
-		return ctx, func() {}
-	}
-	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // themed returns opt with the colours of the configuration, which is valid.
