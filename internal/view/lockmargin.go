@@ -1,0 +1,109 @@
+package view
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"redlockctl/monitor"
+)
+
+// MarginFacts returns who else can get a lock before its holder's end, and how many copies
+// it may lose and still be extended; none if nobody relies on the lock.
+func MarginFacts(c *Context, l *monitor.Lock) []Fact {
+	if !l.ReliedOn() {
+		return nil
+	}
+	a := c.access(l)
+	text, tone := accessText(c, l, &a)
+	facts := []Fact{{"Margin", "another client can get in: " + text, tone}}
+	silent := silentCopies(c, l)
+	switch {
+	case a.Spare < 0 && a.Spare+len(silent) >= 0:
+		return append(facts, Fact{"", "whether it can be extended is not known: no answer from " + strings.Join(silent, " "), Warn})
+	case a.Spare < 0:
+		return append(facts, Fact{"", "cannot be extended", Warn})
+	case a.Spare == 0:
+		return append(facts, Fact{"", "can be extended while no more nodes are lost", Warn})
+	}
+	return append(facts, Fact{Text: "can be extended while at most " + Plural(a.Spare, "more node is", "more nodes are") + " lost"})
+}
+
+// silentCopies returns the nodes that do not answer and may have a copy of the holder.
+func silentCopies(c *Context, l *monitor.Lock) (names []string) {
+	for i := range min(len(c.Snap.Nodes), l.Copies.Len()) {
+		n, one := &c.Snap.Nodes[i], l.Copies.At(i)
+		unknown := one.State == monitor.CopyUnknown || one.State == monitor.CopyUnread
+		if !n.State.Answers() && unknown && (one.Token.Empty() || one.Token == l.Holder) {
+			names = append(names, c.Name(n.Name))
+		}
+	}
+	return names
+}
+
+func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
+	end := l.HeldUntil()
+	least := "not before " + endClock(end, c.Now)
+	if end.IsZero() || farAway(end, c.Now) {
+		least = "never"
+	}
+	switch {
+	case a.Now:
+		return "now", Bad
+	case a.Perhaps:
+		return "maybe now: " + unsureText(c, l, a), Warn
+	case !a.From.IsZero():
+		node := "fenced nodes rejoin"
+		for i := range c.Snap.Nodes {
+			if n := &c.Snap.Nodes[i]; n.State == monitor.NodeFenced && n.RejoinsAfter.Equal(a.From) {
+				node = c.Name(n.Name) + " rejoins"
+			}
+		}
+		return "from " + Clock(a.From) + ", when " + node, Warn
+	case a.Restarts == 1:
+		return "after 1 more restart of a node that is " + unproven(c), Warn
+	case a.Restarts > 1:
+		return "after " + strconv.Itoa(a.Restarts) + " more restarts of nodes that are " + unproven(c), None
+	}
+	return least, None
+}
+
+// unproven says why a node may vote twice when it restarts.
+func unproven(c *Context) string {
+	if slices.ContainsFunc(c.Snap.Nodes, func(n monitor.Node) bool { return len(n.Guards) > 0 || !n.GuardsKnown }) {
+		return "not verified to start fenced"
+	}
+	return "not guarded"
+}
+
+// unsureText says why it is not known whether another client can get a lock.
+func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
+	var parts, silent []string
+	if e := l.Earlier; e != nil {
+		parts = append(parts, "the holder of "+c.Token(e.Token)+" may rely on it")
+	}
+	for _, i := range a.Unsure {
+		n := &c.Snap.Nodes[i]
+		why := " is " + n.State.String()
+		switch {
+		case !n.State.Answers():
+			silent = append(silent, c.Name(n.Name))
+			continue
+		case l.Copies.At(i).State == monitor.CopyUnread:
+			why = " is being read"
+		case !l.Copies.At(i).Token.Empty() && l.Copies.At(i).Token != l.Holder:
+			why = " has a copy of another token, which may reach a quorum with it"
+		case n.State == monitor.NodeServing:
+			why = " has another key of this name"
+		}
+		parts = append(parts, c.Name(n.Name)+why)
+	}
+	switch len(silent) {
+	case 0:
+	case 1:
+		parts = append(parts, silent[0]+" does not answer")
+	default:
+		parts = append(parts, strings.Join(silent, " ")+" do not answer")
+	}
+	return strings.Join(parts, ", ")
+}
