@@ -304,6 +304,9 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 		return monitor.LockNotALock
 	}
 	state := t.holderState(r, a)
+	// A holder without a majority relies on the lock, or may. Copies of others, of whom none has or may
+	// have a quorum, make no second holder: an attempt left them, or is under way.
+	contended := (state == monitor.LockLostMajority || state == monitor.LockMayBeHeld) && a.others == 0 && a.lock.Earlier == nil
 	switch {
 	case !a.endless:
 	case deadline == 0:
@@ -319,9 +322,6 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 	if a.contenders > 1 && a.confirmed && state == monitor.LockMayBeHeld {
 		state = monitor.LockSplit
 	}
-	// A holder without a majority relies on the lock, or may. Copies of others, of whom none has or may
-	// have a quorum, make no second holder: an attempt left them, or is under way.
-	contended := (state == monitor.LockLostMajority || state == monitor.LockMayBeHeld) && a.others == 0 && a.lock.Earlier == nil
 	if (a.rivals > 1 && !contended || a.rivals == 1 && a.others > 0) && a.confirmed || a.majority && r.earlier != nil {
 		if state == monitor.LockPartial && !a.majority && a.holder >= 0 && a.best.known()+a.best.lost+len(t.unseen(r, a, a.holder, true)) >= t.quorum {
 			t.mayBeHeld(r, a) // the state is not decided yet

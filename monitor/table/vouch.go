@@ -188,7 +188,7 @@ func (t *Table) anyCertain(r *record, now packed.Moment) bool {
 // it sees no copy at all.
 func (t *Table) certainOf(r *record, k int8, now packed.Moment) bool {
 	holds, s := k == r.holder, r.lock.State
-	beside := !holds && (s == monitor.LockSplit || s == monitor.LockLostMajority || s == monitor.LockMayBeHeld)
+	beside := !holds && (s == monitor.LockSplit || s == monitor.LockMayBeHeld || r.lock.LostMajority())
 	if !t.settled || r.holder < 0 || !holds && !beside || r.earlier != nil || holds && r.lostMajority() || redlock.IsTombstone(r.Tokens[k].Prefix) || !t.lossWithin(now) {
 		return false
 	}
