@@ -21,7 +21,7 @@ func TestServersThatMisbehave(t *testing.T) {
 			continue
 		}
 		nodes := append(labtest.Nodes(servers[:2]), labtest.Misbehaving(t, m.Name, servers[2].Addr(), m))
-		c, err := redlock.New(nodes, redlock.Options{NodeTimeout: 100 * time.Millisecond, ConnectTimeout: 200 * time.Millisecond})
+		c, err := redlock.New(nodes, redlock.Options{NodeTimeout: 500 * time.Millisecond, ConnectTimeout: 500 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
