@@ -22,9 +22,9 @@ import (
 
 // TestConsoleEnds ends the real program in a terminal at random times in its first five
 // seconds, by each signal that ends a program and by closing its terminal. It must end,
-// and restore the terminal. REDLOCKCTL_ENDS is the number of runs (default 40).
+// and restore the terminal. REDLOCKCTL_ENDS is the number of runs (default 20).
 func TestConsoleEnds(t *testing.T) {
-	rounds := 40
+	rounds := 20
 	if s := os.Getenv("REDLOCKCTL_ENDS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {

@@ -182,7 +182,7 @@ func (m *terminal) until(what string, ok func(screen string) bool) string {
 		if time.Now().After(end) {
 			m.t.Fatalf("never saw %s; the screen is:\n%s", what, s)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(150 * time.Millisecond) // a screen costs a process
 	}
 }
 
