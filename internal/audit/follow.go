@@ -82,19 +82,30 @@ func (f *Follower) reopen(whence int) {
 // Taken returns the intent to force-release or revoke the lock under target from the
 // holder of token, unless it is known to have failed everywhere. The intent is on disk before
 // anything is sent, so it is there when the lock disappears. Of one that failed and reached
-// some nodes the phase is [Failed], and [Record.Obeyed] says which.
-func (f *Follower) Taken(target, token string) (Record, bool) {
+// some nodes the phase is [Failed], and [Record.Obeyed] says which. Of several at a time it is the
+// one that is done; before any is, the actor is said to be one of theirs.
+func (f *Follower) Taken(target, token string) (found Record, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.read()
 	sha := TokenSHA(token)
 	for i := len(f.records) - 1; i >= 0; i-- {
 		r := &f.records[i]
-		if removes(r.Act) && (r.Target == target || r.Target == safetext.Escape(target)) && (r.TokenSHA == sha || strings.Contains(r.Detail, sha)) && sha != "" {
+		if !removes(r.Act) || r.Target != target && r.Target != safetext.Escape(target) || r.TokenSHA != sha && !strings.Contains(r.Detail, sha) || sha == "" {
+			continue
+		}
+		switch {
+		case !ok:
+			found, ok = *r, true
+		case found.Phase == Done || found.Time.Sub(r.Time) >= actsWithin:
+			return found, true
+		case r.Phase == Done:
 			return *r, true
+		case r.Phase == Intent && found.Phase == Intent:
+			found.Actor = strings.TrimSuffix(r.Actor+": "+r.Reason, ": ") + ", or by " + found.Actor
 		}
 	}
-	return Record{}, false
+	return found, ok
 }
 
 // nodeActs are the actions of operators that change whether a node has a vote. Those of guards have
@@ -186,6 +197,8 @@ func (f *Follower) add(r Record) {
 				f.ended = append(f.ended[max(0, len(f.ended)+1-followed):], ended)
 			}
 			switch {
+			case r.Phase == Done:
+				old.Phase = Done
 			case r.Phase == Failed && removes(r.Act) && len(r.Obeyed()) > 0:
 				old.Phase = Failed
 				old.Detail += "; " + r.Detail

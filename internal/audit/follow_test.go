@@ -75,4 +75,17 @@ func TestFollower(t *testing.T) {
 	if len(ended) != 3 || ended[0].ID != "1" || ended[0].Phase != Failed || ended[0].Reason != "dead" || ended[1].ID != "2" || ended[1].Phase != Done {
 		t.Errorf("%+v", ended)
 	}
+	// Two at a time: one of them, until it is known which.
+	for _, id := range []string{"21", "22"} {
+		write(Record{ID: id, Phase: Intent, Act: "force-release", Target: "both", TokenSHA: TokenSHA("t9"), Reason: "by " + id})
+	}
+	if r, _ := f.Taken("both", "t9"); r.Actor != "ops@host: by 21, or by ops@host" || r.Reason != "by 22" {
+		t.Errorf("%+v", r)
+	}
+	write(Record{ID: "21", Phase: Done, Act: "force-release", Target: "both", TokenSHA: TokenSHA("t9")})
+	if r, _ := f.Taken("both", "t9"); r.Actor != "ops@host" || r.Reason != "by 21" {
+		t.Errorf("%+v", r)
+	}
+	write(Record{ID: "22", Phase: Failed, Act: "force-release", Target: "both", TokenSHA: TokenSHA("t9")})
+	is("both", "t9", true)
 }
