@@ -220,6 +220,14 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 // printWho prints an answer, with a hint if there is one. It is an error if nobody holds the lock or nobody can tell.
 func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.Answer, hint string) error {
 	relied, at := app.ReliedOn(ctx, cfg, w, a.Reading)
+	if at != nil && w.N < at.Cluster.N { // the traffic of one node tells of no other
+		w.N = at.Cluster.N
+		if l := at.LockNamed(w.Key); l != nil {
+			w.Held = max(w.Held, l.Held)
+		} else {
+			w.Ended = at.Complete
+		}
+	}
 	var revoked app.Removal
 	if w.Revoked {
 		revoked = app.RemovalOf(cfg, operator.Revoke, w.Key, w.At)
@@ -298,6 +306,8 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Removal, r
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
 	case w.Revoked && w.MonitorOn == "" && w.Held < redlock.Blocking(w.N):
 		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: %s\n", w.Tombstones, w.N, view.WhoElse(w, at))
+	case w.Ended && w.Held > 0:
+		fmt.Fprintln(a.Out, "  it has ended since")
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	case endKnown(w, relied):

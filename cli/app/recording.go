@@ -149,13 +149,17 @@ func (a *removals) step(now time.Time, ended []audit.Record, from record.Source)
 		if seen || now.Sub(r.Time) < removalLate {
 			return seen
 		}
-		text := r.Act + actionOf(r).By()
+		text := r.Act
+		if r.Phase == audit.Failed {
+			text += " failed" // the end of a long line is cut
+		}
+		text += actionOf(r).By()
 		if sha := r.TokenSHA; len(sha) >= 16 {
 			text += " (" + record.TokenName(sha[:16]) + ")"
 		}
 		text += ", by the audit log at " + words.Moment(r.Time, now)
 		if r.Phase == audit.Failed {
-			text += ", failed: " + r.Detail
+			text += ": " + r.Detail
 		}
 		unseen = append(unseen, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text)})
 		return true

@@ -42,7 +42,7 @@ func TestActsThatNobodySaw(t *testing.T) {
 	sha, at := "sha256:"+audit.TokenSHA("t")[:16], words.Moment(now, now)
 	want := map[string]string{
 		"unseen": "force-release by ops@host: its host is gone (" + sha + "), by the audit log at " + at,
-		"partly": "revoke by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ", failed: revoked on 2 of 5 nodes only",
+		"partly": "revoke failed by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ": revoked on 2 of 5 nodes only",
 	}
 	for _, e := range got {
 		if text := want[e.Key.Raw()]; e.Text.Raw() != text || !e.At.Equal(now) {

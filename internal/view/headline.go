@@ -100,8 +100,8 @@ func nodesHeadline(c *Context) Headline {
 			missing(brief)
 			add(partOf(Losses(cl)))
 		} else {
-			add(partOf(Losses(cl)))
 			missing("not protected")
+			add(partOf(Losses(cl)))
 		}
 	}
 	return h

@@ -219,11 +219,11 @@ func livenessText(w, now *who.Answer, since, later time.Duration, watched bool) 
 		parts = append(parts, noneNamedText(w)+asked)
 	case len(w.Conns) == 0:
 	case len(open) == 0:
-		parts = append(parts, fmt.Sprintf("its last connection was seen closed %s ago on %d of %d nodes", Age(latest+later), len(closed), w.N))
+		parts = append(parts, fmt.Sprintf("its last connection was seen closed %s ago on %d of %d nodes", Age(latest+later), len(closed), w.Watched()))
 	case len(gone) > 0:
 		parts = append(parts, "connections open on "+safetext.Escape(strings.Join(open, " "))+asked+", closed on "+strings.Join(gone, ", "))
 	default:
-		parts = append(parts, fmt.Sprintf("connections open on %d of %d nodes%s", len(open), w.N, asked))
+		parts = append(parts, fmt.Sprintf("connections open on %d of %d nodes%s", len(open), w.Watched(), asked))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -249,7 +249,7 @@ func WhoThere(c *Context, l *monitor.Lock, w *who.Answer) string {
 }
 
 func noneNamedText(w *who.Answer) string {
-	text := fmt.Sprintf("no open connection with its name (%d of %d nodes checked)", w.N-len(w.Unusable), w.N)
+	text := fmt.Sprintf("no open connection with its name (%d of %d nodes checked)", w.Watched()-len(w.Unusable), w.Watched())
 	if len(w.Unusable) == 0 {
 		text = "gone or cut off: " + text
 	}

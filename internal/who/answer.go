@@ -63,6 +63,14 @@ type Answer struct {
 	MonitorOn  string                   // the node whose traffic was read
 }
 
+// Watched is of how many nodes the connections were read, or the traffic.
+func (a *Answer) Watched() int {
+	if a.MonitorOn != "" {
+		return 1
+	}
+	return a.N
+}
+
 // nodeState is the last report of a node.
 type nodeState struct {
 	heard bool

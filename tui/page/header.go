@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"redlockctl/internal/view"
@@ -34,8 +35,8 @@ func (s *Screen) Header(on Kind) string {
 	}
 	heads := view.Headlines(ctx)
 	first := heads[0]
-	for _, h := range heads[1:] {
-		first.Parts = append(first.Parts[:len(first.Parts):len(first.Parts)], h.Parts...)
+	for _, h := range heads[1:] { // of each the most important part comes before the rest of the others
+		first.Parts = slices.Concat(first.Parts[:1], h.Parts[:1], first.Parts[1:], h.Parts[1:])
 	}
 	left := " " + st.Strong.Of(name) + "  " + st.Paint(first.Verdict.Tone).Of(first.Verdict.Sign+" "+strings.ToUpper(first.Verdict.Text)) + "  "
 	return left + first.Line(&st.Glyphs, max(4, w-view.Width(left)-1))
