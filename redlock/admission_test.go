@@ -225,7 +225,7 @@ func (b busy) answered(answer) { time.Sleep(time.Duration(b)) }
 // delayReaders keeps this process from reading what any node says.
 func delayReaders(c *Client, d time.Duration) {
 	for i, s := range c.streams {
-		s.enqueue(&call{op: opInspect, node: i, key: "x", to: busy(d)})
+		s.enqueue(&call{request: &request{op: opInspect, key: "x", to: busy(d)}, node: i})
 	}
 	synctest.Wait()
 }

@@ -15,14 +15,14 @@ import (
 // attemptRun drives an [attempt.Attempt] over the streams of a client: each answer steps it,
 // and the waiting caller is woken once, by the verdict.
 type attemptRun struct {
-	client          *Client
-	resource, token string
-	over            atomic.Bool   // failed: what was not sent yet need not be
-	reads           *replies      // the fencing counters; nil if the lock has no fencing token
-	unfenced        error         // why the grant does not count: it got no fencing token
-	short           bool          // the TTL leaves less time than the node timeout
-	slept           time.Duration // what the client's suspended said before the start
-	decided         chan struct{} // has room for one
+	client   *Client
+	ask      request
+	over     atomic.Bool   // failed: what was not sent yet need not be
+	reads    *replies      // the fencing counters; nil if the lock has no fencing token
+	unfenced error         // why the grant does not count: it got no fencing token
+	short    bool          // the TTL leaves less time than the node timeout
+	slept    time.Duration // what the client's suspended said before the start
+	decided  chan struct{} // has room for one
 
 	mu      sync.Mutex
 	machine *attempt.Attempt
@@ -37,7 +37,7 @@ type attemptRun struct {
 // and until when. There must be room for its call, see [admission].
 func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms attempt.Terms, fenced bool) *attemptRun {
 	r := &attemptRun{
-		client: c, resource: resource, token: token, results: c.blank(),
+		client: c, results: c.blank(),
 		copies: make([]leftCopy, len(c.nodes)), decided: make(chan struct{}, 1),
 		left: len(c.nodes), all: make(chan struct{}),
 	}
@@ -48,17 +48,17 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 	machine, send := attempt.Begin(terms)
 	r.machine = machine
 	deadline := machine.Deadline()
-	proto := call{key: resource, token: token, ttl: ttl, notAfter: deadline, over: &r.over, to: r, queued: terms.Start, admitted: true}
+	r.ask = request{key: resource, token: token, ttl: ttl, notAfter: deadline, over: &r.over, to: r, queued: terms.Start, admitted: true}
 	switch send {
 	case attempt.SendSet:
-		proto.op, proto.numbered = opSet, fenced
+		r.ask.op, r.ask.numbered = opSet, fenced
 		if fenced {
 			r.reads = newReplies(len(c.nodes), len(c.nodes), c.Quorum())
 		}
-		c.send(proto)
+		c.send(&r.ask)
 	case attempt.SendExtend:
-		proto.op = opExtend
-		c.send(proto)
+		r.ask.op = opExtend
+		c.send(&r.ask)
 	default:
 		c.admission.leave()
 		return r
@@ -157,9 +157,9 @@ func (r *attemptRun) onlyLate(withPending bool) bool {
 func (r *attemptRun) giveUp() {
 	r.over.Store(true)
 	copies, _ := r.leftCopies()
-	ask := releaseOf(r.resource, r.token, copies)
+	ask := releaseOf(r.ask.key, r.ask.token, copies)
 	ask.neverSent = r.neverSent
-	r.client.send(ask)
+	r.client.send(&ask)
 }
 
 // step steps the machine, and reports whether the verdict is there.
@@ -251,7 +251,7 @@ func (r *attemptRun) leftCopy(node int) leftCopy {
 func (r *attemptRun) failure(ctx context.Context, op string) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := &Error{Op: op, Resource: r.resource, Nodes: r.results, Attempts: 1}
+	e := &Error{Op: op, Resource: r.ask.key, Nodes: r.results, Attempts: 1}
 	for i := range e.Nodes {
 		if e.Nodes[i].Status == StatusUnanswered && r.machine.Status(i) == StatusSlow {
 			e.Nodes[i].Status = StatusSlow
@@ -327,8 +327,8 @@ func (r *attemptRun) draw() (uint64, error) {
 	for range 3 {
 		token++
 		writes := newReplies(n, n, min(n, n-quorum+2))
-		c.send(call{
-			op: opFence, key: r.resource, token: r.token, value: strconv.FormatUint(token, 10), ttl: fencingTTL,
+		c.send(&request{
+			op: opFence, key: r.ask.key, token: r.ask.token, value: strconv.FormatUint(token, 10), ttl: fencingTTL,
 			notAfter: by, to: writes,
 		})
 		taken, highest := 0, token

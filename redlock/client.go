@@ -205,21 +205,21 @@ func (c *Client) keep(results []NodeResult, a answer) {
 }
 
 // send enqueues a call to all nodes.
-func (c *Client) send(proto call) {
-	if proto.queued.IsZero() {
-		proto.queued = time.Now()
+func (c *Client) send(ask *request) {
+	if ask.queued.IsZero() {
+		ask.queued = time.Now()
 	}
 	calls := make([]call, len(c.streams))
 	for i, s := range c.streams {
-		calls[i] = proto
-		calls[i].node = i
+		calls[i] = call{request: ask, node: i}
 		s.enqueue(&calls[i])
 	}
 }
 
-// gather collects the answers of all nodes to one call.
+// gather collects the answers of all nodes to a request.
 type gather struct {
 	client *Client
+	ask    request
 	enough func(results []NodeResult) bool // nil: all
 	done   chan struct{}                   // has room for one
 	by     time.Time                       // later answers do not count
@@ -272,21 +272,21 @@ func (g *gather) end() []NodeResult {
 	return g.results
 }
 
-// ask sends a call to all nodes and waits until there are enough answers. It waits for
+// ask sends a request to all nodes and waits until there are enough answers. It waits for
 // no node longer than its timeout, and not after stop is closed.
-func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult) bool) []NodeResult {
+func (c *Client) ask(ask request, stop <-chan struct{}, enough func([]NodeResult) bool) []NodeResult {
 	timeout := c.nodeTimeout()
 	most := max(timeout, takeWindow)
-	switch proto.op {
+	switch ask.op {
 	case opRelease, opRevoke, opTakeHash:
 		// Only what was done within this time counts, so that no keeper can have put a
 		// copy back that has settled meanwhile.
 		timeout, most = min(timeout, takeWindow), takeWindow
 	}
 	start := time.Now()
-	g := &gather{client: c, enough: enough, done: make(chan struct{}, 1), results: c.blank(), left: len(c.nodes), by: start.Add(most)}
-	proto.to = g
-	c.send(proto)
+	g := &gather{client: c, ask: ask, enough: enough, done: make(chan struct{}, 1), results: c.blank(), left: len(c.nodes), by: start.Add(most)}
+	g.ask.to = g
+	c.send(&g.ask)
 	timer := c.startTimer(timeout)
 	defer c.freeTimer(timer)
 	for {

@@ -21,21 +21,19 @@ const (
 	opPing     // only whether the connection still works
 )
 
-// call is one request to one node.
-type call struct {
+// request is what an operation asks of nodes. All calls of the operation share it, and it
+// does not change once the first of them is enqueued.
+type request struct {
 	op         operation
-	eval       bool // send the script as text: the server has lost it
-	node       int
+	numbered   bool // of opSet: the fencing counter and the clock are read after it, in the same request
+	admitted   bool // it has room; see admission
 	key, token string
 	value      string
-	numbered   bool // of opSet: the fencing counter and the clock are read after it, in the same request
 	ttl        time.Duration
 	notAfter   time.Time    // dropped unsent from then on; zero: never
 	over       *atomic.Bool // dropped unsent once it is true; may be nil
 	to         sink         // nil: nobody waits
-	queued     time.Time    // when it was handed to the stream
-	sentAt     time.Time    // when it was handed to the connection
-	admitted   bool         // it has room; see admission
+	queued     time.Time    // when it was handed to the streams
 
 	// Of a release:
 	clean []bool    // per node: it is known to have nothing to release; nil: not known
@@ -43,6 +41,14 @@ type call struct {
 	// neverSent reports whether the attempt to be released sent a node nothing: then the
 	// release is not sent either. May be nil.
 	neverSent func(node int) bool
+}
+
+// call is a request to one node.
+type call struct {
+	*request
+	node   int
+	eval   bool      // send the script as text: the server has lost it
+	sentAt time.Time // when it was handed to the connection
 }
 
 // bytes estimates the size of the call in the queue and on the wire.

@@ -333,7 +333,7 @@ func TestFencingNumberIsReadBehindItsVote(t *testing.T) {
 			t.Errorf("%d requests", requests.Load())
 		}
 	})
-	set := &call{op: opSet, numbered: true, key: "a", token: "t", ttl: time.Second}
+	set := &call{request: &request{op: opSet, numbered: true, key: "a", token: "t", ttl: time.Second}}
 	sent := string(set.appendTo(nil))
 	for _, want := range []string{"SET", "GET", "TIME"} {
 		_, behind, ok := strings.Cut(sent, want+"\r\n")

@@ -46,5 +46,5 @@ func (c *Client) lookUntil(ctx context.Context, resource string, enough func([]N
 	if c.admission.enter(ctx, false, c.closing) != nil {
 		return c.blank()
 	}
-	return c.ask(call{op: opInspect, key: resource, admitted: true, notAfter: time.Now().Add(c.nodeTimeout())}, ctx.Done(), enough)
+	return c.ask(request{op: opInspect, key: resource, admitted: true, notAfter: time.Now().Add(c.nodeTimeout())}, ctx.Done(), enough)
 }

@@ -432,14 +432,13 @@ func (p *repairs) send(to []int, r *attemptRun, until time.Time) *replies {
 	asked := newReplies(len(c.nodes), len(to), len(to))
 	for _, i := range to {
 		l.copies[i].sent = true // it needs a release
-		set := &call{op: opSet, node: i, key: l.resource, token: l.token, ttl: r.machine.Terms().TTL, notAfter: by, to: asked}
-		c.streams[i].enqueue(set)
+		set := request{op: opSet, key: l.resource, token: l.token, ttl: r.machine.Terms().TTL, notAfter: by, to: asked}
+		c.streams[i].enqueue(&call{request: &set, node: i})
 		if l.fencing > 0 {
 			// The counter was lost with the copy. The script writes only where the copy
 			// is.
-			c.streams[i].enqueue(&call{
-				op: opFence, node: i, key: l.resource, token: l.token, value: strconv.FormatUint(l.fencing, 10), ttl: fencingTTL, notAfter: by,
-			})
+			fence := request{op: opFence, key: l.resource, token: l.token, value: strconv.FormatUint(l.fencing, 10), ttl: fencingTTL, notAfter: by}
+			c.streams[i].enqueue(&call{request: &fence, node: i})
 		}
 	}
 	return asked

@@ -68,8 +68,8 @@ func (c *leftCopy) merge(o leftCopy) {
 }
 
 // releaseOf returns the release of these copies.
-func releaseOf(resource, token string, copies []leftCopy) call {
-	c := call{op: opRelease, key: resource, token: token, clean: make([]bool, len(copies))}
+func releaseOf(resource, token string, copies []leftCopy) request {
+	c := request{op: opRelease, key: resource, token: token, clean: make([]bool, len(copies))}
 	known := true
 	for i, m := range copies {
 		known = known && m.heard && !m.unknown

@@ -332,7 +332,7 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 
 func (r *attemptRun) lock() *Lock {
 	return &Lock{
-		client: r.client, resource: r.resource, token: r.token, ttl: r.machine.Terms().TTL,
+		client: r.client, resource: r.ask.key, token: r.ask.token, ttl: r.machine.Terms().TTL,
 		until: r.machine.Until(), slept: r.slept, results: r.results, runs: []*attemptRun{r},
 		copies: make([]leftCopy, len(r.copies)),
 	}

@@ -101,7 +101,7 @@ func checkAdmission(t *testing.T, admit func(s *stream, c *call, end <-chan stru
 		const many = 20_000
 		start, before := time.Now(), runtime.NumGoroutine()
 		for i := range many {
-			admit(s, &call{op: []operation{opSet, opRelease}[i%2], key: "a", token: "t", ttl: time.Hour}, end)
+			admit(s, &call{request: &request{op: []operation{opSet, opRelease}[i%2], key: "a", token: "t", ttl: time.Hour}}, end)
 		}
 		s.mu.Lock()
 		queued, owed := len(s.queue), len(s.owed)

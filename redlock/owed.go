@@ -5,7 +5,7 @@ import "time"
 // owedRelease is a release that a node has not received yet.
 type owedRelease struct {
 	key, token string
-	until      time.Time // as in call
+	until      time.Time // as in request
 }
 
 // owe keeps a release for later, if the node may have a copy; s.mu is held. Otherwise a
@@ -49,7 +49,7 @@ func (s *stream) sendOwed(most int, now time.Time) {
 			continue
 		}
 		sent++
-		s.push(&call{op: opRelease, key: d.key, token: d.token, until: d.until})
+		s.push(&call{request: &request{op: opRelease, key: d.key, token: d.token, until: d.until}})
 	}
 	if len(s.owed) == 0 {
 		s.owed = nil

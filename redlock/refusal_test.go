@@ -17,7 +17,7 @@ func TestRefusals(t *testing.T) {
 		"READONLY You can't write against a read only replica.":                                                   StatusProtocol,
 		"ERR unknown command 'NOPERM'": StatusProtocol,
 	} {
-		if got := (&call{op: opRelease, key: "a"}).refusal(text); got.Status != want || !strings.Contains(got.Err.Error(), text) {
+		if got := (&call{request: &request{op: opRelease, key: "a"}}).refusal(text); got.Status != want || !strings.Contains(got.Err.Error(), text) {
 			t.Errorf("%s: %s, %v", text, got.Status, got.Err)
 		}
 	}

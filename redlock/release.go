@@ -14,12 +14,12 @@ import "context"
 // results say for each node whether a copy may be left.
 func (c *Client) Release(ctx context.Context, resource, token string) (_ []NodeResult, err error) {
 	defer c.observe(ctx, "release", resource)(&err)
-	return c.release(ctx, call{key: resource, token: token}, nil)
+	return c.release(ctx, request{key: resource, token: token}, nil)
 }
 
-// release is Release with what else is known (see [call]); enough may end the wait
+// release is Release with what else is known (see [request]); enough may end the wait
 // before all nodes have answered.
-func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult) bool) ([]NodeResult, error) {
+func (c *Client) release(ctx context.Context, ask request, enough func([]NodeResult) bool) ([]NodeResult, error) {
 	const op = "release"
 	resource, token := ask.key, ask.token
 	if err := checkNames(op, resource, token); err != nil {

@@ -39,7 +39,7 @@ func (c *Client) Revoke(ctx context.Context, resource, token string, atMost time
 	case IsTombstone(token):
 		return nil, invalid(op, resource, "it is revoked already")
 	}
-	return c.remove(ctx, op, call{op: opRevoke, key: resource, token: token, value: tombstoneOf(token), ttl: atMost})
+	return c.remove(ctx, op, request{op: opRevoke, key: resource, token: token, value: tombstoneOf(token), ttl: atMost})
 }
 
 // tombstoneOf returns the tombstone of a token: the same on all nodes and for all keys,
@@ -55,18 +55,18 @@ func tombstoneOf(token string) string {
 // locks that were acquired at least a node timeout ago: it does not see requests that
 // are still on their way to a node.
 func (c *Client) ForceRelease(ctx context.Context, resource, token string) ([]NodeResult, error) {
-	return c.remove(ctx, "force-release", call{op: opRelease, key: resource, token: token})
+	return c.remove(ctx, "force-release", request{op: opRelease, key: resource, token: token})
 }
 
 // ForceReleaseHash is [Client.ForceRelease] for a lock that is a hash with the holder
 // as its only field. It publishes "0" on channel, for clients that wait there.
 func (c *Client) ForceReleaseHash(ctx context.Context, resource, holder, channel string) ([]NodeResult, error) {
-	return c.remove(ctx, "force-release", call{op: opTakeHash, key: resource, token: holder, value: channel})
+	return c.remove(ctx, "force-release", request{op: opTakeHash, key: resource, token: holder, value: channel})
 }
 
 // remove sends a forced removal to all nodes; its answers mean the same as those to a
 // release.
-func (c *Client) remove(ctx context.Context, op string, ask call) (_ []NodeResult, err error) {
+func (c *Client) remove(ctx context.Context, op string, ask request) (_ []NodeResult, err error) {
 	defer c.observe(ctx, op, ask.key)(&err)
 	if err := checkNames(op, ask.key, ask.token); err != nil {
 		return nil, err

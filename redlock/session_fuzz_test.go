@@ -33,7 +33,10 @@ func playSession(t *testing.T, text string) {
 	ctx := t.Context()
 	link, err := redisWire{scripted(t, text), newPatience(time.Second), time.Second}.open(ctx)
 	if err == nil {
-		calls := []*call{{op: opSet, key: "k", token: "t", ttl: time.Second}, {op: opInspect, key: "k"}}
+		calls := []*call{
+			{request: &request{op: opSet, key: "k", token: "t", ttl: time.Second}},
+			{request: &request{op: opInspect, key: "k"}},
+		}
 		_ = link.send(calls)
 		for _, c := range calls {
 			if _, _, err := link.receive(func() *call { return c }); err != nil {

@@ -240,7 +240,7 @@ func (s *stream) watch(closed bool) {
 	case <-due:
 	case now := <-s.pings.C:
 		if !closed && s.conn.isQuiet(pingEvery/2, now) {
-			s.enqueue(&call{op: opPing})
+			s.enqueue(&call{request: &request{op: opPing}})
 		}
 	case <-s.ctx.Done():
 		s.conn.link.close()

@@ -34,7 +34,7 @@ func inStream(t *testing.T, test func(t *testing.T, n *memNode, s *stream)) {
 }
 
 func set(key, token string, to inbox) *call {
-	c := &call{op: opSet, key: key, token: token, ttl: time.Hour}
+	c := &call{request: &request{op: opSet, key: key, token: token, ttl: time.Hour}}
 	if to != nil {
 		c.to = to
 	}
@@ -42,7 +42,7 @@ func set(key, token string, to inbox) *call {
 }
 
 func del(key, token string, to inbox) *call {
-	c := &call{op: opRelease, key: key, token: token}
+	c := &call{request: &request{op: opRelease, key: key, token: token}}
 	if to != nil {
 		c.to = to
 	}
@@ -145,7 +145,7 @@ func TestBreaker(t *testing.T) {
 		ask := func() answer {
 			answers := make(inbox, 1)
 			start := time.Now()
-			s.enqueue(&call{op: opInspect, key: "a", to: answers})
+			s.enqueue(&call{request: &request{op: opInspect, key: "a", to: answers}})
 			a := <-answers
 			if a.Status == StatusSkipped && !time.Now().Equal(start) {
 				t.Errorf("skipped after %s", time.Since(start))
@@ -326,7 +326,7 @@ func TestBreakerIsNotFooledByAGreeting(t *testing.T) {
 		time.Sleep(2 * backoffMax)
 		for range 10 {
 			answers := make(inbox, 1)
-			s.enqueue(&call{op: opInspect, key: "b", to: answers})
+			s.enqueue(&call{request: &request{op: opInspect, key: "b", to: answers}})
 			if a := <-answers; a.Status != StatusAbsent {
 				t.Fatalf("not asked again: %s %v", a.Status, a.Err)
 			}

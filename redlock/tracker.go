@@ -74,13 +74,13 @@ type tracker struct {
 	state     trackerState
 	tracking  bool
 	listeners map[string][]listener // by key
-	asked     []request
+	asked     []question
 	idle      bool      // since nobody waits: the deadline is for closing
 	rest      time.Time // no connection is tried before
 	backoff   time.Duration
 }
 
-type request struct {
+type question struct {
 	listener listener // nil: a PING
 	at       time.Time
 }
@@ -173,7 +173,7 @@ func (t *tracker) ask(l listener) bool {
 	if t.conn.ask(l.key()) != nil {
 		return false // receive will fail too
 	}
-	t.asked = append(t.asked, request{l, time.Now()})
+	t.asked = append(t.asked, question{l, time.Now()})
 	if len(t.asked) == 1 {
 		t.limit()
 	}
@@ -279,7 +279,7 @@ func (t *tracker) next() bool {
 			if t.idle {
 				return false
 			}
-			t.asked = append(t.asked, request{nil, now})
+			t.asked = append(t.asked, question{nil, now})
 			_ = t.conn.ping() // if it fails, receive will too
 			t.limit()
 			return true
