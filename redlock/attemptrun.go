@@ -22,25 +22,22 @@ type attemptRun struct {
 	unfenced error         // why the grant does not count: it got no fencing token
 	short    bool          // the TTL leaves less time than the node timeout
 	slept    time.Duration // what the client's suspended said before the start
-	decided  chan struct{} // has room for one
+	decided  chan struct{} // has room for one; gets the verdict, and nothing afterwards
 
 	mu      sync.Mutex
 	machine *attempt.Attempt
 	next    attempt.Send // what the verdict asks to be sent
-	results []NodeResult
 	copies  []leftCopy
+	errs    []error       // why nodes failed before the verdict; nil: none did
+	results []NodeResult  // see nodeResults; nil: nobody has asked yet
 	left    int           // nodes that have not answered
-	all     chan struct{} // closed when there are none
+	all     chan struct{} // closed when there are none; nil: nobody waits for that
 }
 
 // attempt drives an [attempt.Attempt] to its verdict; terms says whether it extends,
 // and until when. There must be room for its call, see [admission].
 func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms attempt.Terms, fenced bool) *attemptRun {
-	r := &attemptRun{
-		client: c, results: c.blank(),
-		copies: make([]leftCopy, len(c.nodes)), decided: make(chan struct{}, 1),
-		left: len(c.nodes), all: make(chan struct{}),
-	}
+	r := &attemptRun{client: c, copies: make([]leftCopy, len(c.nodes)), left: len(c.nodes)}
 	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.wait(ttl)
 	r.short = terms.Wait < c.nodeTimeout()
 	r.slept = c.suspended()
@@ -48,6 +45,9 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 	machine, send := attempt.Begin(terms)
 	r.machine = machine
 	deadline := machine.Deadline()
+	wait := c.startWait(time.Until(deadline))
+	defer c.endWait(wait)
+	r.decided = wait.ready
 	r.ask = request{key: resource, token: token, ttl: ttl, notAfter: deadline, over: &r.over, to: r, queued: terms.Start, admitted: true}
 	switch send {
 	case attempt.SendSet:
@@ -63,17 +63,15 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		c.admission.leave()
 		return r
 	}
-	timer := c.startTimer(time.Until(deadline))
-	defer c.freeTimer(timer)
 	for waiting := true; waiting; {
 		select {
 		case <-r.decided:
 			waiting = false
-		case <-timer.C:
+		case <-wait.timer.C:
 			// A step that is too early, by the resolution of the clock, decides
 			// nothing.
 			if !r.step(func(m *attempt.Attempt) (attempt.Send, attempt.Verdict) { return m.Tick(r.awake(time.Now())) }) {
-				timer.Reset(max(time.Until(deadline), time.Millisecond))
+				wait.timer.Reset(max(time.Until(deadline), time.Millisecond))
 			}
 		case <-ctx.Done():
 			r.step((*attempt.Attempt).Cancel)
@@ -117,7 +115,7 @@ func (r *attemptRun) late(ctx context.Context) bool {
 	timer := time.NewTimer(takeWindow)
 	defer timer.Stop()
 	select {
-	case <-r.all:
+	case <-r.complete():
 	case <-timer.C:
 	case <-ctx.Done():
 	case <-r.client.closing:
@@ -186,12 +184,12 @@ func (r *attemptRun) stepLocked(f func(*attempt.Attempt) (attempt.Send, attempt.
 // after the verdict matter too: they say which copies exist.
 func (r *attemptRun) answered(a answer) {
 	status := a.Status
-	if wrongType(a.NodeResult) {
+	if wrongType(&a.NodeResult) {
 		status = StatusHeld
 	}
 	r.mu.Lock()
 	if r.machine.Verdict() == attempt.VerdictPending {
-		r.client.keep(r.results, a)
+		r.count(a)
 		at := r.awake(a.at)
 		r.stepLocked(func(m *attempt.Attempt) (attempt.Send, attempt.Verdict) { return m.Answer(a.node, status, at) })
 	}
@@ -205,11 +203,60 @@ func (r *attemptRun) answered(a answer) {
 	}
 }
 
+// count keeps an answer that comes before the verdict for nodeResults; r.mu is held.
+func (r *attemptRun) count(a answer) {
+	r.copies[a.node].counted = true
+	if a.Err == nil {
+		return
+	}
+	if r.errs == nil {
+		r.errs = make([]error, len(r.copies))
+	}
+	r.errs[a.node] = a.Err
+}
+
+// nodeResults returns what the nodes had answered by the verdict, which has been given.
+func (r *attemptRun) nodeResults() []NodeResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.nodeResultsLocked()
+}
+
+func (r *attemptRun) nodeResultsLocked() []NodeResult {
+	if r.results != nil {
+		return r.results
+	}
+	r.results = r.client.blank()
+	for i, m := range r.copies {
+		if !m.counted {
+			continue
+		}
+		r.results[i].Status = m.said.status
+		if r.errs != nil {
+			r.results[i].Err = r.errs[i]
+		}
+	}
+	return r.results
+}
+
+// complete returns a channel that is closed when all nodes have answered.
+func (r *attemptRun) complete() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = make(chan struct{})
+		if r.left == 0 {
+			close(r.all)
+		}
+	}
+	return r.all
+}
+
 // counted records the number that a node read after its SET, before or after the
 // verdict. It counts only with a vote.
 func (r *attemptRun) counted(a answer) {
 	if a.Status == StatusOK {
-		a.NodeResult = a.numbers
+		a.Status, a.Err = a.numbers.status, a.numbers.err
 	}
 	r.reads.answered(a)
 }
@@ -251,7 +298,7 @@ func (r *attemptRun) leftCopy(node int) leftCopy {
 func (r *attemptRun) failure(ctx context.Context, op string) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := &Error{Op: op, Resource: r.ask.key, Nodes: r.results, Attempts: 1}
+	e := &Error{Op: op, Resource: r.ask.key, Nodes: r.nodeResultsLocked(), Attempts: 1}
 	for i := range e.Nodes {
 		if e.Nodes[i].Status == StatusUnanswered && r.machine.Status(i) == StatusSlow {
 			e.Nodes[i].Status = StatusSlow
@@ -295,8 +342,9 @@ func (r *attemptRun) blame(numbers *replies) {
 	numbers.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	results := r.nodeResultsLocked()
 	for i, said := range all {
-		at := &r.results[i]
+		at := &results[i]
 		switch {
 		case at.Status != StatusOK || said.Status == StatusOK:
 		case said.Status == StatusUnanswered:

@@ -36,7 +36,7 @@ func TestAllocations(t *testing.T) {
 		if _, err := acquire(t, c, "a", time.Minute).Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}); got > 38 {
+	}); got > 22 {
 		t.Errorf("%.0f", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // isClean reports whether a release left no copy of the token on this node.
-func isClean(r NodeResult) bool {
+func isClean(r *NodeResult) bool {
 	switch r.Status {
 	case StatusOK, StatusAbsent, StatusHeld:
 		return true
@@ -33,13 +33,13 @@ func says(err error, kind string) bool {
 }
 
 // isReadOnly reports whether the node answered that it is a replica, or has become one.
-func isReadOnly(r NodeResult) bool {
+func isReadOnly(r *NodeResult) bool {
 	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "READONLY")
 }
 
 // wrongType reports whether the key holds something other than a string, and so not the
 // token.
-func wrongType(r NodeResult) bool {
+func wrongType(r *NodeResult) bool {
 	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "WRONGTYPE")
 }
 

@@ -38,7 +38,7 @@ type Client struct {
 	closing   chan struct{}     // closed when Close is called
 	// suspended is how long the machine was suspended since it was started.
 	suspended func() time.Duration
-	timers    sync.Pool // of operations, stopped
+	ended     sync.Pool // waits that have ended, to be used again
 
 	mu     sync.Mutex
 	closed bool
@@ -221,7 +221,7 @@ type gather struct {
 	client *Client
 	ask    request
 	enough func(results []NodeResult) bool // nil: all
-	done   chan struct{}                   // has room for one
+	done   chan<- struct{}                 // has room for one
 	by     time.Time                       // later answers do not count
 
 	mu      sync.Mutex
@@ -284,40 +284,50 @@ func (c *Client) ask(ask request, stop <-chan struct{}, enough func([]NodeResult
 		timeout, most = min(timeout, takeWindow), takeWindow
 	}
 	start := time.Now()
-	g := &gather{client: c, ask: ask, enough: enough, done: make(chan struct{}, 1), results: c.blank(), left: len(c.nodes), by: start.Add(most)}
+	wait := c.startWait(timeout)
+	defer c.endWait(wait)
+	g := &gather{client: c, ask: ask, enough: enough, done: wait.ready, results: c.blank(), left: len(c.nodes), by: start.Add(most)}
 	g.ask.to = g
 	c.send(&g.ask)
-	timer := c.startTimer(timeout)
-	defer c.freeTimer(timer)
 	for {
 		select {
-		case <-g.done:
+		case <-wait.ready:
 			return g.end()
 		case <-stop:
 			return g.end()
-		case now := <-timer.C:
+		case now := <-wait.timer.C:
 			if g.overdue(timeout, !now.Before(g.by)) {
 				return g.end()
 			}
-			timer.Reset(min(timeout, time.Until(g.by)))
+			wait.timer.Reset(min(timeout, time.Until(g.by)))
 		}
 	}
 }
 
-// startTimer returns a timer that [Client.freeTimer] takes back: each operation needs one
-// for a moment.
-func (c *Client) startTimer(d time.Duration) *time.Timer {
-	t, ok := c.timers.Get().(*time.Timer)
-	if !ok {
-		return time.NewTimer(d)
-	}
-	t.Reset(d)
-	return t
+// opWait is what an operation waits with, for a moment.
+type opWait struct {
+	timer *time.Timer
+	ready chan struct{} // has room for one
 }
 
-func (c *Client) freeTimer(t *time.Timer) {
-	t.Stop()
-	c.timers.Put(t)
+// startWait returns an opWait that [Client.endWait] takes back.
+func (c *Client) startWait(d time.Duration) *opWait {
+	w, ok := c.ended.Get().(*opWait)
+	if !ok {
+		return &opWait{time.NewTimer(d), make(chan struct{}, 1)}
+	}
+	w.timer.Reset(d)
+	return w
+}
+
+// endWait takes w back when nobody can send to w.ready any more.
+func (c *Client) endWait(w *opWait) {
+	w.timer.Stop()
+	select {
+	case <-w.ready:
+	default:
+	}
+	c.ended.Put(w)
 }
 
 // endedBy is the error of an operation that was cancelled.

@@ -36,8 +36,8 @@ type request struct {
 	queued     time.Time    // when it was handed to the streams
 
 	// Of a release:
-	clean []bool    // per node: it is known to have nothing to release; nil: not known
-	until time.Time // when no copy can be left any more; zero: not known
+	left  []leftState // per node; nil: not known
+	until time.Time   // when no copy can be left any more; zero: not known
 	// neverSent reports whether the attempt to be released sent a node nothing: then the
 	// release is not sent either. May be nil.
 	neverSent func(node int) bool
@@ -72,13 +72,19 @@ type answer struct {
 	at     time.Time
 	number uint64 // of opFence and a numbered opSet: what the node answered
 	// numbers is how the reads after a numbered opSet ended.
-	numbers NodeResult
+	numbers readResult
 	// sent: the request may have reached the node, and may have had its effect.
 	sent bool
 	// copied: the node has a copy, although it gives no vote.
 	copied bool
 	// incarnation is the run_id of the server that got the request; "": not known.
 	incarnation string
+}
+
+// readResult is how a read that follows a request in the same message ended.
+type readResult struct {
+	status Status
+	err    error
 }
 
 // link is one connection. One goroutine sends and another receives; expect and

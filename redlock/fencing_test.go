@@ -300,7 +300,7 @@ func TestBlameWhileANumberComes(t *testing.T) {
 		<-done
 	}
 	waits(&r.reads.mu, &r.mu, func() {
-		r.answered(answer{NodeResult: NodeResult{Status: StatusOK}, numbers: NodeResult{Status: StatusOK}, number: 1})
+		r.answered(answer{NodeResult: NodeResult{Status: StatusOK}, numbers: readResult{status: StatusOK}, number: 1})
 	})
 	waits(&r.mu, &r.reads.mu, func() { r.blame(r.reads) })
 	if got := r.reads.wait(time.Now(), nil); got[0].Status != StatusOK || got[0].number != 1 || r.verdict() != attempt.VerdictGranted {
@@ -355,8 +355,8 @@ func TestFencingNumberIsReadBehindItsVote(t *testing.T) {
 		if (err != nil) != (want == StatusUnanswered) || a.Status != want {
 			t.Errorf("%q: %s, %v", replies, a.Status, err)
 		}
-		if counts := want == StatusOK && !strings.Contains(replies, "NOPERM"); (a.numbers.Status == StatusOK && a.Status == StatusOK) != counts || counts && a.number != 7_000_005 {
-			t.Errorf("%q: number %d, %s", replies, a.number, a.numbers.Status)
+		if counts := want == StatusOK && !strings.Contains(replies, "NOPERM"); (a.numbers.status == StatusOK && a.Status == StatusOK) != counts || counts && a.number != 7_000_005 {
+			t.Errorf("%q: number %d, %s", replies, a.number, a.numbers.status)
 		}
 	}
 }

@@ -389,7 +389,7 @@ func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, unt
 	timer := time.NewTimer(time.Until(r.machine.Deadline()))
 	defer timer.Stop()
 	select {
-	case <-r.all:
+	case <-r.complete():
 	case <-timer.C:
 	case <-halted.Done():
 		return false
@@ -431,7 +431,7 @@ func (p *repairs) send(to []int, r *attemptRun, until time.Time) *replies {
 	}
 	asked := newReplies(len(c.nodes), len(to), len(to))
 	for _, i := range to {
-		l.copies[i].sent = true // it needs a release
+		l.settled()[i].sent = true // it needs a release
 		set := request{op: opSet, key: l.resource, token: l.token, ttl: r.machine.Terms().TTL, notAfter: by, to: asked}
 		c.streams[i].enqueue(&call{request: &set, node: i})
 		if l.fencing > 0 {
@@ -454,7 +454,7 @@ func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 			a.Status, a.sent, a.at = StatusSlow, true, time.Now()
 		}
 		p.copies.Repaired(i, a.Status, a.sent, a.incarnation, a.at)
-		p.lock.copies[i].learn(a, r.machine.Terms())
+		p.lock.settled()[i].learn(a, r.machine.Terms())
 		if a.Status == StatusOK {
 			done = append(done, p.lock.client.nodes[i].Name())
 		}

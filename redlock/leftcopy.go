@@ -10,16 +10,17 @@ import (
 
 // leftCopy is what is known of the copy that a request may have left on a node.
 type leftCopy struct {
-	heard   bool      // the request was answered, or has failed
-	sent    bool      // it may have reached the node
-	until   time.Time // the latest end that a known copy can have; zero: none known
-	unknown bool      // a copy with no known end may be there, or still arrive
-	inTime  bool      // the node confirmed a copy before its attempt ended
+	heard   bool // the request was answered, or has failed
+	counted bool // before the verdict
+	sent    bool // it may have reached the node
+	unknown bool // a copy with no known end may be there, or still arrive
+	inTime  bool // the node confirmed a copy before its attempt ended
 	// where is the last incarnation that may have had a copy; vague: an unknown
 	// incarnation may have had one. See [attempt.Copies].
-	where string
 	vague bool
-	said  said // of the last answer
+	where string
+	until time.Time // the latest end that a known copy can have; zero: none known
+	said  said      // of the last answer
 }
 
 // said is the part of an answer that is kept: there are many of these.
@@ -67,13 +68,32 @@ func (c *leftCopy) merge(o leftCopy) {
 	c.sent = c.sent || o.sent || !o.heard
 }
 
+// leftState is what is known of the copy on a node when its release is sent.
+type leftState uint8
+
+const (
+	leftUnknown leftState = iota
+	leftNothing           // there is nothing to release
+	leftCopied            // there was a copy
+)
+
+func (c *leftCopy) state() leftState {
+	switch {
+	case !c.until.IsZero():
+		return leftCopied
+	case c.heard && !c.unknown:
+		return leftNothing
+	}
+	return leftUnknown
+}
+
 // releaseOf returns the release of these copies.
 func releaseOf(resource, token string, copies []leftCopy) request {
-	c := request{op: opRelease, key: resource, token: token, clean: make([]bool, len(copies))}
+	c := request{op: opRelease, key: resource, token: token, left: make([]leftState, len(copies))}
 	known := true
 	for i, m := range copies {
 		known = known && m.heard && !m.unknown
-		c.clean[i] = m.heard && !m.unknown && m.until.IsZero()
+		c.left[i] = m.state()
 		if m.until.After(c.until) {
 			c.until = m.until
 		}

@@ -21,11 +21,11 @@ type Lock struct {
 	ttl      time.Duration
 	until    time.Time     // correct while the machine was not suspended longer than slept
 	slept    time.Duration // suspended time so far, in all
-	results  []NodeResult
+	granted  *attemptRun   // that the validity is of
 	released bool
 	lost     bool
-	copies   []leftCopy    // what is known to be left on the nodes
-	runs     []*attemptRun // of which some nodes have not answered yet
+	copies   []leftCopy    // what earlier runs are known to have left on the nodes; nil: there were none
+	runs     []*attemptRun // the later ones
 	keeper   *Keeper       // nil: none keeps it
 }
 
@@ -85,7 +85,10 @@ func (l *Lock) Valid(now time.Time) bool {
 func (l *Lock) Nodes() []NodeResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.results)
+	if l.granted == nil {
+		return nil
+	}
+	return slices.Clone(l.granted.nodeResults())
 }
 
 // Extend is [Client.Extend] within the validity of this grant: it counts only if a
@@ -105,10 +108,10 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // after a force-release that found none, and does not count yet.
 func (l *Lock) votes() *attempt.Copies {
 	copies := new(attempt.Copies)
-	copies.Reset(len(l.copies))
+	copies.Reset(len(l.client.nodes))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range l.copies {
+	for i := range l.client.nodes {
 		switch m := l.known(i); {
 		case m.inTime:
 			copies.Voted(i, m.where)
@@ -143,12 +146,12 @@ func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *attempt.Co
 		return r, err
 	case l.released || l.lost:
 		// Released meanwhile: the release follows the extension on every node.
-		return r, &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld, Nodes: r.results}
+		return r, &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld, Nodes: r.nodeResults()}
 	}
 	if u := r.machine.Until(); u.After(l.end()) {
 		l.until, l.slept = u, r.slept
 	}
-	l.ttl, l.results = r.machine.Terms().TTL, r.results
+	l.ttl, l.granted = r.machine.Terms().TTL, r
 	return r, nil
 }
 
@@ -160,10 +163,18 @@ func (l *Lock) settle() {
 			return false
 		}
 		for i, m := range copies {
-			l.copies[i].merge(m)
+			l.settled()[i].merge(m)
 		}
 		return true
 	})
+}
+
+// settled returns what earlier runs have left, to be changed; l.mu is held.
+func (l *Lock) settled() []leftCopy {
+	if l.copies == nil {
+		l.copies = make([]leftCopy, len(l.client.nodes))
+	}
+	return l.copies
 }
 
 // Release is [Client.Release] of this lock; see there for its errors. It also reports
@@ -194,24 +205,25 @@ func (l *Lock) Release(ctx context.Context) (results []NodeResult, err error) {
 	again := l.released
 	valid := !l.lost && time.Now().Before(l.end())
 	l.released = true
-	copies := make([]leftCopy, len(l.copies))
-	for i := range copies {
-		copies[i] = l.known(i)
+	copies := make([]leftCopy, 0, 8)
+	for i := range l.client.nodes {
+		copies = append(copies, l.known(i))
 	}
 	for _, r := range l.runs {
 		r.over.Store(true) // unsent requests are dropped
 	}
 	l.mu.Unlock()
 	ask, quorum := releaseOf(l.resource, l.token, copies), l.client.Quorum()
+	left := ask.left
 	results, err = l.client.release(ctx, ask, func(results []NodeResult) bool {
 		if !l.client.released(results) {
 			return false
 		}
-		deleted, possible, missing := remains(results, copies, ask.clean)
+		deleted, possible, missing := remains(results, left)
 		// More answers are needed only in case of doubt.
 		return valid && !missing || deleted >= quorum || possible < quorum
 	})
-	if deleted, possible, _ := remains(results, copies, ask.clean); results != nil && !again && deleted < quorum {
+	if deleted, possible, _ := remains(results, left); results != nil && !again && deleted < quorum {
 		switch {
 		case possible < quorum:
 			err = l.lostBefore(ErrNotHeld, results, err)
@@ -221,9 +233,8 @@ func (l *Lock) Release(ctx context.Context) (results []NodeResult, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.settle()
 	for i := range results {
-		if !isClean(results[i]) {
+		if !isClean(&results[i]) {
 			results[i].MayLiveUntil = l.mayLive(i)
 		}
 	}
@@ -232,15 +243,15 @@ func (l *Lock) Release(ctx context.Context) (results []NodeResult, err error) {
 
 // remains counts, by the answers to a release, the copies that existed and those that may
 // have existed. missing reports whether a known copy had disappeared.
-func remains(results []NodeResult, copies []leftCopy, clean []bool) (deleted, possible int, missing bool) {
-	for i, r := range results {
-		switch {
+func remains(results []NodeResult, left []leftState) (deleted, possible int, missing bool) {
+	for i := range results {
+		switch r := &results[i]; {
 		case r.Status == StatusOK:
 			deleted++
 			possible++
 		case isClean(r):
-			missing = missing || !copies[i].until.IsZero()
-		case !clean[i]:
+			missing = missing || left[i] == leftCopied
+		case left[i] != leftNothing:
 			possible++
 		}
 	}
@@ -267,7 +278,10 @@ func (l *Lock) mayLive(node int) time.Time {
 
 // known returns what is known of the copy on a node; l.mu is held.
 func (l *Lock) known(node int) leftCopy {
-	m := l.copies[node]
+	var m leftCopy
+	if l.copies != nil {
+		m = l.copies[node]
+	}
 	for _, r := range l.runs {
 		m.merge(r.leftCopy(node))
 	}
@@ -298,7 +312,7 @@ func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Du
 		return nil, err
 	}
 	l := r.lock()
-	for i := range l.copies {
+	for i := range l.settled() {
 		l.copies[i].unknown = true // its TTL may have been longer than this one
 		l.copies[i].sent = true    // by whoever acquired it
 		l.copies[i].vague = true
@@ -333,8 +347,7 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 func (r *attemptRun) lock() *Lock {
 	return &Lock{
 		client: r.client, resource: r.ask.key, token: r.ask.token, ttl: r.machine.Terms().TTL,
-		until: r.machine.Until(), slept: r.slept, results: r.results, runs: []*attemptRun{r},
-		copies: make([]leftCopy, len(r.copies)),
+		until: r.machine.Until(), slept: r.slept, granted: r, runs: []*attemptRun{r},
 	}
 }
 

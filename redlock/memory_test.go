@@ -137,7 +137,7 @@ func (n *memNode) apply(c *call) answer {
 			}
 			n.changed(c.key)
 			a := says(StatusOK)
-			a.numbers.Status, a.number = StatusOK, max(n.numbers[c.key], clock)
+			a.numbers.status, a.number = StatusOK, max(n.numbers[c.key], clock)
 			return a
 		}
 	case at.token == "":

@@ -12,7 +12,7 @@ type owedRelease struct {
 // node that hangs for long would be owed releases of locks that it never saw, and the
 // important ones would be dropped.
 func (s *stream) owe(c *call) {
-	if c.op != opRelease || c.clean != nil && c.clean[c.node] {
+	if c.op != opRelease || c.left != nil && c.left[c.node] == leftNothing {
 		return
 	}
 	if len(s.owed) == owedSize {

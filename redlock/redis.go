@@ -177,7 +177,11 @@ func (c *call) replies() int {
 func (c *call) appendTo(b []byte) []byte {
 	switch c.op {
 	case opSet:
-		b = resp.AppendCommand(b, "SET", c.key, c.token, "NX", "PX", millis(c.ttl))
+		b = resp.AppendLen(b, 6)
+		for _, arg := range [...]string{"SET", c.key, c.token, "NX", "PX"} {
+			b = resp.AppendArg(b, arg)
+		}
+		b = resp.AppendIntArg(b, c.ttl.Milliseconds())
 		if c.numbered {
 			b = resp.AppendCommand(b, "GET", fencingKey(c.key))
 			b = resp.AppendCommand(b, "TIME")
@@ -287,13 +291,13 @@ func (l *redisLink) receiveNumbered(c *call) (*call, answer, error) {
 	a := c.read(set)
 	switch n, ok := readCounter(counter, clock); {
 	case counter.Kind == '-':
-		a.numbers = c.refusal(counter.Text).NodeResult
+		a.numbers = c.refusedRead(counter.Text)
 	case clock.Kind == '-':
-		a.numbers = c.refusal(clock.Text).NodeResult
+		a.numbers = c.refusedRead(clock.Text)
 	case !ok:
-		a.numbers = NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: no number", resp.ErrBad)}
+		a.numbers = readResult{StatusProtocol, fmt.Errorf("%w: no number", resp.ErrBad)}
 	default:
-		a.number, a.numbers.Status = n, StatusOK
+		a.number, a.numbers.status = n, StatusOK
 	}
 	return c, a, nil
 }
@@ -400,6 +404,11 @@ func (c *call) refusal(text string) answer {
 		status = StatusFenced
 	}
 	return answer{NodeResult: NodeResult{Status: status, Err: err}}
+}
+
+func (c *call) refusedRead(text string) readResult {
+	a := c.refusal(text)
+	return readResult{a.Status, a.Err}
 }
 
 // rights are the rights that the script of a call needs.

@@ -71,7 +71,7 @@ func (c *Client) released(results []NodeResult) bool {
 
 func tally(results []NodeResult) (clean, deleted int) {
 	for i := range results {
-		if isClean(results[i]) {
+		if isClean(&results[i]) {
 			clean++
 		}
 		if results[i].Status == StatusOK {

@@ -293,12 +293,14 @@ func (s *stream) turn(batch []*call) {
 	if batch = s.wanted(batch); len(batch) == 0 {
 		return
 	}
-	if s.conn == nil && !s.open() {
-		s.fail(batch, s.failedAs, s.why)
-		return
-	}
-	if batch = s.wanted(batch); len(batch) == 0 {
-		return
+	if s.conn == nil {
+		if !s.open() {
+			s.fail(batch, s.failedAs, s.why)
+			return
+		}
+		if batch = s.wanted(batch); len(batch) == 0 {
+			return
+		}
 	}
 	if !s.send(batch) {
 		// The connection had ended before: nothing was written on it.
@@ -368,7 +370,7 @@ func (s *stream) listen(l *nodeConn) {
 			s.window.answered(a.at.Sub(asked), a.at)
 			s.patience.took(a.at.Sub(c.sentAt))
 			s.settle(c, a)
-			if isReadOnly(a.NodeResult) {
+			if isReadOnly(&a.NodeResult) {
 				l.lower = true
 				s.bury(l, nil, a.Err)
 				return
@@ -533,7 +535,7 @@ func (s *stream) settle(c *call, a answer) {
 		switch {
 		case !a.sent || !a.Status.Answered():
 			s.owe(c)
-		case !isClean(a.NodeResult):
+		case !isClean(&a.NodeResult):
 			s.refused++
 			s.owedFrom = a.at.Add(s.owedPause())
 			s.owe(c)

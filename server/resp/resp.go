@@ -104,6 +104,17 @@ func AppendLen(b []byte, n int) []byte {
 	return append(b, "\r\n"...)
 }
 
+// AppendIntArg appends a number as an argument of a command.
+func AppendIntArg(b []byte, n int64) []byte {
+	var digits [20]byte
+	text := strconv.AppendInt(digits[:0], n, 10)
+	b = append(b, '$')
+	b = strconv.AppendInt(b, int64(len(text)), 10)
+	b = append(b, "\r\n"...)
+	b = append(b, text...)
+	return append(b, "\r\n"...)
+}
+
 // AppendArg appends an argument of a command.
 func AppendArg(b []byte, arg string) []byte {
 	b = append(b, '$')
