@@ -118,7 +118,7 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 		var stopped *restart.Error
 		switch {
 		case errors.As(err, &stopped):
-			a.Note("%s", safetext.Printable(howToGoOn(stopped, options, argv)))
+			a.Note("%s", safetext.Printable(howToGoOn(stopped, len(p.Nodes), options, argv)))
 		case errors.Is(err, restart.ErrNotReady):
 			return fmt.Errorf("%w: %w", operator.ErrRefused, err)
 		}
@@ -126,11 +126,14 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 	})
 }
 
-// howToGoOn says how a node was left, and what can be done.
-func howToGoOn(e *restart.Error, options, argv []string) string {
+// howToGoOn says how the nodes were left, so many in all, and what can be done.
+func howToGoOn(e *restart.Error, nodes int, options, argv []string) string {
 	text := "all nodes that were restarted serve"
-	if e.Out {
+	switch {
+	case e.Out:
 		text = e.Node + " is out: it stays cordoned or fenced, and nothing is lost"
+	case len(e.Left) == nodes:
+		text = "no node was restarted"
 	}
 	if len(e.Left) > 0 {
 		words := append([]string{"redlockctl", "restart"}, e.Left...)

@@ -149,7 +149,7 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 		if err := r.spared(ctx, name); err != nil {
 			return r.out(name), err
 		}
-		r.Tell("%s: draining, for %s at most", name, drain.Round(time.Second))
+		r.Tell("%s: draining, for %s at most", name, min(drain, r.most(drain)).Round(time.Second))
 		ended, err := r.do.BeginDrain(ctx, name, r.Reason)
 		if err != nil {
 			return r.out(name), err
@@ -215,7 +215,7 @@ func (r *runner) spared(ctx context.Context, name string) error {
 		is := words.Count(len(pending), "lock needs", "locks need") + " it, such as " + slices.Min(slices.Collect(maps.Keys(pending)))
 		if !told {
 			told = true
-			r.Tell("%s: %s, and could not be extended while it is cordoned; waiting until that ends, for %s at most", name, is, most.Round(time.Second))
+			r.Tell("%s: %s, and could not be extended while it is cordoned; waiting until that ends, for %s at most", name, is, min(most, r.most(most)).Round(time.Second))
 		}
 		return false, is, nil
 	})
