@@ -255,6 +255,9 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 	}
 	if !printed {
 		a.showWho(w, hint, revoked, relied, at)
+		if before := app.ForceReleased(cfg, w.Key, w.At); before != "" && w.Held > 0 && !w.Revoked {
+			fmt.Fprintf(a.Out, "  before that, %s\n", before)
+		}
 	}
 	switch {
 	case w.N-len(w.Unusable) < quorum:
