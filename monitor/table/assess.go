@@ -504,10 +504,10 @@ func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends
 			continue
 		}
 		if !t.nodes[i].reachable || forgotten && i < 32 && tok == r.grant.token && r.grant.veiled&(1<<i) != 0 {
-			ends = append(ends, far)
+			ends = append(ends, t.endBefore(r, tok, i))
 		} else if forgotten {
 			if until := t.mayHaveForgotten(i, since, a.now, certain, early, a.over || a.endless); until != 0 {
-				ends = append(ends, until)
+				ends = append(ends, min(until, t.endBefore(r, tok, i)))
 				a.wakeAt(until)
 			}
 		}
@@ -550,7 +550,7 @@ func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, suppose
 		switch latest = max(latest, expires); {
 		case expires == 0:
 			forever++
-		case supposed && !t.nodes[i].reachable: // it may have been extended with the others
+		case supposed && !t.nodes[i].reachable && !(c.Lost() && t.endBefore(r, tok, i) != far): // it may have been extended with the others
 			silent++
 		default:
 			ends = append(ends, expires)

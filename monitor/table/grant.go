@@ -57,6 +57,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
 		g.end = a.lock.Relied // by an extension whose majority was not seen
 	case holds && a.holder == g.token:
+		delete(t.late, r)
 		t.tellExtensions(r, a)
 		if g.end, g.shrank = max(a.end, a.lock.Relied), a.shrank; !a.shrank {
 			g.seen = a.end

@@ -137,6 +137,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 			r.changed = received
 		}
 		if unchanged && isLock && c.Expires != 0 && time.Duration(next.Expires-c.Expires) > extendedBy {
+			t.noteExtension(r, i, received)
 			if t.nodes[i].lostSight > c.Sent {
 				r.unwatched = c.Sent
 			} else if r.grant.veiled != 0 { // it was extended after these losses, which keep the end that they had
@@ -318,6 +319,7 @@ func (t *Table) bury(r *record) {
 	delete(t.records, r.key())
 	delete(t.rivals, r)
 	delete(t.leaving, r)
+	delete(t.late, r)
 	last := len(t.all) - 1
 	t.all[r.pos] = t.all[last]
 	t.all[r.pos].pos = r.pos

@@ -219,6 +219,9 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 			r.veil(i)
 		}
 		for j := range r.Copies { // an extension seen elsewhere may have reached it before
+			if c.Lost() && t.endBefore(r, k, i) != far {
+				break
+			}
 			if o := &r.Copies[j]; t.seen(r, j) && o.Kind == packed.LockCopy && int8(o.Token) == k && time.Duration(o.Expires-g.seen) > extendedBy {
 				g.end = max(g.end, o.Expires)
 			}

@@ -66,6 +66,7 @@ type Table struct {
 	vouching                   map[*record]struct{} // locks about which more is known than their copies say
 	rivals                     map[*record][]rival  // of records with several tokens
 	leaving                    map[*record][]leaving
+	late                       map[*record]lateExtension // of locks without a majority
 	certain                    map[string][]certain // what guards know of lost votes, by key
 	endings                    map[string]ending    // by key: the last grant that ended early after it had lost copies
 	emit                       func(monitor.Event)
@@ -97,7 +98,7 @@ func New(names []string, quorum int, maxTTL, attempt time.Duration, now time.Tim
 		names:    names,
 		records:  map[string]*record{},
 		groups:   map[string]*group{},
-		vouching: map[*record]struct{}{}, certain: map[string][]certain{}, rivals: map[*record][]rival{}, leaving: map[*record][]leaving{}, endings: map[string]ending{},
+		vouching: map[*record]struct{}{}, certain: map[string][]certain{}, rivals: map[*record][]rival{}, leaving: map[*record][]leaving{}, late: map[*record]lateExtension{}, endings: map[string]ending{},
 		locks: monitor.NewLockTree(),
 	}
 	for i := range t.nodes {

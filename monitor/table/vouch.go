@@ -71,7 +71,7 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 		}
 		all = append(all, v)
 		_, _, ends, _ := t.seenFirst(r, g.token, now)
-		if g.heard != v.Token && t.settled && ends != nil && t.unseen(r, &assessment{now: now}, g.token, true) == nil {
+		if g.heard != v.Token && t.settled && ends != nil && !t.outlasts(r, now) {
 			v.Certain, v.Short, v.Lost = true, "", nil // an extension of the copies that are left makes it no longer
 			all = append(all, v)
 		}
