@@ -54,7 +54,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 			t.emit(t.grantEvent(r, a.end, monitor.LockEvent(t.Time(at), monitor.LevelInfo, kind, r.key(), text, holderName(r, a.holder, a.lock.Form), left(in, a.end, at))))
 		}
 		r.early = false
-	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end:
+	case !holds && a.holder == g.token && g.end != 0 && a.lock.Relied > g.end && t.settled: // before, nodes are not met yet
 		g.end = a.lock.Relied // by an extension whose majority was not seen
 	case holds && a.holder == g.token:
 		delete(t.late, r)

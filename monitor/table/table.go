@@ -67,8 +67,8 @@ type Table struct {
 	rivals                     map[*record][]rival  // of records with several tokens
 	leaving                    map[*record][]leaving
 	late                       map[*record]lateExtension // of locks without a majority
-	certain                    map[string][]certain // what guards know of lost votes, by key
-	endings                    map[string]ending    // by key: the last grant that ended early after it had lost copies
+	certain                    map[string][]certain      // what guards know of lost votes, by key
+	endings                    map[string]ending         // by key: the last grant that ended early after it had lost copies
 	emit                       func(monitor.Event)
 	// TakenBy returns who removed a lock from the holder of this token; nil or false:
 	// unknown.
