@@ -100,6 +100,15 @@ func TestAnExtensionThatOthersMayHaveReceivedMovesTheEnd(t *testing.T) {
 			r.pass(500 * time.Millisecond)
 			r.scanAll()
 		},
+		"just after the loss of two that may have forgotten a vote": func(r *rig) {
+			r.wipe(2)
+			r.scanAll()
+			r.pass(100 * time.Millisecond)
+			r.wipe(3, 4)
+			r.scanAll()
+			r.pass(950 * time.Millisecond)
+			r.scanAll()
+		},
 		"the loss is known later": func(r *rig) {
 			for i := 2; i < 5; i++ {
 				r.Unreachable(i, r.now)
