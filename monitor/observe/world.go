@@ -112,9 +112,6 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 		}
 		n.wipesTold = 0
 	}
-	if s.guards != nil && len(s.guards.locks) > 0 {
-		w.hear(i, s, now)
-	}
 	if !s.server.IsZero() {
 		by, stepped, suspect := n.clock.Observe(clock.NewSample(w.base, w.wall, s.sent, s.received, s.server))
 		again = suspect
@@ -123,10 +120,19 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 			changed = true
 		}
 	}
+	// After a step of its clock, the announcements there still have the times of before, for a moment.
+	if s.guards != nil && len(s.guards.locks) > 0 && !again && (w.steps[i].at.IsZero() || now.Sub(w.steps[i].at) > announcedAnew) {
+		w.hear(i, s, now)
+	}
 	return again, w.restate(i, now) || changed
 }
 
-// hear records what guards announce about locks on node i; s has the node's clock.
+// announcedAnew is how long guards take to see a clock step and to announce the ends of locks anew.
+const announcedAnew = 2 * time.Second
+
+// hear records what guards announce about locks on node i; s has the node's clock. The node read it
+// after the sending, so no lock ends earlier than told. A time that counted from the receiving would be
+// too late by as much as this process was: as views and guards hear each other, ends would move on.
 func (w *world) hear(i int, s sight, now time.Time) {
 	locks := slices.Clone(s.guards.locks)
 	for k := range locks {
@@ -134,7 +140,7 @@ func (w *world) hear(i int, s sight, now time.Time) {
 			if s.server.IsZero() {
 				return // the clock that the times refer to cannot be read
 			}
-			v.Until = s.received.Add(v.Until.Sub(s.server))
+			v.Until = s.sent.Add(v.Until.Sub(s.server))
 		}
 	}
 	w.table.Heard(locks, now)
@@ -151,11 +157,11 @@ func (w *world) vouches(i int, now time.Time) []string {
 			if !clock.Valid {
 				continue
 			}
-			until := w.wall.Add(v.Until.Sub(w.base)).Add(clock.Offset)
+			until := w.wall.Add(v.Until.Sub(w.base)).Add(clock.Offset - clock.Bound) // no later than it is
 			v.Until = time.Time{}
 			name, _ := v.Channel()
-			// The estimate changed too little for a person to notice.
-			if was, ok := n.vouched[name]; ok && was.Sub(until).Abs() < vouchJitter {
+			// The estimate is later by too little for a person to notice.
+			if was, ok := n.vouched[name]; ok && !was.After(until) && until.Sub(was) < vouchJitter {
 				until = was
 			}
 			said[name], v.Until = until, until
@@ -168,7 +174,7 @@ func (w *world) vouches(i int, now time.Time) []string {
 	return channels
 }
 
-// vouchJitter is how far the announced end of a lock may be off before it is announced
+// vouchJitter is how much too early the announced end of a lock may be before it is announced
 // again.
 const vouchJitter = 100 * time.Millisecond
 
@@ -597,6 +603,9 @@ func (w *world) noteDiscontinuity(t clock.Discontinuity) {
 	for i, n := range w.nodes {
 		n.clock = clock.Clock{}
 		n.RTTs, n.tried, n.Read = nil, false, 0
+		if t.Jump != 0 { // our clock may have stood still
+			n.mayVoteAt = time.Time{}
+		}
 		w.steps[i] = step{}
 		known := w.table.ReadWhole(i)
 		if w.table.Doubt(i); known {
