@@ -99,6 +99,10 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		c := &r.Copies[i]
 		unchanged := c.Have() && r.Tokens[c.Token] == tok
 		same := c.Have() && c.Type == typ && (unchanged || !isLock)
+		// If the end that is known lies within what this read says, the read was only slow.
+		if same && unchanged && expires < c.Expires && c.Expires <= expires+received-sent && w.TTL >= 0 && r.presumed&(1<<min(i, 63)) == 0 {
+			expires = c.Expires
+		}
 		if same && unchanged && c.Epoch == t.nodes[i].epoch && packed.Alike(c.Expires, expires) {
 			// No visible change, but it may confirm a change elsewhere.
 			if c.Sent = sent; r.waits {

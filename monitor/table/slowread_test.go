@@ -1,0 +1,48 @@
+package table
+
+import (
+	"testing"
+	"time"
+)
+
+// A read that takes long because this process or the server stands still says less, and nothing else:
+// it shortens no lock, and the next read is no extension.
+func TestASlowReadMovesNoEnd(t *testing.T) {
+	const ttl, late = 30 * time.Second, 900 * time.Millisecond
+	for name, read := range map[string]time.Duration{"read as it is sent": 0, "read as it is answered": late} {
+		r := newRig(5, ttl).first()
+		r.pass(time.Hour)
+		r.set("k", "a", ttl, 0, 1, 2)
+		r.scanAll()
+		end := r.lock("k").MajorityEnd()
+		check := func(when string) {
+			t.Helper()
+			l := r.lock("k")
+			if l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond || l.Extensions != 0 || r.records["k"].grant.end != r.Moment(l.HeldUntil()) {
+				t.Errorf("%s: %s: ends %s later: %+v", name, when, l.HeldUntil().Sub(end), l)
+			}
+		}
+		r.pass(2 * time.Second)
+		for i := range 3 {
+			sent := r.now
+			r.pass(late)
+			expires := r.servers[i]["k"].expires
+			r.Read(i, sent, r.now, []Row{NewRow("k", "string", expires.Sub(sent.Add(read)).Milliseconds(), 1, "a")})
+			r.Refresh(r.now)
+			check("a slow read")
+		}
+		r.scanAll()
+		check("the next read")
+		// A holder's extension to a shorter TTL, read slowly.
+		r.pass(2 * time.Second)
+		r.set("k", "a", 10*time.Second, 0, 1, 2)
+		short := r.now.Add(10 * time.Second)
+		for i := range 3 {
+			r.Read(i, r.now.Add(-late), r.now, []Row{NewRow("k", "string", short.Sub(r.now).Milliseconds(), 1, "a")})
+		}
+		r.Refresh(r.now)
+		if l := r.lock("k"); l.HeldUntil().Sub(short) > 10*time.Millisecond {
+			t.Errorf("%s: an extension to a shorter TTL is not seen: %+v", name, l)
+		}
+	}
+}
