@@ -53,19 +53,29 @@ func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
 	case a.Perhaps:
 		return "maybe now: " + unsureText(c, l, a), Warn
 	case !a.From.IsZero():
-		node := "fenced nodes rejoin"
-		for i := range c.Snap.Nodes {
-			if n := &c.Snap.Nodes[i]; n.State == monitor.NodeFenced && n.RejoinsAfter.Equal(a.From) {
-				node = c.Name(n.Name) + " rejoins"
-			}
-		}
-		return "from " + Clock(a.From) + ", when " + node, Warn
+		return "from " + Clock(a.From) + ", when " + openingText(c, l, a), Warn
 	case a.Restarts == 1:
 		return "after 1 more restart of a node that is " + unproven(c), Warn
 	case a.Restarts > 1:
 		return "after " + strconv.Itoa(a.Restarts) + " more restarts of nodes that are " + unproven(c), None
 	}
 	return least, None
+}
+
+// openingText says what lets another client get in at a.From: a fenced node rejoins, or a copy expires
+// before the others.
+func openingText(c *Context, l *monitor.Lock, a *monitor.Access) string {
+	text := "fenced nodes rejoin"
+	for i := range c.Snap.Nodes {
+		n := &c.Snap.Nodes[i]
+		if n.State == monitor.NodeFenced && n.RejoinsAfter.Equal(a.From) {
+			return c.Name(n.Name) + " rejoins"
+		}
+		if i < l.Copies.Len() && l.Copies.At(i).Expires.Equal(a.From) {
+			text = "the copy on " + c.Name(n.Name) + " expires"
+		}
+	}
+	return text
 }
 
 // unproven says why a node may vote twice when it restarts.
@@ -95,6 +105,8 @@ func unsureText(c *Context, l *monitor.Lock, a *monitor.Access) string {
 			why = " has a copy of another token, which may reach a quorum with it"
 		case n.State == monitor.NodeServing:
 			why = " has another key of this name"
+		case n.State == monitor.NodeFenced:
+			why = " is fenced, and it is not known until when"
 		}
 		parts = append(parts, c.Name(n.Name)+why)
 	}
