@@ -41,7 +41,8 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: a.holder, end: a.lock.Relied, seen: a.lock.Relied, fell: true}
 		t.emitLostMajority(r, 0, a.now)
 	case holds && g.token < 0:
-		*g = grant{token: a.holder, end: max(a.end, a.lock.Relied), seen: a.end}
+		*g = grant{token: a.holder, end: max(a.end, a.lock.Relied)}
+		r.noteEnd(a.end)
 		delete(t.endings, r.key())
 		t.ended.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix))
 		t.forgetLeaving(r, r.Tokens[a.holder])
@@ -60,7 +61,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		delete(t.late, r)
 		t.tellExtensions(r, a)
 		if g.end, g.shrank = max(a.end, a.lock.Relied), a.shrank; !a.shrank {
-			g.seen = a.end
+			r.noteEnd(a.end)
 		}
 		g.lost, g.fell, g.parted, g.freed, g.perhaps, g.supposed = 0, false, false, false, false, g.supposed && r.presumed != 0
 		if a.lock.Relied <= a.end {
@@ -77,7 +78,7 @@ func (t *Table) countExtension(r *record, a *assessment) {
 	if a.holder < 0 || a.holder != g.token {
 		return
 	}
-	if t.settled && a.majority && a.locks > 0 && g.seen != 0 && time.Duration(a.end-g.seen) > extendedBy {
+	if t.settled && a.majority && a.locks > 0 && g.seen != 0 && time.Duration(a.end-max(g.seen, g.latest)) > extendedBy {
 		g.extensions++
 		g.extended = a.now
 	}

@@ -150,6 +150,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		}
 		t.markLoaded(r, i, next)
 		r.presumed &^= 1 << min(i, 63)
+		r.slow = max(r.slow, received-sent)
 		r.Copies[i] = next
 		t.markDirty(r)
 		if t.room.bursts() {

@@ -2,6 +2,7 @@ package table
 
 import (
 	"slices"
+	"time"
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
@@ -47,6 +48,7 @@ type record struct {
 	// since. Only the first 64 nodes.
 	hit, loaded uint64
 	presumed    uint64        // silent nodes whose copy is assumed to be extended, as on other nodes
+	slow        packed.Moment // how long the slowest read took that its copies' ends are from, since the grant's latest was set
 	unwatched   packed.Moment // a copy was extended after that, while its node was silent; zero: none was
 	earlier     *earlier      // grants that others followed too early, the longest first; nil: none
 }
@@ -166,6 +168,7 @@ type grant struct {
 	deleted      uint64        // a bit for each node on which a copy was deleted without a loss of the node; the last one for all nodes beyond
 	end          packed.Moment // until when its holder may rely on it; zero: no end
 	seen         packed.Moment // end of the last majority that was seen; if supposed, the end before that
+	latest       packed.Moment // the latest that seen can be, by how long the reads took: only a later end proves an extension
 	deletedAt    packed.Moment // when the last of these was deleted
 	extended     packed.Moment
 	reportedAt   packed.Moment
@@ -178,6 +181,15 @@ func (r *record) sumOf(g *grant) [8]byte {
 		return g.heard // the token itself may not have been read
 	}
 	return announce.TokenSum(r.Tokens[g.token].Prefix)
+}
+
+// noteEnd records the end of the majority of the grant of r that is seen now.
+func (r *record) noteEnd(end packed.Moment) {
+	g := &r.grant
+	if end > g.latest || time.Duration(g.seen-end) > extendedBy {
+		g.latest, r.slow = end+r.slow, 0
+	}
+	g.seen = end
 }
 
 // rival is what is known of a token of a record that is not the holder: it was, until

@@ -46,3 +46,44 @@ func TestASlowReadMovesNoEnd(t *testing.T) {
 		}
 	}
 }
+
+// A lock that was first read slowly seems to end earlier than it does. Later reads tell its end better,
+// one node after the other: nobody has extended it.
+func TestABetterReadIsNoExtension(t *testing.T) {
+	const ttl = 30 * time.Second
+	r := newRig(5, 2*ttl).first()
+	r.pass(time.Hour)
+	r.set("k", "a", ttl, 0, 1, 2)
+	end := r.now.Add(ttl)
+	read := func(i int, late time.Duration) {
+		r.now = r.now.Add(time.Millisecond)
+		r.Read(i, r.now.Add(-late), r.now, []Row{NewRow("k", "string", end.Sub(r.now).Milliseconds(), 1, "a")})
+		r.Refresh(r.now)
+	}
+	r.pass(time.Second)
+	for i, late := range []time.Duration{900, 500, 300} {
+		read(i, late*time.Millisecond)
+	}
+	for _, i := range []int{2, 0, 1} {
+		r.pass(time.Second)
+		read(i, 0)
+	}
+	if l := r.lock("k"); l.Extensions != 0 || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond || r.text("extended") != "" {
+		t.Errorf("ends %s later: %+v", l.HeldUntil().Sub(end), l)
+	}
+	r.pass(time.Second)
+	end = end.Add(5 * time.Second)
+	for i := range 3 {
+		read(i, 700*time.Millisecond)
+	}
+	if l := r.lock("k"); l.Extensions != 1 || r.text("extended") == "" {
+		t.Errorf("an extension is not seen: %+v", l)
+	}
+	r.pass(time.Second)
+	for i := range 3 {
+		read(i, 0)
+	}
+	if l := r.lock("k"); l.Extensions != 1 || l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
+		t.Errorf("a better read after it: %+v", l)
+	}
+}
