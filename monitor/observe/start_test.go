@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/monitor/clock"
 	"redlockctl/monitor/finding"
 	"redlockctl/server/announce"
 )
@@ -79,6 +80,38 @@ func TestAFencedNodeRejoinsAsAnnounced(t *testing.T) {
 		if n := w.nodes[0].snapshot(now, 0, 0); n.RejoinsAfter.Sub(c.want).Abs() > 10*time.Millisecond {
 			t.Errorf("%s: in %s, not in %s", name, n.RejoinsAfter.Sub(now), c.want.Sub(now))
 		}
+	}
+}
+
+// A guard on a busy host does not announce for a moment when a node rejoins: that is known all the same,
+// until the server restarts, or our own clock may have stood still.
+func TestTheTimeToRejoinStaysKnown(t *testing.T) {
+	start := time.Now()
+	now := start
+	rejoins := now.Add(26 * time.Second).Truncate(time.Millisecond)
+	w := newTestWorld(t, now, "n1")
+	see := func(run string, mayVote time.Time) time.Time {
+		now = now.Add(100 * time.Millisecond)
+		guards := &guardsSight{known: true, all: []announce.Guard{{ID: "g", Delay: 5 * time.Second, MayVote: mayVote}}}
+		w.answered(0, sight{sent: now, received: now, server: now, info: master("run_id", run, "uptime_in_seconds", "0"), config: fence("2147483647"), guards: guards}, now)
+		return w.snapshot(now, 1).Nodes[0].RejoinsAfter
+	}
+	is := func(what string, got, want time.Time) {
+		t.Helper()
+		if got.Sub(want).Abs() > 10*time.Millisecond {
+			t.Errorf("%s: in %s, not in %s", what, got.Sub(start), want.Sub(start))
+		}
+	}
+	is("announced", see("one", rejoins), rejoins)
+	is("not announced", see("one", time.Time{}), rejoins)
+	is("announced again", see("one", rejoins.Add(time.Second)), rejoins.Add(time.Second))
+	if got := see("two", time.Time{}); !got.Before(start.Add(6 * time.Second)) {
+		t.Errorf("another incarnation: in %s", got.Sub(start))
+	}
+	see("two", rejoins)
+	w.noteDiscontinuity(clock.Discontinuity{At: now, Jump: time.Hour})
+	if got := see("two", time.Time{}); got.Equal(rejoins) {
+		t.Error("known although our clock may have stood still")
 	}
 }
 

@@ -127,7 +127,7 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	return again, w.restate(i, now) || changed
 }
 
-// announcedAnew is how long guards take to see a clock step and to announce the ends of locks anew.
+// announcedAnew is how long guards take to see a clock step and to announce the ends of locks again.
 const announcedAnew = 2 * time.Second
 
 // hear records what guards announce about locks on node i; s has the node's clock. The node read it

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A read that takes long because this process or the server stands still says less, and nothing else:
-// it shortens no lock, and the next read is no extension.
+// A read takes long while this process or the server is stopped. It shortens no lock, and the next read
+// is no extension.
 func TestASlowReadMovesNoEnd(t *testing.T) {
 	const ttl, late = 30 * time.Second, 900 * time.Millisecond
 	for name, read := range map[string]time.Duration{"read as it is sent": 0, "read as it is answered": late} {
