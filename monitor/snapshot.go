@@ -29,6 +29,8 @@ type Snapshot struct {
 	// Settled is when the first view was complete, and changes are seen since then; zero:
 	// not yet.
 	Settled time.Time
+	// Pause is the last time for which this process could not watch.
+	Pause Pause
 	// Findings are the assumptions of Redlock that do not hold now, the most severe
 	// first.
 	Findings []Finding
@@ -42,6 +44,15 @@ type Snapshot struct {
 	Ripening int
 	Young    bool
 	Events   []Event // the latest, oldest first; limited in number
+}
+
+// Pause is a time for which nothing was seen because this process was stopped or its machine
+// suspended: from the last sign of life before that to the first complete read of all nodes after it.
+type Pause struct{ Since, Until time.Time } // Until zero: not read yet
+
+// Includes reports whether what was first seen at t may have begun in the pause.
+func (p Pause) Includes(t time.Time) bool {
+	return t.After(p.Since) && !p.Since.IsZero() && (p.Until.IsZero() || !t.After(p.Until))
 }
 
 // Counts are the numbers of locks by their state.

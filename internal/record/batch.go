@@ -103,6 +103,8 @@ type writer struct {
 	began   time.Time     // of this recorder
 	before  int64         // until when the recorder before this one recorded, in milliseconds
 	wrote   bool          // at least once
+	pause   monitor.Pause // the last one of the source
+	paused  bool          // that pause has not ended: no run covers it
 
 	names      []string             // of the nodes, with their addresses
 	states     map[string]nodeState // by node; "" is the cluster

@@ -34,7 +34,12 @@ func (r *Reader) Coverage(in Span) (c Coverage, err error) {
 	for _, one := range runs {
 		all = append(all, Span{one.began, one.seen})
 		if !one.locks.IsZero() {
-			locks = append(locks, Span{one.locks, one.seen})
+			if one.locks.Before(one.began) { // the run goes on after a pause
+				one.locks = one.began
+			}
+			if one.seen.After(one.locks) {
+				locks = append(locks, Span{one.locks, one.seen})
+			}
 		}
 	}
 	c.Recorded, c.Gaps = cover(all, in, r.Cluster.Last)
@@ -76,7 +81,7 @@ func cover(parts []Span, in Span, last time.Time) (covered, gaps []Span) {
 // none. An answer about a span says what was known then.
 func (r *Reader) lastLocks(t time.Time) (last time.Time, err error) {
 	var at sql.NullInt64
-	err = r.db.QueryRow(`SELECT max(min(seen_ms, ?2)) FROM runs WHERE cluster = ?1 AND locks_ms <= ?2`, r.cluster, millis(t)).Scan(&at)
+	err = r.db.QueryRow(`SELECT max(min(seen_ms, ?2)) FROM runs WHERE cluster = ?1 AND locks_ms <= ?2 AND began_ms <= ?2`, r.cluster, millis(t)).Scan(&at)
 	if err != nil || !at.Valid {
 		return last, err
 	}

@@ -81,7 +81,7 @@ func (b *batch) follow(e monitor.Event) {
 			one.ends = ""
 			b.told(one, e)
 		case !same && e.Kind == "acquired":
-			b.begin(lock, e.Token.Raw(), e.At, e.Until, false)
+			b.begin(lock, e.Token.Raw(), e.At, e.Until, b.pause.Includes(e.At))
 		}
 	case "released", "expired", "revoked", forceReleased, notSeen, lostMajority:
 		if was := b.grants.takeFollowed(lock, token); was != nil && (one == nil || one.token != token) {

@@ -59,7 +59,11 @@ func (r *Reader) at(t time.Time) (*Moment, error) {
 		s.Recall(monitor.NothingRecorded)
 		return m, nil
 	}
-	restarts, err := r.Restarts(Span{began, t.Add(time.Millisecond)})
+	first, err := r.beforePauses(m, began, locks)
+	if err != nil {
+		return nil, err
+	}
+	restarts, err := r.Restarts(Span{first, t.Add(time.Millisecond)})
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +85,20 @@ func (r *Reader) at(t time.Time) (*Moment, error) {
 	}
 	s.Recall(unread)
 	return m, err
+}
+
+// beforePauses returns when the recorder of a run began, which may have paused since; the moment gets
+// the last pause. locks is since when the run sees locks: before it began, if it goes on after a pause.
+func (r *Reader) beforePauses(m *Moment, began, locks time.Time) (first time.Time, err error) {
+	if locks.IsZero() || !locks.Before(began) {
+		return began, nil
+	}
+	m.Snapshot.Pause.Until = began
+	err = r.db.QueryRow(`SELECT min(began_ms), max(seen_ms) FROM runs WHERE cluster = ?1 AND locks_ms = ?2 AND began_ms < ?3`, r.cluster, millis(locks), millis(began)).Scan((*ms)(&first), (*ms)(&m.Snapshot.Pause.Since))
+	if first.IsZero() { // no longer kept
+		first = began
+	}
+	return first, err
 }
 
 // nodesAt sets the nodes, the verdict and what guards reported. known: somebody recorded

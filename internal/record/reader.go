@@ -125,7 +125,7 @@ type Grant struct {
 	Token          string
 	Owner, Library string // as far as the token says; "": unknown
 	Began          time.Time
-	Partly         bool      // it existed before the recording started
+	Partly         bool      // it existed before the recording started, or may have begun while the recorder was stopped
 	Until          time.Time // as last seen; zero: no TTL
 	Extended       time.Time // last extension; zero: none
 	Extensions     int

@@ -74,7 +74,7 @@ func (b *batch) takeInNext(s *monitor.Snapshot) {
 	}
 	if !b.follows {
 		b.follows = true
-		b.exec(`UPDATE runs SET locks_ms = ? WHERE id = ?`, millis(b.now), b.run)
+		b.exec(`UPDATE runs SET locks_ms = ? WHERE id = ?`, millis(b.now), b.run) // in a pause, it tells of the run after it
 	}
 	if b.taking = (taking{on: b.taking.again}); b.taking.on {
 		b.lookAtAll(s)

@@ -79,6 +79,7 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 		b.takeIn(s)
 		b.caughtUp = true
 	}
+	w.pause = s.Pause
 	w.collect(from, s)
 	if !w.wrote && w.before > 0 {
 		b.recount(s, events)
@@ -110,8 +111,7 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	}
 	b.writeGrants()
 	b.writeMinutes()
-	seen := slices.MaxFunc([]time.Time{seenBy(s, now), w.began}, time.Time.Compare)
-	b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(seen), w.run)
+	seen := b.cover(seenBy(s, now))
 	if err := b.commit(); err != nil {
 		return err
 	}
@@ -123,6 +123,36 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	clear(w.extensions.seen)
 	w.extensions.count = 0
 	return nil
+}
+
+// cover records up to when something was seen. A pause of the source is a gap between two runs: the
+// run ends when the pause begins, and the next one begins with its end. It returns up to when all is
+// recorded.
+func (b *batch) cover(seen time.Time) time.Time {
+	last := b.began
+	if seen.Before(last) {
+		seen = last
+	}
+	if b.wrote && b.seen.After(last) {
+		last = b.seen
+	}
+	p := b.pause
+	if news := !p.Since.IsZero() && (p.Until.IsZero() || p.Until.After(last)); !news && !b.paused {
+		b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(seen), b.run)
+		return seen
+	}
+	if !b.paused {
+		if b.paused = true; p.Since.After(last) {
+			last = p.Since
+		}
+		b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(last), b.run)
+	}
+	if p.Until.IsZero() {
+		return last
+	}
+	b.paused = false
+	b.scan(`INSERT INTO runs (cluster, by, began_ms, seen_ms, locks_ms) SELECT cluster, by, ?, ?, locks_ms FROM runs WHERE id = ? RETURNING id`, []any{millis(p.Until), millis(seen), b.run}, &b.run)
+	return seen
 }
 
 // seenBy returns until when a snapshot shows what happened: later events may not have
@@ -300,7 +330,7 @@ func (w *writer) stirred(s *monitor.Snapshot) bool {
 			return true
 		}
 	}
-	if w.earlyChanged(s) {
+	if w.earlyChanged(s) || s.Pause != w.pause {
 		return true
 	}
 	was, now := w.looks.counts, s.Counts

@@ -18,7 +18,7 @@ type GrantDoc struct {
 	Owner      *safetext.Text `json:"owner,omitempty"`
 	Library    string         `json:"library,omitempty"`
 	Began      time.Time      `json:"began"`
-	Partly     bool           `json:"partly,omitempty"` // it began before the record
+	Partly     bool           `json:"partly,omitempty"` // it began before the record, or while its recorder was stopped
 	Until      time.Time      `json:"until,omitzero"`   // left out: no TTL
 	Extensions int            `json:"extensions"`
 	Extended   time.Time      `json:"last_extended,omitzero"`

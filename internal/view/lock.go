@@ -463,7 +463,7 @@ func lockSeen(c *Context, l *monitor.Lock) Cell {
 // may have been before that.
 func (c *Context) heldSince(l *monitor.Lock) (since time.Time, partly, recorded bool) {
 	since = l.Since()
-	partly = !c.Snap.Settled.IsZero() && !since.After(c.Snap.Settled)
+	partly = !c.Snap.Settled.IsZero() && !since.After(c.Snap.Settled) || c.Snap.Pause.Includes(since)
 	for i := range c.Holders {
 		g := &c.Holders[i]
 		if g.Ended.IsZero() && g.Lock == l.Key && g.TokenSHA != "" && strings.HasPrefix(tokenSHA(l.Holder), g.TokenSHA) && (since.IsZero() || g.Began.Before(since)) {

@@ -32,6 +32,9 @@ func (o *Own) Check(wall, mono time.Duration) (jump time.Duration, jumped bool) 
 	return jump, true
 }
 
+// Doubted reports whether the last check showed a jump that the next one has to confirm.
+func (o *Own) Doubted() bool { return o.doubted }
+
 // Alive records a heartbeat of this process. The next one must come within most, or the
 // process was stopped for gap.
 func (o *Own) Alive(mono, most time.Duration) (gap time.Duration, stopped bool) {

@@ -48,6 +48,7 @@ type guardsSight struct {
 type watch struct {
 	monitor.Node
 	probed     bool
+	reprobed   bool              // since this process was last stopped
 	kept       bool              // the data that it had on disk survived, even a restart
 	served     bool              // it accepted writes when it was last readable
 	base       monitor.NodeState // according to the probe

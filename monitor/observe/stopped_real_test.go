@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 )
@@ -44,9 +45,14 @@ func watchAlone(addrs []string) error {
 		return err
 	}
 	fmt.Println("decided")
+	pause := monitor.Pause{}
 	for seq, version := uint64(0), uint64(0); ctx.Err() == nil; {
 		s := m.Snapshot()
 		version = s.Version
+		if s.Pause != pause && !s.Pause.Until.IsZero() {
+			pause = s.Pause
+			fmt.Printf("paused\t\t%s\n", pause.Until.Sub(pause.Since))
+		}
 		events, missed := m.EventsSince(seq)
 		if missed > 0 {
 			return fmt.Errorf("%d events missed", missed)
@@ -165,14 +171,22 @@ func stopAMonitor(t *testing.T, ttl, stop time.Duration) (kept bool) {
 	if lost.Load() {
 		return false
 	}
+	paused := time.Duration(0) // what the monitor says of it
 	for _, line := range said {
 		kind, rest, _ := strings.Cut(line, "\t")
 		switch {
+		case kind == "paused":
+			if d, err := time.ParseDuration(strings.TrimSpace(rest)); err == nil {
+				paused += d
+			}
 		case kind == "extended" || kind == "own clock", strings.Contains(line, "job:2"), strings.HasPrefix(line, "released\tjob:1"):
 		case strings.HasPrefix(kind, "finding") && (strings.Contains(rest, "console-stopped") || strings.Contains(rest, "this process was stopped")):
 		default:
 			t.Errorf("%s: %s", kind, rest)
 		}
+	}
+	if long := stop > 3*time.Second; long && paused < stop-500*time.Millisecond {
+		t.Errorf("stopped for %s; it says that it did not watch for %s", stop, paused)
 	}
 	return true
 }

@@ -34,6 +34,9 @@ type world struct {
 	own           clock.Own
 	beat          func() time.Time    // the last heartbeat of this process, which does not need this lock
 	discontinuity clock.Discontinuity // the last one of our clock
+	sureAt        time.Time           // when our clock was last known not to have jumped
+	pause         monitor.Pause       // the last one
+	readAgain     time.Time           // when all nodes had been read after it; zero: not yet, or it has ended
 	lateAt        time.Time           // when this process last noticed a delay of its own
 	findings      *finding.Findings
 	steps         []step          // the latest step of each node
@@ -95,6 +98,7 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	n := w.nodes[i]
 	known, role, wipes := n.RunID != "", n.base, n.Facts.Wipes
 	restarted := n.answered(s)
+	n.reprobed = true
 	switch {
 	case restarted:
 		n.tried, n.Read, n.wipesTold = false, 0, 0
@@ -185,6 +189,7 @@ func (w *world) failed(i int, err error, now time.Time) (counts, changed bool) {
 		return false, false
 	}
 	w.nodes[i].failed(err, now)
+	w.nodes[i].reprobed = true
 	return true, w.restate(i, now)
 }
 
@@ -529,7 +534,8 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 		},
 	}
 	heard := true
-	s.Complete, s.Settled = true, w.settledAt
+	w.endPause(now)
+	s.Complete, s.Settled, s.Pause = true, w.settledAt, w.pause
 	for i, n := range w.nodes {
 		s.Nodes[i] = n.snapshot(now, now.Sub(w.base), w.table.Present(i))
 		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = w.table.NoRoom(i)
@@ -580,6 +586,7 @@ func (w *world) awake(now time.Time) {
 	}
 	if stopped {
 		w.table.Stopped(now.Add(-gap), now)
+		w.pauseSince(now.Add(-gap))
 		w.noteDiscontinuity(clock.Discontinuity{At: now, Gap: gap, Text: fmt.Sprintf("this process was stopped for %s", gap.Round(100*time.Millisecond))})
 	}
 }
@@ -589,7 +596,47 @@ func (w *world) lookAtOwnClock(now time.Time) {
 	w.awake(now)
 	if jump, ok := w.own.Check(now.Round(0).Sub(w.base.Round(0)), now.Sub(w.base)); ok {
 		w.wall = w.wall.Add(jump)
+		if jump > 0 {
+			w.pauseSince(w.sureAt)
+		}
 		w.noteDiscontinuity(clock.Discontinuity{At: now, Jump: jump, Text: fmt.Sprintf("the clock of this machine moved by %s: it was set, or the machine was suspended", words.Signed(jump))})
+	}
+	if !w.own.Doubted() {
+		w.sureAt = now
+	}
+}
+
+// pausesJoin is how soon after a pause another one is taken for the same: who follows the snapshots
+// may not have seen that the first had ended.
+const pausesJoin = 2 * time.Second
+
+// pauseSince records that nothing was seen since a time.
+func (w *world) pauseSince(since time.Time) {
+	if p := &w.pause; p.Since.IsZero() || !p.Until.IsZero() && since.Sub(p.Until) > pausesJoin {
+		p.Since = since
+	}
+	w.pause.Until = time.Time{}
+	for _, n := range w.nodes {
+		n.reprobed = false
+	}
+}
+
+// endPause ends the pause once each node has been probed and, if it can be read, read after it.
+func (w *world) endPause(now time.Time) {
+	if w.pause.Since.IsZero() || !w.pause.Until.IsZero() {
+		return
+	}
+	for i, n := range w.nodes {
+		if !n.reprobed || !n.settled() || n.base.Readable() && n.fails == 0 && !w.table.ReadSince(i, w.discontinuity.At) {
+			w.readAgain = time.Time{}
+			return
+		}
+	}
+	if w.readAgain.IsZero() {
+		w.readAgain = now
+	}
+	if !w.table.Pending() || now.Sub(w.readAgain) > time.Second { // on a busy cluster there is always something to assess
+		w.pause.Until, w.readAgain = now, time.Time{}
 	}
 }
 

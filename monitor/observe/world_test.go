@@ -433,6 +433,7 @@ func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
 		t.Fatalf("at the start: complete %v, reading %q", complete, nodes)
 	}
 	began := w.table.Epoch(0) // of a read in progress
+	before := at
 	at = at.Add(time.Minute)
 	answer()
 	w.passed(0, began, 1)
@@ -446,9 +447,42 @@ func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
 	if complete, nodes := told(); complete || nodes != "n2" || w.nodes[1].Read != 0.5 {
 		t.Errorf("meanwhile: complete %v, reading %q", complete, nodes)
 	}
+	if p := w.snapshot(at, 1).Pause; !p.Since.Equal(before) || !p.Until.IsZero() || !p.Includes(at) {
+		t.Errorf("meanwhile: nothing seen from %v to %v", p.Since, p.Until)
+	}
 	read(1)
 	if complete, nodes := told(); !complete || nodes != "" {
 		t.Errorf("in the end: complete %v, reading %q", complete, nodes)
+	}
+	w.tick(at)
+	if p := w.snapshot(at, 1).Pause; !p.Until.Equal(at) || p.Includes(before) || p.Includes(at.Add(1)) {
+		t.Errorf("in the end: nothing seen from %v to %v", p.Since, p.Until)
+	}
+}
+
+// A node that was down before a stop of this process, and did not answer since, is not known to be
+// down still: the time in which nothing is seen goes on until it is probed.
+func TestAPauseEndsWhenAllNodesAreProbed(t *testing.T) {
+	at := time.Now()
+	w := newTestWorld(t, at, "n1", "n2")
+	answer := func() {
+		at = at.Add(200 * time.Millisecond)
+		w.answered(0, sight{sent: at, received: at, server: at.Round(0), info: master("run_id", "0"), config: fence("0")}, at)
+		w.tick(at)
+	}
+	answer()
+	w.scanned(0, "0", w.table.Epoch(0), at, at)
+	w.failed(1, wire.DialError{Err: errors.New("refused")}, at)
+	at = at.Add(time.Minute)
+	answer()
+	w.scanned(0, "0", w.table.Epoch(0), at, at)
+	if p := w.snapshot(at, 1).Pause; !p.Until.IsZero() {
+		t.Errorf("ended at %v", p.Until)
+	}
+	w.failed(1, wire.DialError{Err: errors.New("refused")}, at)
+	w.tick(at)
+	if p := w.snapshot(at, 1).Pause; !p.Until.Equal(at) {
+		t.Errorf("to %v", p.Until)
 	}
 }
 
