@@ -56,11 +56,12 @@ type Event struct {
 // RestartCost is the cost of a restart of a node, or of a wipe of its data.
 type RestartCost struct {
 	Cause        LossCause
-	Lost         int             // locks that lost a copy
+	Lost         int             // locks that lost a copy of their holder, or a tombstone
 	Bare         int             // of these, locks with a bare majority now
 	LostMajority int             // of these, locks that lost their majority
 	HeldUntil    time.Time       // until when the last of these may be relied on; zero: none, or no end
 	Unrevoked    int             // revoked locks that have too few tombstones left to keep others out
+	Others       int             // lost copies of other clients than the holders: attempts, and what they left
 	Loaded       Loaded          // copies that the node loaded from disk
 	Locks        []safetext.Text // names of the locks that lost a copy, the worst first; at most 50
 	// Rejoins is when a guard lets the node rejoin; zero: unknown.

@@ -171,7 +171,7 @@ func stopAMonitor(t *testing.T, ttl, stop time.Duration) (kept bool) {
 	if lost.Load() {
 		return false
 	}
-	paused := time.Duration(0) // what the monitor says of it
+	paused := time.Duration(0) // as the monitor reports it
 	for _, line := range said {
 		kind, rest, _ := strings.Cut(line, "\t")
 		switch {

@@ -244,6 +244,9 @@ func costText(cost monitor.RestartCost, now time.Time) string {
 	if cost.Unrevoked > 0 {
 		text += fmt.Sprintf(", %d lost %s revocation: others are kept out only while nodes are fenced", cost.Unrevoked, map[bool]string{true: "its", false: "their"}[cost.Unrevoked == 1])
 	}
+	if cost.Others > 0 {
+		text += "; " + words.Count(cost.Others, "copy", "copies") + " of other clients than the holders lost"
+	}
 	l := cost.Loaded
 	var loaded []string
 	for _, part := range []struct {

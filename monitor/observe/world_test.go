@@ -460,8 +460,8 @@ func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
 	}
 }
 
-// A node that was down before a stop of this process, and did not answer since, is not known to be
-// down still: the time in which nothing is seen goes on until it is probed.
+// A node that was down before this process was stopped may be up again: the pause lasts until the
+// node has been probed.
 func TestAPauseEndsWhenAllNodesAreProbed(t *testing.T) {
 	at := time.Now()
 	w := newTestWorld(t, at, "n1", "n2")

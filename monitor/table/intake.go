@@ -230,13 +230,25 @@ func (t *Table) countLoss(r *record, i int, cause monitor.LossCause, now packed.
 
 // charge adds the copy of r on node i, which is lost, to the cost of the loss.
 func (t *Table) charge(r *record, i int) {
-	c := &r.Copies[i]
-	if n := &t.nodes[i]; n.restart != nil {
-		n.restart.copies++
+	c, cost := &r.Copies[i], t.nodes[i].restart
+	k, g := int8(c.Token), &r.grant
+	if g.token >= 0 && k == g.token {
+		g.lost++
 	}
-	r.hit |= 1 << min(i, 63)
-	if r.grant.token >= 0 && int8(c.Token) == r.grant.token {
-		r.grant.lost++
+	tombstone := redlock.IsTombstone(r.Tokens[k].Prefix)
+	switch {
+	case cost == nil:
+	case !tombstone && g.token >= 0 && k != g.token && r.earlierOf(announce.TokenSum(r.Tokens[k].Prefix)) == nil:
+		cost.others++ // nothing of the holder is lost
+	case r.known && (r.lock.LostMajority() || tombstone && r.lock.State != monitor.LockRevoked):
+		cost.copies++ // what matters was lost before
+		cost.names = named(cost.names, r)
+	default:
+		cost.copies++
+		if bit := uint64(1) << min(i, 63); r.hit&bit == 0 {
+			r.hit |= bit
+			cost.hits++
+		}
 	}
 }
 

@@ -56,7 +56,9 @@ type restartCost struct {
 	read  bool          // the node must be read before the cost is known
 	since packed.Moment // time of the loss
 
+	hits                          int // locks whose part of it is still to be counted
 	copies, bare, fell, unrevoked int
+	others                        int           // copies of other tokens than the holder's
 	until                         packed.Moment // latest end of a lost majority
 	// locks that lost their majority, that are not revoked any more, that have a bare majority
 	// now, and that lost a copy otherwise
@@ -68,7 +70,20 @@ type restartCost struct {
 func (t *Table) costReady(i int, now packed.Moment) bool {
 	n := &t.nodes[i]
 	c := n.restart
-	return c != nil && (!c.read || n.looked() > c.since || now > c.since+packed.Moment(costPatience))
+	switch {
+	case c == nil:
+		return false
+	case now > c.since+packed.Moment(costPatience):
+		return true
+	case c.read && n.looked() <= c.since:
+		return false
+	}
+	for k := range t.nodes { // after a stop of this process, all are read again: only then it is known what is left
+		if o := &t.nodes[k]; c.hits > 0 && k != i && o.reachable && o.scanned != o.epoch {
+			return false
+		}
+	}
+	return true
 }
 
 // costPatience is how long an event about a loss waits for the node to be read.
@@ -84,21 +99,22 @@ func named(names []string, r *record) []string {
 	return names
 }
 
-// fall counts r as a lock that lost its majority.
-func (c *restartCost) fall(r *record) {
+// fall counts r as a lock that lost its majority; its holder relies on it until then.
+func (c *restartCost) fall(r *record, until packed.Moment) {
 	c.fell++
-	c.until = max(c.until, r.lock.Relied)
+	c.until = max(c.until, until)
 	c.felled = named(c.felled, r)
 }
 
 // lossCost returns the cost of a loss on node i, for an event.
 func (t *Table) lossCost(i int) monitor.RestartCost {
 	c := t.nodes[i].restart
+	t.countHits(i, c)
 	slices.Sort(c.felled)
 	slices.Sort(c.freed)
 	slices.Sort(c.bared)
 	slices.Sort(c.names)
-	cost := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Unrevoked: c.unrevoked, Loaded: t.loaded(i)}
+	cost := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Unrevoked: c.unrevoked, Others: c.others, Loaded: t.loaded(i)}
 	names := slices.Concat(c.felled, c.freed, c.bared, c.names)
 	for _, name := range names[:min(len(names), mostNamed)] {
 		cost.Locks = append(cost.Locks, safetext.New(name))

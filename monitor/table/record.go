@@ -43,8 +43,8 @@ type record struct {
 	buried    bool
 	shared    bool // the copies belong to lock too: do not change them
 
-	// hit has a bit for each node that lost its copy by a restart or a wipe since the
-	// last assessment; loaded for each whose copy was loaded from disk and not written
+	// hit has a bit for each node that lost its copy by a restart or a wipe whose cost is not
+	// counted yet; loaded for each whose copy was loaded from disk and not written
 	// since. Only the first 64 nodes.
 	hit, loaded uint64
 	presumed    uint64        // silent nodes whose copy is assumed to be extended, as on other nodes

@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/redlock"
 	"redlockctl/server/announce"
 )
 
@@ -185,7 +186,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	}
 	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
 	t.countExtension(r, &a)
-	was, fell, known := r.lock.State, r.known && r.lock.LostMajority(), r.known
+	was, known := r.lock.State, r.known
 	a.lock.Copies = monitor.CopiesOf(r.Set)
 	a.wakeAt(t.trackAlarm(r, &a))
 	if !known || !same(r.lock, &a.lock) {
@@ -211,9 +212,6 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && was != monitor.LockRevoked && a.best.open > 0 && (a.best.never || a.best.end-now > packed.Moment(t.Attempt)) { // on nodes that refuse writes it blocks nobody
 		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r, r.lock)))
 	}
-	if r.hit != 0 {
-		t.countCost(r, was, fell)
-	}
 	r.waits = !a.confirmed || r.grant.lost > 0 || r.overdue
 	if r.waits && !r.listed {
 		r.listed = true
@@ -221,26 +219,48 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	}
 }
 
-// countCost adds r to the cost of the losses of its copies; was is its previous state, fell whether it
-// had lost its majority then.
-func (t *Table) countCost(r *record, was monitor.LockState, fell bool) {
-	for i := range t.nodes {
-		c := t.nodes[i].restart
+// countHits adds the locks that lost a copy on node i to the cost of that, by what is left of the copies
+// of the token that lost it: another one may have a majority by now.
+func (t *Table) countHits(i int, c *restartCost) {
+	bit := uint64(1) << min(i, 63)
+	for _, r := range t.all {
+		if c.hits == 0 {
+			return
+		}
+		if r.hit&bit == 0 {
+			continue
+		}
+		c.hits--
+		r.hit &^= bit
+		k, lost := r.grant.token, r.Copies[i].Lost()
+		if lost {
+			k = int8(r.Copies[i].Token)
+		}
+		var displaced *earlier // another client got in since
+		for e := r.earlier; e != nil && displaced == nil; e = e.next {
+			if e.was.fell && (lost && e.sum == announce.TokenSum(r.Tokens[k].Prefix) || !lost && i < 32 && e.was.went&(1<<i) != 0) {
+				displaced = e
+			}
+		}
 		switch {
-		case c == nil || r.hit&(1<<min(i, 63)) == 0:
-		case r.lock.LostMajority() && !fell:
-			c.fall(r)
-		case was == monitor.LockRevoked && r.lock.State != monitor.LockRevoked:
-			c.unrevoked++
-			c.freed = named(c.freed, r)
-		case r.lock.State != monitor.LockRevoked && r.lock.Held >= t.quorum && r.lock.Margin() <= 0: // a tombstone's majority is nobody's
+		case displaced != nil:
+			c.fall(r, t.Moment(displaced.Until))
+		case r.lock.LostMajority():
+			c.fall(r, r.lock.Relied)
+		case k >= 0 && redlock.IsTombstone(r.Tokens[k].Prefix):
+			if r.lock.State != monitor.LockRevoked {
+				c.unrevoked++
+				c.freed = named(c.freed, r)
+				continue
+			}
+			c.names = named(c.names, r) // a tombstone's majority is nobody's
+		case r.lock.State != monitor.LockRevoked && r.lock.Held >= t.quorum && r.lock.Margin() <= 0:
 			c.bare++
 			c.bared = named(c.bared, r)
 		default:
 			c.names = named(c.names, r)
 		}
 	}
-	r.hit = 0
 }
 
 // updateCopies drops the copies of r that are gone, and updates the states of the others.

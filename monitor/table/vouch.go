@@ -500,7 +500,7 @@ func (t *Table) explain(r *record, i int) {
 		return
 	}
 	if cost := n.restart; cost != nil && votes == t.quorum && r.lock.LostMajority() {
-		cost.fall(r)
+		cost.fall(r, r.lock.Relied)
 		cost.copies++
 		return
 	}
