@@ -46,13 +46,13 @@ var overlapping = `FROM grants e CROSS JOIN grants g ON g.lock = e.lock AND g.be
 // the ?4 locks with the longest, with the number of all, of their locks, and of the others of this lock.
 // The plus keeps the range of an index for the overlap.
 var overlapsOf = `WITH found AS MATERIALIZED (
-		SELECT g.lock, e.token AS earlier, e.owner AS earlier_owner, e.began_ms AS earlier_began, e.until_ms, g.token, g.owner, g.began_ms,
+		SELECT g.lock, e.token AS earlier, e.owner AS earlier_owner, e.began_ms AS earlier_began, e.until_ms, g.token, g.owner, g.began_ms, g.partly,
 			max(` + relied("e") + `) AS until, ` + relied("g") + ` AS later_until ` + overlapping + ` AND +g.began_ms <= ?1 GROUP BY g.id),
 	overlaps AS MATERIALIZED (SELECT *, min(until, later_until, ?1) - began_ms AS both FROM found CROSS JOIN locks l ON l.id = lock
 		WHERE cluster = ?2 AND min(until, later_until, ?1) >= ?3),
 	longest AS MATERIALIZED (SELECT *, max(both), count(*) AS of_lock FROM overlaps GROUP BY lock) -- SQLite takes the row of the maximum
 	SELECT (SELECT count(*) FROM overlaps), (SELECT count(*) FROM longest), name, earlier, coalesce(x.owner, ''), earlier_began,
-		token, coalesce(y.owner, ''), began_ms, until_ms, both, of_lock - 1
+		token, coalesce(y.owner, ''), began_ms, partly, until_ms, both, of_lock - 1
 	FROM longest LEFT JOIN owners x ON x.id = earlier_owner LEFT JOIN owners y ON y.id = longest.owner
 	ORDER BY both DESC, began_ms LIMIT ?4`
 
@@ -66,7 +66,7 @@ func (r *Reader) Overlaps(in Span, n int) (all Overlaps, err error) {
 	all.Longest, err = collect(r.db, func(row *sql.Rows, o *Overlap) error {
 		var earlier, later []byte
 		err := row.Scan(&all.Count, &all.Locks, &o.Lock, &earlier, &o.Earlier.Owner, (*ms)(&o.Earlier.Began),
-			&later, &o.Later.Owner, (*ms)(&o.Later.Began), (*ms)(&o.Relied), (*msLong)(&o.Both), &o.Others)
+			&later, &o.Later.Owner, (*ms)(&o.Later.Began), &o.Later.Partly, (*ms)(&o.Relied), (*msLong)(&o.Both), &o.Others)
 		o.Earlier.Token, o.Later.Token = hex.EncodeToString(earlier), hex.EncodeToString(later)
 		return err
 	}, overlapsOf, millis(at), r.cluster, millis(in.Since), n)

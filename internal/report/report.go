@@ -300,7 +300,11 @@ func (rep *Report) overlap(o record.Overlap) string {
 	if o.Others > 0 {
 		more = fmt.Sprintf(", and %d more of this lock", o.Others)
 	}
-	return fmt.Sprintf("%s got in while %s (since %s) relied on it %s: both for %s%s", who(o.Later), who(o.Earlier), rep.at(o.Earlier.Began), until, view.Age(o.Both), more)
+	both := view.Age(o.Both)
+	if o.Later.Partly { // it was first seen then
+		both += " or longer"
+	}
+	return fmt.Sprintf("%s got in while %s (since %s) relied on it %s: both for %s%s", who(o.Later), who(o.Earlier), rep.at(o.Earlier.Began), until, both, more)
 }
 
 // at formats a time with date and zone.
@@ -353,7 +357,11 @@ func held(until time.Time) func(g record.Grant) string {
 		if end.IsZero() {
 			end = until
 		}
-		return view.Age(end.Sub(g.Began))
+		age := view.Age(end.Sub(g.Began))
+		if g.Partly {
+			age = "≥ " + age
+		}
+		return age
 	}
 }
 

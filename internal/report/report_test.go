@@ -41,7 +41,7 @@ func TestOverlapsAreNamed(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	rep := &Report{Since: at.Add(-time.Hour), Until: at.Add(time.Hour), utc: true, Overlaps: record.Overlaps{Count: 12, Locks: 3, Longest: []record.Overlap{
 		{Lock: "job:1", Earlier: record.Grant{Owner: "web-3"}, Later: record.Grant{Token: "0123456789abcdef", Began: at}, Relied: at.Add(9 * time.Second), Both: 7 * time.Second, Others: 9},
-		{Lock: "job:2", Later: record.Grant{Began: at}},
+		{Lock: "job:2", Later: record.Grant{Began: at, Partly: true}, Both: 5 * time.Second},
 	}}}
 	var text, page strings.Builder
 	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
@@ -49,7 +49,7 @@ func TestOverlapsAreNamed(t *testing.T) {
 	}
 	for _, want := range []string{
 		"12 overlaps of 3 locks; of each of 2 locks, the longest is listed. All holders: redlockctl history NAME --since 2027-01-15T07:00:00Z --until 2027-01-15T09:00:00Z",
-		"012345 got in while web-3 (since –) relied on it until 2027-01-15 08:00:09Z: both for 7s, and 9 more of this lock", "relied on it without end",
+		"012345 got in while web-3 (since –) relied on it until 2027-01-15 08:00:09Z: both for 7s, and 9 more of this lock", "relied on it without end", "both for 5s or longer",
 	} {
 		for name, out := range map[string]string{"text": text.String(), "page": page.String()} {
 			if !strings.Contains(out, want) {
