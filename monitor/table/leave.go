@@ -42,6 +42,11 @@ func (t *Table) setAside(r *record, a *assessment) bool {
 	return true
 }
 
+// isAside reports whether the grant of token k of r was set aside: what has become of it is decided there.
+func (t *Table) isAside(r *record, k int8) bool {
+	return slices.ContainsFunc(t.leaving[r], func(l leaving) bool { return l.token == r.Tokens[k] })
+}
+
 // copiesOf returns the number of copies of a token.
 func (r *record) copiesOf(token int8) (n int) {
 	for i := range r.Copies {

@@ -128,3 +128,30 @@ func TestARivalThatGetsInWithADeletion(t *testing.T) {
 		t.Errorf("once it has gone: %+v", l)
 	}
 }
+
+// A copy whose deletion was seen before the next client got in, and which that replaces then, was not lost: the
+// release is still going on, also where nodes are known for too short a time to rule out forgotten votes.
+func TestACopyOfAReleaseIsNotLostWhenItIsReplaced(t *testing.T) {
+	r := newRig(5, time.Minute).first()
+	r.pass(time.Second)
+	r.set("k", "token-a", 10*time.Second, 0, 1, 2, 3, 4)
+	r.scanAll()
+	r.pass(50 * time.Millisecond)
+	r.del("k", 3)
+	r.scanAll()
+	r.del("k", 0, 1, 4)
+	r.set("k", "token-b", 10*time.Second, 0, 1, 4)
+	r.scanAll()
+	r.pass(confirmsWithin + 10*time.Millisecond)
+	r.set("k", "token-b", 10*time.Second, 3)
+	r.scanAll()
+	r.pass(10 * time.Millisecond)
+	r.del("k", 2)
+	r.set("k", "token-b", 10*time.Second, 2)
+	r.scanAll()
+	r.scanAll()
+	r.pass(2 * time.Second)
+	if l := r.lock("k"); l.State == monitor.LockSplit || l.Earlier != nil || slices.Contains(r.kinds(), "split") {
+		t.Errorf("%+v, %v", l, r.kinds())
+	}
+}

@@ -227,7 +227,7 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 			}
 		}
 	}
-	if !lost || c.Expires != 0 && c.Expires <= now || k == r.grant.token || t.hasEnded(r, k) || redlock.IsTombstone(r.Tokens[k].Prefix) {
+	if !lost || c.Expires != 0 && c.Expires <= now || k == r.grant.token || t.isAside(r, k) || t.hasEnded(r, k) || redlock.IsTombstone(r.Tokens[k].Prefix) {
 		return
 	}
 	votes := len(t.unseen(r, &assessment{now: now, since: r.lock.Span.Begin, holder: r.holder}, k, true)) + t.possibleNews(r, k)
