@@ -108,7 +108,7 @@ func TestKeptForATimeIsReleasedThen(t *testing.T) {
 	}
 }
 
-// A node that had not answered when a release was decided is read: it is told as it is then.
+// A node that had not answered when a release was decided is read, and reported as it is then.
 func TestReleaseReadsWhoHadNotAnswered(t *testing.T) {
 	o, c := start(t, nil)
 	none := func(status redlock.Status) []redlock.NodeResult {

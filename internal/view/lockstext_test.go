@@ -6,7 +6,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// Where a majority of the nodes does not answer, locks may have no copy on the others: it is said.
+// Where a majority of the nodes does not answer, the text says that locks may have no copy on the others.
 func TestLocksTextOfFewNodes(t *testing.T) {
 	for _, c := range []struct {
 		down, held int
