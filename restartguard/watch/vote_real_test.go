@@ -187,7 +187,7 @@ func TestAFenceThatIsRemovedEarlyIsAnAlarm(t *testing.T) {
 // Two guards, and a FLUSHALL whose trace CONFIG RESETSTAT removes before one of them has looked again: it waits for the
 // other, which saw the flush.
 func TestAGuardWaitsForOneThatSawALossThatItMissed(t *testing.T) {
-	const d = 4 * time.Second // enough for the other guard to look meanwhile, on a busy machine
+	const d = 8 * time.Second // enough for the other guard to look meanwhile, on a busy machine
 	s := fenced(t)
 	proxy := labtest.NewProxy(t, s)
 	saw := guard(t, watch.Config{Delay: d}, s.Node())
@@ -218,6 +218,7 @@ func TestAGuardWaitsForOneThatSawALossThatItMissed(t *testing.T) {
 			t.Fatalf("it serves %s before the guard that saw the flush lets it", time.Until(until))
 		}
 		waits = waits || strings.Contains(missed.Status()[0].Reason, "another guard lets it vote later")
+		time.Sleep(2 * time.Millisecond)
 	}
 	if !waits {
 		t.Errorf("the guard that missed it says %q", missed.Status()[0].Reason)
