@@ -523,10 +523,12 @@ func checkLock(t *rapid.T, r *rig, l monitor.Lock) {
 	} else if !l.MajorityEnd().IsZero() {
 		t.Fatalf("a majority of %d", most)
 	}
+	// Beside a holder that lost its majority, or may hold the lock, a minority of another token is no split.
+	contended := most < q && l.ReliedOn()
 	switch {
 	case most == 0 && l.State != monitor.LockNotALock && l.State != monitor.LockLostMajority && !l.ReliedOn(),
 		immortal && l.State != monitor.LockNoTTL,
-		len(rivals) > 1 && l.State < monitor.LockSplit,
+		len(rivals) > 1 && l.State < monitor.LockSplit && !contended,
 		len(rivals) > 0 && lists > 0 && l.State < monitor.LockSplit,
 		len(tokens) == 1 && lists == 0 && l.Earlier == nil && l.State == monitor.LockSplit,
 		most > 0 && most < q && l.State < monitor.LockPartial,
