@@ -185,10 +185,12 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 				tallies[c.Token].unread++
 			}
 		}
-		if !c.Have() || t.forgotten(r, i) {
+		if !c.Have() {
 			continue
 		}
-		a.wakeAt(c.Expires)
+		if a.wakeAt(c.Expires); t.forgotten(r, i) {
+			continue
+		}
 		if c.Kind != packed.LockCopy {
 			a.others++
 			continue
