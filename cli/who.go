@@ -220,7 +220,7 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 // printWho prints an answer, with a hint if there is one. It is an error if nobody holds the lock or nobody can tell.
 func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.Answer, hint string) error {
 	relied, at := app.ReliedOn(ctx, cfg, w, a.Reading)
-	if at != nil && w.N < at.Cluster.N { // the traffic of one node tells of no other
+	if at != nil && w.N < at.Cluster.N { // the traffic of one node says nothing of the others
 		w.N = at.Cluster.N
 		if l := at.LockNamed(w.Key); l != nil {
 			w.Held = max(w.Held, l.Held)

@@ -59,7 +59,7 @@ func TestSetThenExpireIsNoAlarm(t *testing.T) {
 	var old string
 	for try, took := 0, time.Second; took > 150*time.Millisecond; try++ {
 		if try == 20 {
-			t.Skip("this machine is too busy")
+			t.Fatalf("no client was in time: the last took %s", took)
 		}
 		old = fmt.Sprint("old:", try)
 		begun := time.Now()

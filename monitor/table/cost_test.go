@@ -8,7 +8,7 @@ import (
 )
 
 // The cost of a restart or a wipe goes by the token that lost its copy: another client may have the
-// majority by the time that it is told, and what another client loses is no loss of the holder.
+// majority by the time of the event, and what another client loses is no loss of the holder.
 func TestTheCostOfALossGoesByItsToken(t *testing.T) {
 	const ttl = 28 * time.Second
 	all := []int{0, 1, 2, 3, 4}
