@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"redlockctl/monitor/words"
 )
 
 // Remaining formats a remaining time in at most four cells, rounded down so that a lock
@@ -116,16 +118,16 @@ func Clock(t time.Time) string { return t.Format("15:04:05") }
 // Moment formats a date and time in the local zone.
 func Moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// momentSince formats a time, with date or year only if needed.
+// momentSince formats a time, with date or year only if needed, see [words.Near].
 func momentSince(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	switch {
+	case words.Near(t, now):
+		return Clock(t)
 	case t.Year() != now.Year():
 		return Moment(t)
-	case t.YearDay() != now.YearDay():
-		return t.Format("01-02 15:04:05")
 	}
-	return Clock(t)
+	return t.Format("01-02 15:04:05")
 }
 
 // Count writes n with a comma every three digits.

@@ -70,12 +70,13 @@ func TestSparkline(t *testing.T) {
 	}
 }
 
-// A time on another day has its date, and one in another year has the year too.
+// A time that is half a day away has its date, and one in another year has the year too.
 func TestMomentSince(t *testing.T) {
 	now := time.Date(2026, 11, 20, 3, 12, 9, 0, time.Local)
 	for want, at := range map[string]time.Time{
 		"03:12:04":            now.Add(-5 * time.Second),
-		"11-19 23:12:09":      now.Add(-4 * time.Hour),
+		"23:12:09":            now.Add(-4 * time.Hour),
+		"11-19 15:12:09":      now.Add(-12 * time.Hour),
 		"2025-11-20 03:12:09": now.AddDate(-1, 0, 0),
 	} {
 		if got := momentSince(at, now); got != want {

@@ -30,15 +30,20 @@ func Names(names []string) string {
 // At says when something was, in words that stay true.
 func At(at, now time.Time) string { return "at " + Moment(at, now) }
 
-// Moment returns a time of day, with its date if it is not today.
+// Moment returns a time of day, with its date if that is not [Near].
 func Moment(at, now time.Time) string {
-	if y, m, d := at.Date(); at.IsZero() {
+	switch {
+	case at.IsZero():
 		return "–"
-	} else if ny, nm, nd := now.Date(); y == ny && m == nm && d == nd {
+	case Near(at, now):
 		return at.Format("15:04:05")
 	}
 	return at.Format("2006-01-02 15:04:05")
 }
+
+// Near reports whether a time of day says which moment is meant: one of the last or next
+// twelve hours.
+func Near(at, now time.Time) bool { return at.Sub(now).Abs() < 12*time.Hour }
 
 // Goes says when a copy on a node that refuses writes expires; a zero end: never.
 func Goes(end, now time.Time) string {
