@@ -97,6 +97,8 @@ type writer struct {
 	fences  func() []restartguard.NodeStatus
 	seq     uint64        // of the last event
 	follows bool          // the existing locks have been recorded
+	// unsighted: events were missed, and the locks have not been taken in again since.
+	unsighted bool
 	taking  taking        // in progress
 	most    time.Duration // time limit per write
 	seen    time.Time     // all events are recorded up to then; zero: none yet

@@ -42,7 +42,7 @@ func (r *Reader) at(t time.Time) (*Moment, error) {
 	s := &monitor.Snapshot{At: t, Cluster: monitor.Cluster{Name: c.Name, N: c.N, Quorum: c.Quorum, MaxTTL: c.MaxTTL}}
 	m := &Moment{Snapshot: s}
 	var began, seen, locks time.Time
-	err := r.db.QueryRow(`SELECT by, began_ms, seen_ms, locks_ms FROM runs WHERE cluster = ? AND began_ms <= ? ORDER BY began_ms DESC LIMIT 1`, r.cluster, millis(t)).Scan(&m.By, (*ms)(&began), (*ms)(&seen), (*ms)(&locks))
+	err := r.db.QueryRow(`SELECT by, began_ms, seen_ms, locks_ms FROM runs WHERE cluster = ? AND began_ms <= ? ORDER BY began_ms DESC, id DESC LIMIT 1`, r.cluster, millis(t)).Scan(&m.By, (*ms)(&began), (*ms)(&seen), (*ms)(&locks))
 	if err != nil && err != sql.ErrNoRows {
 		return nil, err
 	}

@@ -38,7 +38,6 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 		monitortest.LockOf(second(10), "on-a-fenced-node", monitor.LockHeld, monitortest.TokenA, "9.8 9.8 9.7 ? 9.6"),
 		monitortest.LockOf(second(10), "orders:42", monitor.LockBareMajority, "web-7_811_77c0aa3f0d614b0c9a1c5a5c3b7b2d1e", "9.8 - 9.7 ? 9.6"))
 	from.s = *bad
-	from.missed, w.seq = 1, 1 // so that the locks are recorded
 	write(t, w, from, second(10))
 	r := read(t, path)
 	at := func(n int) *Moment {
@@ -52,7 +51,6 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	during, fences, by := at(12).Snapshot, at(12).Fences, at(12).By
 	from.s = *monitortest.Safe(second(20))
 	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 3
-	from.missed, w.seq = 1, 1
 	write(t, w, from, second(20))
 	before, after := at(5).Snapshot, at(20).Snapshot
 	for name, s := range map[string]*monitor.Snapshot{"before": before, "after": after} {
@@ -309,7 +307,7 @@ func TestALockOfWhichNoMajorityIsSeen(t *testing.T) {
 	monitortest.Put(&from.s, monitortest.LockOf(now, "import", monitor.LockHeld, monitortest.TokenA, "30 30 30 30 30"))
 	w := begin(t, path, from, now)
 	write(t, w, from, now)
-	from.s.Version, from.missed, w.seq = 2, 1, 1
+	from.s.Version = 2
 	monitortest.Put(&from.s, monitortest.LockOf(now, "import", monitor.LockPartial, monitortest.TokenA, "20 20 ? ? ?"))
 	write(t, w, from, now.Add(10*time.Second))
 	write(t, w, from, now.Add(11*time.Second))

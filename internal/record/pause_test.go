@@ -98,3 +98,41 @@ func TestPausesThatAreSeenLate(t *testing.T) {
 		}
 	}
 }
+
+// Where events were missed, who held a lock is not known until all locks were taken in again: what a
+// node was is.
+func TestMissedEventsAreAGapOfTheLocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.db")
+	start := time.Now().Add(-time.Hour).Truncate(time.Second)
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	from := &told{s: cluster(start)}
+	from.s.Cluster.Verdict = monitor.VerdictSafe
+	w := begin(t, path, from, start)
+	write(t, w, from, start)
+	from.tell("acquired", "job", "token-a", at(2), at(32))
+	write(t, w, from, at(3))
+	from.missed = 7
+	from.tell("acquired", "other", "token-b", at(3.5), at(39))
+	write(t, w, from, at(4))
+	write(t, w, from, at(5))
+	from.missed = 1 // twice in a row
+	write(t, w, from, at(20))
+	from.missed = 1
+	write(t, w, from, at(21))
+	write(t, w, from, at(22))
+
+	r := read(t, path)
+	for s, known := range map[float64]bool{2.9: true, 3.1: false, 3.9: false, 4.5: true, 15: false, 21.5: true} {
+		m, err := r.At(at(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.By != "test" || m.Snapshot.Cluster.Verdict != monitor.VerdictSafe || known != m.Snapshot.Complete {
+			t.Errorf("at %v s: by %q, %s, complete %v", s, m.By, m.Snapshot.Cluster.Verdict, m.Snapshot.Complete)
+		}
+	}
+	c, err := r.Coverage(Span{start, at(22)})
+	if err != nil || len(c.Gaps) != 0 || len(c.Locks) != 3 || len(c.LockGaps) != 2 || !c.LockGaps[0].Since.Equal(at(3)) || !c.LockGaps[0].Until.Equal(at(4)) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

@@ -72,8 +72,8 @@ func (b *batch) takeInNext(s *monitor.Snapshot) {
 			return
 		}
 	}
-	if !b.follows {
-		b.follows = true
+	if !b.follows || b.unsighted {
+		b.follows, b.unsighted = true, false
 		b.exec(`UPDATE runs SET locks_ms = ? WHERE id = ?`, millis(b.now), b.run) // in a pause, it tells of the run after it
 	}
 	if b.taking = (taking{on: b.taking.again}); b.taking.on {

@@ -76,6 +76,7 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	}
 	if (w.follows || w.taking.on) && missed > 0 && w.seq > 0 {
 		b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: safetext.New(fmt.Sprintf("%d events were missed: more happened than could be kept until they were written", missed))})
+		b.loseSight()
 		b.takeIn(s)
 		b.caughtUp = true
 	}
@@ -153,6 +154,14 @@ func (b *batch) cover(seen time.Time) time.Time {
 	b.paused = false
 	b.scan(`INSERT INTO runs (cluster, by, began_ms, seen_ms, locks_ms) SELECT cluster, by, ?, ?, locks_ms FROM runs WHERE id = ? RETURNING id`, []any{millis(p.Until), millis(seen), b.run}, &b.run)
 	return seen
+}
+
+// loseSight ends the time for which locks are recorded, until all of them are taken in again.
+func (b *batch) loseSight() {
+	if b.follows && !b.unsighted {
+		b.unsighted = true
+		b.scan(`INSERT INTO runs (cluster, by, began_ms, seen_ms) SELECT cluster, by, seen_ms, seen_ms FROM runs WHERE id = ? RETURNING id`, []any{b.run}, &b.run)
+	}
 }
 
 // seenBy returns until when a snapshot shows what happened: later events may not have
