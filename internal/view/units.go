@@ -171,7 +171,8 @@ func ParseEnd(text string, since, now time.Time) (time.Time, error) {
 var momentForms = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
 
 // ParseMoment parses a moment: "2h ago" or "2h", "03:12" (the last one), "yesterday
-// 03:12", "2026-01-31 15:04" and RFC 3339. Without a zone it is in the zone of now.
+// 03:12", "2026-01-31 15:04" and RFC 3339. It returns it in the zone of now, which is also
+// that of a moment without a zone.
 func ParseMoment(text string, now time.Time) (time.Time, error) {
 	s := strings.TrimSpace(text)
 	if s == "now" {
@@ -197,7 +198,7 @@ func ParseMoment(text string, now time.Time) (time.Time, error) {
 	}
 	for _, form := range momentForms {
 		if t, err := time.ParseInLocation(form, s, now.Location()); err == nil {
-			return t, nil
+			return t.In(now.Location()), nil
 		}
 	}
 	return time.Time{}, fmt.Errorf(`%q: write how long ago ("2h ago"), or when ("03:12", "yesterday 03:12", "2026-01-31 15:04")`, text)

@@ -402,7 +402,7 @@ func TestFindings(t *testing.T) {
 		"a node that lets nobody look": {node(0, func(n *monitor.Node) { n.State, n.Err = monitor.NodeDenied, safetext.New("NOAUTH") }),
 			[]string{"warning node-down n1"}, "NOAUTH"},
 		"a node that was just fenced": {node(0, func(n *monitor.Node) { n.State = monitor.NodeFenced }), nil, ""},
-		"a node that nobody opens":    {node(0, func(n *monitor.Node) { n.State, n.Since = monitor.NodeFenced, findingEpoch.Add(-time.Hour) }), []string{"warning stays-fenced n1"}, "fenced since 2025-12-31 23:00:00"},
+		"a node that nobody opens":    {node(0, func(n *monitor.Node) { n.State, n.Since = monitor.NodeFenced, findingEpoch.Add(-time.Hour) }), []string{"warning stays-fenced n1"}, "fenced since 23:00:00"},
 		"a node that its guard does not open": {node(0, func(n *monitor.Node) {
 			n.State, n.Since, n.GuardsKnown = monitor.NodeFenced, findingEpoch.Add(-time.Hour), true
 			n.Guards = []announce.Guard{{ID: "ABCDEFGH", Host: safetext.New("ops"), Delay: time.Minute}}

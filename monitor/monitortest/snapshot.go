@@ -3,6 +3,7 @@ package monitortest
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,9 @@ import (
 	"redlockctl/server/safetext"
 	"redlockctl/server/safetext/safetexttest"
 )
+
+// Times of day in tests are those of UTC, whatever the machine's zone is.
+func init() { _ = os.Setenv("TZ", "UTC") }
 
 // Epoch is the time of the snapshots.
 var Epoch = time.Date(2026, 11, 21, 12, 3, 10, 0, time.UTC)
