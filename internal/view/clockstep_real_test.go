@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 )
 
@@ -27,29 +28,33 @@ func TestTheClockStepIsOnTheLocksPage(t *testing.T) {
 	if err := m.Settled(ctx); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second) // its clock is known
+	var facts []view.Fact
+	await := func(what string, is func(*monitor.Snapshot) bool) {
+		t.Helper()
+		for until := time.Now().Add(30 * time.Second); !is(m.Snapshot()); time.Sleep(100 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("%s: not within 30 s: %+v", what, facts)
+			}
+		}
+	}
+	await("its clock is known", func(s *monitor.Snapshot) bool { return s.Nodes[1].Drift.Valid })
 	for _, s := range servers {
 		if _, err := s.Do(ctx, "SET", "job", "token", "PX", "60000"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(time.Second)
+	await("the lock is held", func(s *monitor.Snapshot) bool { l := s.Locks.Get("job"); return l != nil && l.Held == 3 })
 	if err := servers[1].SetClock(20*time.Second, 1); err != nil {
 		t.Fatal(err)
 	}
-	var facts []view.Fact
-	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-		s := m.Snapshot()
+	await("the step is named", func(s *monitor.Snapshot) bool {
 		l := s.Locks.Get("job")
 		if l == nil {
-			continue
+			return false
 		}
 		facts = view.LockFacts(&view.Context{Glyphs: view.Plain(true), Snap: s, Now: time.Now()}, l)
-		if slices.ContainsFunc(facts, func(f view.Fact) bool {
+		return slices.ContainsFunc(facts, func(f view.Fact) bool {
 			return f.Label == "Clock" && strings.HasPrefix(f.Text, s.Nodes[1].Name+" was stepped by +") && strings.HasSuffix(f.Text, ": its copy ends early")
-		}) {
-			return
-		}
-	}
-	t.Errorf("%+v", facts)
+		})
+	})
 }
