@@ -330,7 +330,7 @@ const axisWidth = 32
 
 func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
 	ctx := a.ViewContext(s)
-	state := ctx.LockState(l.State)
+	state := ctx.LockStateOf(l)
 	copies, end := view.Copies(l)+" copies", view.LockEnd(ctx, l)
 	if strings.HasPrefix(end, state.Text) { // it already says the state
 		fmt.Fprintf(a.Out, "%s: %s, %s\n", l.Key, a.Paint(end, state.Tone), copies)

@@ -42,7 +42,7 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	danger := func(s *Snapshot) {
-		s.Findings = append(s.Findings, Finding{ID: "split-lock", Severity: SeverityDanger, Title: "locks with several tokens"})
+		s.Findings = append(s.Findings, Finding{ID: "split-lock", Severity: SeverityDanger, Title: "locks on which two clients may rely"})
 	}
 	const none = "not protected against restarts: no guard"
 	for name, c := range map[string]struct {
@@ -71,9 +71,9 @@ func TestVerdicts(t *testing.T) {
 		}, VerdictUnprotected, "protection against restarts is not known: guards cannot be seen", "protection against restarts is not known: guards cannot be seen"},
 		"degraded, and guarded":     {all(guards(fenced), down(1)), VerdictDegraded, "n2 down", ""},
 		"degraded, and not guarded": {down(1), VerdictDegraded, "n2 down; not protected against restarts: no guard", "not protected against restarts: no guard"},
-		"a danger outranks":         {all(guards(fenced), danger, down(1)), VerdictDanger, "locks with several tokens; n2 down", ""},
-		"two dangers":               {all(guards(fenced), danger, danger), VerdictDanger, "2 dangers, the first: locks with several tokens", ""},
-		"nothing can be locked":     {all(guards(fenced), danger, down(0, 1, 2)), VerdictUnavailable, "n1 down, n2 down, n3 down; locks with several tokens", ""},
+		"a danger outranks":         {all(guards(fenced), danger, down(1)), VerdictDanger, "locks on which two clients may rely; n2 down", ""},
+		"two dangers":               {all(guards(fenced), danger, danger), VerdictDanger, "2 dangers, the first: locks on which two clients may rely", ""},
+		"nothing can be locked":     {all(guards(fenced), danger, down(0, 1, 2)), VerdictUnavailable, "n1 down, n2 down, n3 down; locks on which two clients may rely", ""},
 		"too early to tell":         {all(guards(fenced), func(s *Snapshot) { s.Ripening, s.Young = 2, true }), VerdictUnknown, "looking longer at 2 locks", ""},
 		"contenders, later":         {all(guards(fenced), func(s *Snapshot) { s.Ripening = 2 }), VerdictSafe, "", ""},
 	} {

@@ -95,18 +95,18 @@ type writer struct {
 	cluster int64
 	run     int64 // row of this recorder
 	fences  func() []restartguard.NodeStatus
-	seq     uint64        // of the last event
-	follows bool          // the existing locks have been recorded
+	seq     uint64 // of the last event
+	follows bool   // the existing locks have been recorded
 	// unsighted: events were missed, and the locks have not been taken in again since.
 	unsighted bool
-	taking  taking        // in progress
-	most    time.Duration // time limit per write
-	seen    time.Time     // all events are recorded up to then; zero: none yet
-	began   time.Time     // of this recorder
-	before  int64         // until when the recorder before this one recorded, in milliseconds
-	wrote   bool          // at least once
-	pause   monitor.Pause // the last one of the source
-	paused  bool          // that pause has not ended: no run covers it
+	taking    taking        // in progress
+	most      time.Duration // time limit per write
+	seen      time.Time     // all events are recorded up to then; zero: none yet
+	began     time.Time     // of this recorder
+	before    int64         // until when the recorder before this one recorded, in milliseconds
+	wrote     bool          // at least once
+	pause     monitor.Pause // the last one of the source
+	paused    bool          // that pause has not ended: no run covers it
 
 	names      []string             // of the nodes, with their addresses
 	states     map[string]nodeState // by node; "" is the cluster

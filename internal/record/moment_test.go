@@ -131,7 +131,7 @@ func TestFindingsOfAMomentAreInTheLiveOrder(t *testing.T) {
 	from := &told{s: cluster(now)}
 	w := begin(t, path, from, now)
 	boot := monitor.Finding{ID: "boot-fence", Node: "n3", Severity: monitor.SeverityDanger, Title: "no boot fence"}
-	split := monitor.Finding{ID: "split-lock", Since: now.Add(-time.Second), Severity: monitor.SeverityDanger, Title: "a lock with several tokens"}
+	split := monitor.Finding{ID: "split-lock", Since: now.Add(-time.Second), Severity: monitor.SeverityDanger, Title: "two clients may rely on one lock"}
 	for _, from.s.Findings = range [][]monitor.Finding{{boot}, {split, boot}} {
 		now = now.Add(time.Second)
 		write(t, w, from, now)

@@ -72,13 +72,13 @@ func TestOverlapsAreNamed(t *testing.T) {
 func TestFindingsAreNamed(t *testing.T) {
 	rep := &Report{utc: true, Findings: []record.Finding{
 		{Severity: "info", Node: "n3", Title: "cordoned by an operator", Seen: time.Unix(1_800_000_000, 0), Cleared: time.Unix(1_800_000_060, 0)}, {Severity: "warning", Title: "orphaned copies of a lock", Lock: "job:1", Locks: 1},
-		{Severity: "danger", Title: "locks with several tokens", Lock: "job:2", Locks: 3}, {Severity: "info", Title: "several nodes on one host"},
+		{Severity: "danger", Title: "locks on which two clients may rely", Lock: "job:2", Locks: 3}, {Severity: "info", Title: "several nodes on one host"},
 	}}
 	var text, page strings.Builder
 	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"n3: cordoned by an operator", "job:1: orphaned copies of a lock", "job:2 and 2 more: locks with several tokens", "several nodes on one host"} {
+	for _, want := range []string{"n3: cordoned by an operator", "job:1: orphaned copies of a lock", "job:2 and 2 more: locks on which two clients may rely", "several nodes on one host"} {
 		if !strings.Contains(text.String(), " "+want+",") || !strings.Contains(page.String(), "<td>"+want+"<br>") {
 			t.Errorf("no %q in %s%s", want, text.String(), page.String())
 		}

@@ -27,9 +27,9 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Cell: lockName, Cut: 60, Rank: 1, Width: 14, Good: 24, Most: 60, Middle: true,
 	}, {
 		Name: "STATE", Help: "one of the [states](#states-of-locks); sorted by it, locks that need a person come first",
-		Fields: []string{"state"}, Key: func(l *monitor.Lock) int64 { return -int64(Needs(l.State)) }, First: "needs you first",
+		Fields: []string{"state"}, Key: lockNeeds, First: "needs you first",
 		Cell: func(c *Context, l *monitor.Lock) Cell {
-			cell := c.LockState(l.State)
+			cell := c.LockStateOf(l)
 			if c.Short {
 				cell.Text = strings.NewReplacer("bare majority", "bare maj.", "may be held", "maybe held", "lost majority", "lost maj.", "over max TTL", "over max").Replace(cell.Text)
 			}
@@ -201,7 +201,7 @@ func lockChart(c *Context, l *monitor.Lock) Cell {
 		slices.Reverse(kinds)
 		cells = proportions(cells, append(kinds, c.split, c.lostCopy, "?", c.None, c.noCopy), MostCharted)
 	}
-	return Cell{Text: strings.Join(cells, ""), Tone: c.LockState(l.State).Tone}
+	return Cell{Text: strings.Join(cells, ""), Tone: c.LockStateOf(l).Tone}
 }
 
 // proportions draws many cells in w: kind by kind, each kind in at least one cell.

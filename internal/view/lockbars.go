@@ -108,7 +108,7 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 			case !one.Expires.IsZero():
 				full = cells(one.Expires)
 			}
-			bar.Bar = Cell{Text: strings.Repeat(c.Full, full), Tone: c.LockState(l.State).Tone}
+			bar.Bar = Cell{Text: strings.Repeat(c.Full, full), Tone: c.LockStateOf(l).Tone}
 			if full > ends { // a copy that outlives the majority marks the majority's end
 				bar.Bar.Text = strings.Repeat(c.Full, ends) + c.Here + strings.Repeat(c.Full, full-ends-1)
 			}

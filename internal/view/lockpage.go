@@ -81,7 +81,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		case l.State == monitor.LockMayBeHeld && redlock.IsTombstone(l.Holder.Raw()):
 			means = "may be held: it was revoked, and too few nodes have a tombstone left to keep others out: treat it as held"
 		}
-		facts = append(facts, Fact{"Means", c.Our(means), c.LockState(l.State).Tone})
+		facts = append(facts, Fact{"Means", c.Our(means), c.LockStateOf(l).Tone})
 	}
 	var w *who.Answer
 	if c.Known != nil {

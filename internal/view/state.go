@@ -85,6 +85,16 @@ func (g *Glyphs) LockState(s monitor.LockState) Cell {
 	return c
 }
 
+// LockStateOf is the state of one lock: it is bad that several tokens have copies where two clients may
+// rely on the lock.
+func (g *Glyphs) LockStateOf(l *monitor.Lock) Cell {
+	c := g.LockState(l.State)
+	if l.State == monitor.LockSplit && l.Earlier == nil {
+		c.Tone = Warn
+	}
+	return c
+}
+
 // States explains the states of locks.
 var States = map[monitor.LockState]string{
 	monitor.LockHeld:         "a majority of copies, and at least one of them to lose",
@@ -109,6 +119,15 @@ func Needs(s monitor.LockState) int {
 		return 0
 	}
 	return int(s)
+}
+
+// lockNeeds sorts locks by how much they need a person, the most first.
+func lockNeeds(l *monitor.Lock) int64 {
+	n := 2 * int64(Needs(l.State))
+	if l.State == monitor.LockSplit && l.Earlier != nil {
+		n++
+	}
+	return -n
 }
 
 // Level returns the sign of an event's importance. A routine event has none.

@@ -318,9 +318,14 @@ func TestFindings(t *testing.T) {
 			"job:2: a without TTL on n1 n2 n3"},
 		"a lock without TTL that is being revoked": {locks(lockOf("job:2", monitor.LockNoTTL, "a", "a", "redlockctl:revoked:x", "", "")), []string{"danger no-ttl-lock"}, ""},
 		"a lock without TTL with another token": {locks(lockOf("job:2", monitor.LockNoTTL, "a", "a", "a", "b", "")),
-			[]string{"danger split-lock", "danger no-ttl-lock"}, ""},
+			[]string{"danger no-ttl-lock", "warning several-tokens"}, ""},
 		"locks that are split": {locks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", "b", "c"), lockOf("job:3", monitor.LockSplit, "a", "b", "", "", "")),
-			[]string{"danger split-lock"}, "2; the first: job:2: a on n1 n2 n3, b on n4, c on n5"},
+			[]string{"warning several-tokens"}, "2; the first: job:2: a on n1 n2 n3, b on n4, c on n5"},
+		"two clients may rely on one of them": {locks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", "b", "c"), func() monitor.Lock {
+			l := lockOf("job:3", monitor.LockSplit, "a", "a", "b", "b", "b")
+			l.Earlier = &monitor.Reliance{Token: safetext.New("a")}
+			return l
+		}()), []string{"danger split-lock", "warning several-tokens"}, "job:3: b on n3 n4 n5, a on n1 n2"},
 		"contenders that take turns": {func(s *scene, at time.Duration) {
 			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", fmt.Sprint(at/time.Second), ""))
 		}, nil, ""},
@@ -470,7 +475,7 @@ func TestFindings(t *testing.T) {
 			s.Nodes[0].Limits = []monitor.Limit{{Text: "x", Do: monitor.AdviceRights}}
 			s.Nodes[1].Replicas = 1
 			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", "b", ""))
-		}, []string{"danger split-lock", "danger fence-off n4", "warning replicas n2", "warning replicas n5", "info limited-sight n1"}, ""},
+		}, []string{"danger fence-off n4", "warning several-tokens", "warning replicas n2", "warning replicas n5", "info limited-sight n1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events, got := film(t, goodScene(), 20*time.Second, c.change)
@@ -591,7 +596,7 @@ func TestNothingRipensWhileNobodyLooks(t *testing.T) {
 	for at := 11300 * time.Millisecond; at < 14*time.Second; at += 200 * time.Millisecond {
 		look(at)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "split-lock") {
+	if len(told) != 1 || !strings.Contains(told[0], "several-tokens") {
 		t.Fatalf("%q", told)
 	}
 	told = nil

@@ -24,11 +24,11 @@ func allChecks() []check {
 		do:    "Start the nodes that are down. Leave fenced nodes to the guard: removing a fence by hand is safe only if no client can still rely on a lock that the node lost.",
 		more:  "If a guard runs in this program, the evidence says when a quorum is back.",
 	}, {
-		id: "split-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badSplit, "a lock with several tokens")),
-		title: "locks with several tokens",
-		why:   "If a node voted twice, two clients rely on one lock. If a crashed client left copies behind, they block others until they expire.",
-		do:    "Look at the copies (redlockctl locks NAME): a token with a quorum holds the lock. If none has a quorum, an earlier holder may still rely on it until its end. Find out whether a node restarted, was flushed or was promoted. Force-release the tokens that a dead client left.",
-		more:  "Reported after 0.1 s if two clients rely on the lock, and otherwise 0.2 s after the last token came or went. Where a slow attempt was reported so, the next reports wait twice as long, at most 1.5 s. The same holds for no-ttl-lock and a TTL that is set by a second command.",
+		id: "split-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badSplit, "two clients may rely on one lock")),
+		title: "locks on which two clients may rely",
+		why:   "Another client got in before the holder's end, because a vote was lost or given twice. Both may work at once.",
+		do:    "Look at the copies and until when each client relies on the lock (redlockctl locks NAME), and stop one of them. Find out whether a node restarted, was flushed or was promoted.",
+		more:  "Reported after 0.1 s. Where a slow attempt was reported so, the next reports wait twice as long, at most 1.5 s. The same holds for several-tokens, no-ttl-lock and a TTL that is set by a second command.",
 	}, {
 		id: "same-server", part: aboutQuorum, severity: monitor.SeverityDanger, after: agreed, before: settles, find: once(sameServer),
 		title: "two addresses are one server",
@@ -183,6 +183,12 @@ func allChecks() []check {
 		why:   "Copies were lost: by a restart, a wipe of data, a step of a clock or a deletion on some nodes only. Their holders rely on the locks until they expire, and cannot extend them. While the nodes that lost the copies stay fenced, no other client gets in.",
 		do:    "Wait until the locks have expired. Do not force-release them while their holders may work: that lets a second client in.",
 		more:  "Danger if a node that lost a copy serves before the lock expires, so that another client can reach a quorum now or before the end. The finding says how the copies were lost, which of the nodes serve, and what to find out. A lock without a TTL, or with one above the maximum, counts too.",
+	}, {
+		id: "several-tokens", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badMixed, "a lock with several tokens")),
+		title: "locks with several tokens",
+		why:   "At most one client relies on the lock. Copies of others block those nodes until they expire: a client died or did not release after an attempt failed. If no token has a quorum, nobody can take the lock until some expire.",
+		do:    "Make the client release on all nodes when an attempt fails. Look at the copies (redlockctl locks NAME): a token with a quorum holds the lock; those of others expire by themselves.",
+		more:  "Reported 0.2 s after the last token came or went. See split-lock for those on which two clients may rely.",
 	}, {
 		id: "orphan-lock", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badOrphan, "orphaned copies of a lock")),
 		title: "orphaned copies of locks",

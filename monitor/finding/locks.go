@@ -17,11 +17,12 @@ import (
 // The kinds of locks that findings are about.
 const (
 	badNoTTL = iota
-	badSplit
+	badSplit // two clients rely on it, or may
 	badOverTTL
 	badOrphan
 	badLost    // lost its majority; nobody else can acquire it before its end
 	badExposed // lost its majority; another client can acquire it
+	badMixed   // copies of several tokens, and at most one client relies on it
 	badEndless // copies without a TTL that leave others a quorum
 	badNumber
 	badHuge
@@ -35,6 +36,7 @@ const (
 var ripens = [badKinds]time.Duration{
 	badNoTTL:   1500 * time.Millisecond,
 	badSplit:   2 * time.Second,
+	badMixed:   2 * time.Second,
 	badOverTTL: time.Second,
 	badOrphan:  time.Second, // beyond the time that makes it one
 	badEndless: 1500 * time.Millisecond,
@@ -108,9 +110,9 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 		case !lost: // otherwise its advice to remove the copy would let a second client in
 			kinds[badEndless] = true
 		}
-		kinds[badSplit], any = rivals(l), true
+		kinds[several(l)], any = rivals(l), true
 	case monitor.LockSplit:
-		kinds[badSplit], any = true, true
+		kinds[several(l)], any = true, true
 	case monitor.LockOrphaned:
 		kinds[badOrphan], any = true, true
 	case monitor.LockNotALock:
@@ -130,6 +132,14 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 		}
 	}
 	return kinds, any
+}
+
+// several returns the kind of a lock with copies of several tokens.
+func several(l *monitor.Lock) int {
+	if l.Earlier != nil {
+		return badSplit
+	}
+	return badMixed
 }
 
 // rivals reports whether copies of several holders are there. A tombstone has none.
@@ -220,7 +230,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 				continue
 			}
 			if !b.ripe(k, now, nodeTimeout) {
-				if k == badNoTTL || k == badSplit || k == badOverTTL || k == badExposed {
+				if k == badNoTTL || k == badSplit || k == badMixed || k == badOverTTL || k == badExposed {
 					w.ripening++
 				}
 				continue
@@ -239,7 +249,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			ripe[k] = these
 		}
 	}
-	for k, state := range map[int]monitor.LockState{badNoTTL: monitor.LockNoTTL, badSplit: monitor.LockSplit, badOverTTL: monitor.LockOverTTL, badOrphan: monitor.LockOrphaned, badForeign: monitor.LockNotALock, badLost: monitor.LockLostMajority} {
+	for k, state := range map[int]monitor.LockState{badNoTTL: monitor.LockNoTTL, badMixed: monitor.LockSplit, badOverTTL: monitor.LockOverTTL, badOrphan: monitor.LockOrphaned, badForeign: monitor.LockNotALock, badLost: monitor.LockLostMajority} {
 		if these := ripe[k]; these.count > 0 && w.kept[k] >= badKept {
 			these.count = max(these.count, s.Counts[state])
 			ripe[k] = these
@@ -250,7 +260,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 
 // ripensAfter returns how long a lock must have been in a bad state of this kind.
 func ripensAfter(kind int, nodeTimeout time.Duration) time.Duration {
-	if kind == badSplit || kind == badOrphan {
+	if kind == badSplit || kind == badMixed || kind == badOrphan {
 		return max(ripens[kind], 2*nodeTimeout)
 	}
 	return ripens[kind]
@@ -258,14 +268,14 @@ func ripensAfter(kind int, nodeTimeout time.Duration) time.Duration {
 
 // ripe reports whether the lock has been bad in this way for long enough.
 func (b *badLock) ripe(kind int, now time.Time, nodeTimeout time.Duration) bool {
-	return b.lasts && kind <= badOverTTL || now.Sub(b.since[kind]) >= ripensAfter(kind, nodeTimeout)
+	return b.lasts && (kind <= badOverTTL || kind == badMixed) || now.Sub(b.since[kind]) >= ripensAfter(kind, nodeTimeout)
 }
 
 // awaits reports whether a lock that was first seen in a bad state before until has not
 // been in it for long enough.
 func (w *lockWatch) awaits(now, until time.Time, nodeTimeout time.Duration) bool {
 	for _, b := range w.bad {
-		for _, k := range [...]int{badNoTTL, badSplit, badOverTTL, badOrphan, badExposed, badEndless} {
+		for _, k := range [...]int{badNoTTL, badSplit, badMixed, badOverTTL, badOrphan, badExposed, badEndless} {
 			if since := b.since[k]; !since.IsZero() && since.Before(until) && !b.ripe(k, now, nodeTimeout) {
 				return true
 			}
@@ -292,6 +302,7 @@ func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
 		if marks := tokensOf(l); marks != b.marks {
 			b.marks = marks
 			w.set(b, badSplit, time.Time{})
+			w.set(b, badMixed, time.Time{})
 			w.set(b, badOrphan, time.Time{})
 		}
 	}

@@ -340,9 +340,10 @@ func Many(now time.Time, n int) *monitor.Snapshot {
 	for i := range 30 {
 		locks = append(locks, LockOf(now, fmt.Sprintf("job:%03d", i), monitor.LockHeld, TokenB, copies(func(i int) string { return fmt.Sprint(20.5 - float64(i)/100) })))
 	}
+	locks[0].Earlier = &monitor.Reliance{Token: safetext.New(TokenB), Until: now.Add(3 * time.Second)}
 	Put(s, locks...)
 	s.Findings = []monitor.Finding{{ID: "split-lock", Severity: monitor.SeverityDanger, Key: safetext.New("import"), Count: 1, Since: now.Add(-time.Minute),
-		Title: "locks with several tokens", Evidence: safetext.New("import has copies of two tokens"), Consequence: "two clients may hold it", Remedy: "find out which"}}
+		Title: "two clients may rely on one lock", Evidence: safetext.New("import has copies of two tokens"), Consequence: "both may work at once", Remedy: "find out which"}}
 	s.Assess(true, true, nil)
 	return s
 }

@@ -1,11 +1,13 @@
 package table
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/monitor/words"
 )
 
 const (
@@ -78,8 +80,12 @@ func (t *Table) trackAlarm(r *record, a *assessment) (again packed.Moment) {
 	if r.alarm != s {
 		r.alarm, r.alarmed = s, a.now
 	}
-	if a.lock.Lasts = r.alarmTold; !t.settled || r.alarmTold || t.firstAlarms != 0 && r.alarmed <= t.settledAt {
+	two := twoRely(&a.lock)
+	if a.lock.Lasts = r.alarmTold; !t.settled || r.alarmTold && r.toldTwo == two || t.firstAlarms != 0 && r.alarmed <= t.settledAt {
 		return 0 // already reported, or will be with the others
+	}
+	if r.alarmTold && !two {
+		return 0 // one of the two has ended
 	}
 	if due, _ := t.alarmDue(r, a); a.now < due {
 		return due
@@ -88,9 +94,20 @@ func (t *Table) trackAlarm(r *record, a *assessment) (again packed.Moment) {
 		r.overdue = true // it may have passed meanwhile
 		return 0
 	}
-	r.alarmTold, a.lock.Lasts = true, true
-	t.emit(monitor.LockEvent(t.Time(a.now), monitor.LevelAlarm, s.String(), r.key(), "%s", alarmText(r, &a.lock)))
+	r.alarmTold, r.toldTwo, a.lock.Lasts = true, two, true
+	t.emit(monitor.LockEvent(t.Time(a.now), alarmLevel(s, two), s.String(), r.key(), "%s", alarmText(r, &a.lock)))
 	return 0
+}
+
+// twoRely reports whether two clients rely on a split lock, or may.
+func twoRely(l *monitor.Lock) bool { return l.State == monitor.LockSplit && l.Earlier != nil }
+
+// alarmLevel returns how grave a state is; two: two clients may rely on the lock.
+func alarmLevel(s monitor.LockState, two bool) monitor.Level {
+	if s == monitor.LockSplit && !two {
+		return monitor.LevelNotice
+	}
+	return monitor.LevelAlarm
 }
 
 // alarmEnds ends the alarm of r. If it was raised, and the state has passed by itself after
@@ -103,31 +120,38 @@ func (t *Table) alarmEnds(r *record, a *assessment) {
 	case r.alarm == monitor.LockNoTTL && a.majority && !a.endless: // its EXPIRE came
 		t.lateTTLs.tooEarly(a.now)
 	}
-	r.alarmTold = false
+	r.alarmTold, r.toldTwo = false, false
 }
 
 // emitFirstAlarms reports what was wrong when the first view was complete and still is:
 // one event for each of these states.
 func (t *Table) emitFirstAlarms(now packed.Moment, states ...monitor.LockState) {
-	counts := map[monitor.LockState]int{}
+	counts, twos := map[monitor.LockState]int{}, 0
 	first := map[monitor.LockState]*record{}
 	for _, r := range t.all {
 		if !slices.Contains(states, r.alarm) || r.alarmTold || r.alarmed > t.settledAt {
 			continue
 		}
-		r.alarmTold = true
+		r.alarmTold, r.toldTwo = true, twoRely(r.lock)
 		t.markDirty(r)
 		counts[r.alarm]++
-		if f := first[r.alarm]; f == nil || r.key() < f.key() {
+		if r.toldTwo {
+			twos++
+		}
+		if f := first[r.alarm]; f == nil || r.toldTwo && !f.toldTwo || r.toldTwo == f.toldTwo && r.key() < f.key() {
 			first[r.alarm] = r
 		}
 	}
 	for _, s := range states {
-		switch n := counts[s]; {
+		n, two := counts[s], s == monitor.LockSplit && twos > 0
+		switch text := alarmTexts[s]; {
 		case n == 1:
-			t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), first[s].key(), "%s", alarmText(first[s], first[s].lock)))
+			t.emit(monitor.LockEvent(t.Time(now), alarmLevel(s, two), s.String(), first[s].key(), "%s", alarmText(first[s], first[s].lock)))
 		case n > 1:
-			t.emit(monitor.NodeEvent(t.Time(now), monitor.LevelAlarm, s.String(), "", "%d locks: %s", n, alarmTexts[s]))
+			if two {
+				text += fmt.Sprintf(": two clients may rely on %s", words.Count(twos, "lock", "locks"))
+			}
+			t.emit(monitor.NodeEvent(t.Time(now), alarmLevel(s, two), s.String(), "", "%d locks: %s", n, text))
 		}
 	}
 }

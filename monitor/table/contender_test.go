@@ -1,6 +1,7 @@
 package table
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -57,5 +58,45 @@ func TestAContenderOfALostMajority(t *testing.T) {
 		if c.want != monitor.LockSplit && (l.Holder.Raw() != "a" || l.Held != 2) {
 			t.Errorf("%s: %+v", name, l)
 		}
+	}
+}
+
+// Where two clients rely on a lock is an alarm of its own, also after it was told that several tokens
+// have copies; an attempt that failed beside a holder is none.
+func TestTwoHoldersAreToldApartFromAFailedAttempt(t *testing.T) {
+	const ttl = 28 * time.Second
+	for name, c := range map[string]struct {
+		deleted bool // a vote of the holder, before the other client comes
+		nodes   []int
+		want    []string
+	}{
+		"a failed attempt": {false, []int{3, 4}, []string{"notice: several tokens at once"}},
+		"a vote was deleted, and another client got in": {true, []int{2, 3, 4}, []string{"notice: several tokens at once",
+			"alarm: another client got in before the holder's end: two clients rely on the lock"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(5, 30*time.Second).first()
+			r.pass(time.Hour)
+			r.set("k", "a", ttl, 0, 1, 2)
+			r.scanAll()
+			r.pass(time.Second)
+			if c.deleted {
+				r.del("k", 2)
+			}
+			r.set("k", "b", ttl, c.nodes...)
+			for range 20 {
+				r.scanAll()
+				r.pass(200 * time.Millisecond)
+			}
+			var got []string
+			for _, e := range r.events {
+				if e.Kind == "split" {
+					got = append(got, e.Level.String()+": "+e.Text.String())
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }

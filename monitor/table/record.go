@@ -32,6 +32,7 @@ type record struct {
 	holder    int8              // token; −1: none yet
 	alarm     monitor.LockState // state that is worth an event once it has lasted; LockHeld: none
 	alarmTold bool
+	toldTwo   bool // it was told that two clients may rely on it
 	early     bool // existed when the monitor started, and holder has not changed since
 	aged      bool // where its holder had copies, and since when, is unknown for the time before
 	known     bool // has been assessed

@@ -36,7 +36,7 @@ func (f *lockFacts) Watch(key string) { f.Watched.begin(key, f.events.All) }
 func (f *lockFacts) pane(l *monitor.Lock, n int) (pn Pane, lines []string) {
 	f.Watch(l.Key.Raw())
 	ctx, w := f.context(), f.In()
-	state, ends := ctx.LockState(l.State), view.LockEnd(ctx, l)
+	state, ends := ctx.LockStateOf(l), view.LockEnd(ctx, l)
 	is := " " + f.St.Thin.Rule + " " + state.Sign + " " + state.Text + ", " + view.Copies(l)
 	room := w - titleChrome - 1 - view.Width(is)
 	if n := room - view.Width(ends); n >= leastName {
