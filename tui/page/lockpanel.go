@@ -38,7 +38,7 @@ func (l *lockPanel) Click(x, y int) (again bool) {
 		return false
 	}
 	again = l.locks.Pos == l.locks.top+i
-	l.locks.Chosen = true
+	l.locks.choose()
 	l.locks.place(l.locks.top + i)
 	return again
 }

@@ -10,8 +10,8 @@ import (
 // lockTable has the listed locks, their order and the cursor. Until the user moves it, opens
 // a lock or asks to act on one, the cursor stays at the top, where urgent locks appear. From
 // then on it stays on one lock, known by its key: sorting, filtering and expiry never move it to
-// another lock that takes the same row. If a new filter does not choose it, the cursor is at
-// the top again.
+// another lock that takes the same row. If a new filter does not choose it, or it is gone and the user
+// never moved the cursor, the cursor is at the top again.
 //
 // Only a build processes all locks: at once if they are few, otherwise in the background
 // (see [lockTable.build]) while the old listing is shown.
@@ -42,7 +42,8 @@ type lockTable struct {
 	key    string // of the lock under the cursor
 	Pos    int    // its place; -1 if there is none
 	top    int    // first visible row
-	Chosen bool   // the user put the cursor there
+	Chosen bool   // the cursor stays on that lock
+	moved  bool   // because the user put it there
 }
 
 const (
@@ -199,7 +200,7 @@ func (t *lockTable) use(x *lockIndex) {
 	old := t.index
 	t.index = x
 	if t.refits && t.fixed == nil && x.Find(t.key) == nil {
-		t.Chosen = false
+		t.Chosen, t.moved = false, false
 	}
 	t.refits = false
 	t.settle(old)
@@ -279,7 +280,7 @@ func (t *lockTable) Listing() *lockIndex {
 func (t *lockTable) Len() int { return t.Listing().len() }
 
 // settle puts the cursor back on its lock, or, if that is gone, on the nearest former
-// neighbour: the next row, or the previous one.
+// neighbour: the next row, or the previous one. If the user never moved it, it is at the top again.
 func (t *lockTable) settle(before *lockIndex) {
 	if t.fixed != nil {
 		return // the rows are frozen
@@ -289,11 +290,15 @@ func (t *lockTable) settle(before *lockIndex) {
 	if t.index.len() == 0 {
 		return
 	}
+	l := t.index.Find(t.key)
+	if l == nil && !t.moved {
+		t.Chosen = false
+	}
 	if !t.Chosen {
 		t.place(0)
 		return
 	}
-	if l := t.index.Find(t.key); l != nil {
+	if l != nil {
 		t.place(t.index.place(l))
 		return
 	}
@@ -312,7 +317,7 @@ func (t *lockTable) place(pos int) {
 // Move moves the cursor by d rows.
 func (t *lockTable) Move(d int) {
 	if n := t.Len(); n > 0 {
-		t.Chosen = true
+		t.choose()
 		t.place(max(0, min(n-1, max(t.Pos, 0)+d)))
 	}
 }
@@ -322,11 +327,14 @@ func (t *lockTable) Jump(key string) bool {
 	x := t.Listing()
 	l := x.Find(key)
 	if l != nil {
-		t.Chosen = true
+		t.choose()
 		t.place(x.place(l))
 	}
 	return l != nil
 }
+
+// choose says that the user puts the cursor on a lock.
+func (t *lockTable) choose() { t.Chosen, t.moved = true, true }
 
 // Selected returns the lock under the cursor; nil if there is none.
 func (t *lockTable) Selected() *monitor.Lock {

@@ -99,6 +99,30 @@ func TestCursorIsAtTheTopUntilItIsMoved(t *testing.T) {
 	}
 }
 
+// The cursor stays on a lock that an action was asked for. When that lock is gone from wherever it went
+// meanwhile, the cursor is at the top again, unless the user had moved it: then it stays at its row.
+func TestCursorIsAtTheTopAgainWhenItsLockIsGone(t *testing.T) {
+	bad := held("x", "y", "z")
+	for i := range bad {
+		bad[i].State = monitor.LockSplit
+	}
+	for want, choose := range map[string]func(*lockTable){
+		"y": func(tb *lockTable) { tb.Chosen = true }, "l": func(tb *lockTable) { tb.Move(0) },
+	} {
+		tb := tableOf(append(held("k", "l"), bad...)...)
+		choose(tb)
+		healed := append(held("k", "l", "x"), bad[1:]...)
+		tb.put(monitor.NewLocks(healed...), nil)
+		if l := tb.Selected(); l.Key.Raw() != "x" || tb.Pos != 4 {
+			t.Errorf("the cursor is on %s of %q", l.Key, tb.Listed())
+		}
+		tb.put(monitor.NewLocks(append(held("k", "l"), bad[1:]...)...), nil)
+		if l := tb.Selected(); l.Key.Raw() != want {
+			t.Errorf("the cursor is on %s of %q, not on %s", l.Key, tb.Listed(), want)
+		}
+	}
+}
+
 // Many changes at once: the cursor stays on its lock, or moves to the nearest neighbour
 // that is left.
 func TestCursorOverRandomChanges(t *testing.T) {
