@@ -41,7 +41,7 @@ func TestFollower(t *testing.T) {
 	write(Record{ID: "1", Phase: Failed, Act: "force-release", Target: "job", TokenSHA: TokenSHA("t1")})
 	is("job", "t1", false)
 	write(Record{ID: "2", Phase: Intent, Act: "force-release", Target: "all", Reason: "dead"})
-	write(Record{ID: "2", Phase: Intent, Act: "force-release", Target: "all", Detail: "found n1 " + TokenSHA("t3") + ", n2 " + TokenSHA("t4")})
+	write(Record{ID: "2", Phase: Intent, Act: "force-release", Target: "all", Detail: "found n1 sha256:" + TokenSHA("t3") + ", n2 sha256:" + TokenSHA("t4")})
 	write(Record{ID: "2", Phase: Done, Act: "force-release", Target: "all"})
 	is("all", "t3", true)
 	is("all", "t4", true)

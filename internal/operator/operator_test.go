@@ -231,7 +231,7 @@ func TestForceReleaseOfAnyLogsWhatItFoundFirst(t *testing.T) {
 			return
 		}
 		r := c.records()
-		want := "found n1 " + audit.TokenSHA("t1") + ", n2 " + audit.TokenSHA("t2")
+		want := "found n1 sha256:" + audit.TokenSHA("t1") + ", n2 sha256:" + audit.TokenSHA("t2")
 		if len(r) != 2 || r[1].Phase != audit.Intent || r[1].Detail != want || r[1].ID != r[0].ID {
 			t.Errorf("before the release the log is %+v; want a second intent with %q", r, want)
 		}

@@ -380,7 +380,7 @@ func hashes(found []redlock.NodeResult) string {
 	var parts []string
 	for _, r := range found {
 		if copyOf(r) && r.Token != "" {
-			parts = append(parts, r.Node+" "+audit.TokenSHA(r.Token))
+			parts = append(parts, r.Node+" sha256:"+audit.TokenSHA(r.Token))
 		}
 	}
 	if parts == nil {

@@ -294,7 +294,7 @@ func (rep *Report) overlap(o record.Overlap) string {
 		until = "until " + rep.at(o.Relied)
 	}
 	who := func(g record.Grant) string {
-		return safetext.Escape(cmp.Or(g.Owner, g.Token[:min(6, len(g.Token))]))
+		return safetext.Escape(cmp.Or(g.Owner, record.TokenName(g.Token[:min(6, len(g.Token))])))
 	}
 	more := ""
 	if o.Others > 0 {

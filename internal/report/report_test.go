@@ -57,7 +57,7 @@ func TestOverlapsAreNamed(t *testing.T) {
 			}
 		}
 	}
-	for _, out := range []string{"2027-01-15 08:00:00Z  job:1: 012345", "Overlaps: two clients relied on one lock"} {
+	for _, out := range []string{"2027-01-15 08:00:00Z  job:1: sha256:012345", "Overlaps: two clients relied on one lock"} {
 		if !strings.Contains(text.String(), out) {
 			t.Errorf("no %q in %s", out, text.String())
 		}

@@ -129,6 +129,14 @@ func (l *AuditLog) Acts() []audit.Entry {
 	return acts
 }
 
+// tokenHash is the hash of a token, as such.
+func tokenHash(sha string) string {
+	if sha == "" {
+		return ""
+	}
+	return hashed + sha
+}
+
 // AuditFacts returns all about one entry. An outcome also shows its intent.
 func (l *AuditLog) AuditFacts(c *Context, e *audit.Entry) []Fact {
 	facts := []Fact{
@@ -153,7 +161,7 @@ func (l *AuditLog) AuditFacts(c *Context, e *audit.Entry) []Fact {
 			when += ", begun " + Moment(b.Time)
 		}
 	}
-	facts = append(facts, Fact{Label: "When", Text: when}, Fact{Label: "Token", Text: c.Whole(e.TokenSHA)},
+	facts = append(facts, Fact{Label: "When", Text: when}, Fact{Label: "Token", Text: c.Whole(tokenHash(e.TokenSHA))},
 		Fact{Label: "Line", Text: fmt.Sprintf("%d of %s, id %s", e.Line, c.Whole(l.Path), c.Whole(e.ID))})
 	if e.Doubt != nil {
 		facts = append(facts, Fact{Label: "Changed", Text: c.Whole(e.Doubt.Error()), Tone: Bad})

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,10 +98,8 @@ func Relies(g *GrantDoc, now time.Time) string {
 	return g.relied(func(t time.Time) string { return momentSince(t, now) })
 }
 
-// Who returns the owner that the token names, or the beginning of the token's SHA-256.
-func (g *GrantDoc) Who() string {
-	return cmp.Or(rawOf(g.Owner), g.TokenSHA[:min(6, len(g.TokenSHA))])
-}
+// Who returns the owner that the token names, or the beginning of the token's SHA-256, as such.
+func (g *GrantDoc) Who() string { return cmp.Or(rawOf(g.Owner), hashName(g.TokenSHA)) }
 
 // TokensOf returns the tokens in events, by as much of their SHA-256 as a grant has.
 func TokensOf(events []monitor.Event) map[string]safetext.Text {
@@ -117,18 +116,34 @@ func TokensOf(events []monitor.Event) map[string]safetext.Text {
 // shaDigits is how many digits of a token's SHA-256 a grant has.
 const shaDigits = 16
 
-// who names the holder of a grant as the list of locks does: by its token, if it still holds
-// the lock or events name it, and else by its hash.
+// who names the holder of a grant as the list of locks does: by its token, if the live
+// lock or events have it, and else by its hash.
 func (c *Context) who(g *GrantDoc) string {
 	if t, ok := c.Tokens[g.TokenSHA]; ok && g.Owner == nil {
 		return c.Token(t)
 	}
 	if g.Owner == nil && c.Snap != nil && g.TokenSHA != "" {
-		if l := c.Snap.LockNamed(g.Lock.Raw()); l != nil && strings.HasPrefix(tokenSHA(l.Holder), g.TokenSHA) {
-			return c.Token(l.Holder)
+		for t := range tokensOf(c.Snap.LockNamed(g.Lock.Raw())) {
+			if strings.HasPrefix(tokenSHA(t), g.TokenSHA) {
+				return c.Token(t)
+			}
 		}
 	}
 	return c.Whole(g.Who())
+}
+
+// tokensOf are the tokens of a lock: its holder's, those of its copies, and that of a client that may rely on it too.
+func tokensOf(l *monitor.Lock) iter.Seq[safetext.Text] {
+	return func(yield func(safetext.Text) bool) {
+		if l == nil || !yield(l.Holder) || l.Earlier != nil && !yield(l.Earlier.Token) {
+			return
+		}
+		for i := range l.Copies.Len() {
+			if t := l.Copies.At(i).Token; t != l.Holder && !t.Empty() && !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 // GrantColumns are the columns of the holders of a lock.

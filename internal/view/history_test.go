@@ -27,12 +27,21 @@ func TestAHolderHasOneName(t *testing.T) {
 	e := monitor.LockEvent(epoch, monitor.LevelInfo, "released", g.Lock.Raw(), "released (%s)", safetext.Short(ended))
 	e.Token = safetext.New(ended)
 	g.TokenSHA = tokenSHA(e.Token)[:16]
-	if got := ctx.who(&g); got != g.TokenSHA[:6] {
+	if got := ctx.who(&g); got != "sha256:"+g.TokenSHA[:6] {
 		t.Error(got)
 	}
+	l.Earlier = &monitor.Reliance{Token: e.Token}
+	s.Locks = monitor.NewLocks(*l)
+	if got := ctx.who(&g); got != ended {
+		t.Errorf("the token of a client that may rely on the lock too is %s", got)
+	}
+	s.Locks = monitor.Locks{}
 	ctx.Short, ctx.Tokens = true, TokensOf([]monitor.Event{e, {}})
 	if got := ctx.who(&g); got != "f0d5a4…75e8" {
 		t.Error(got)
+	}
+	if got := ctx.Token(safetext.New("sha256:" + g.TokenSHA)); got != "sha256:"+g.TokenSHA[:4] {
+		t.Errorf("the token of a record is %s", got)
 	}
 	if got := EventText(ctx.Glyphs, &e, false).Text; got != "released (f0d5a4…75e8)" {
 		t.Error(got)
@@ -50,8 +59,8 @@ func TestBandOfHolders(t *testing.T) {
 	}
 	band := Band{From: at(0), To: at(100), Grants: grants}
 	for glyphs, want := range map[*Glyphs]string{
-		&Unicode: "▏web-7    free                ▏web-3\\x1b 30s                ▏!b12345 50s",
-		&ASCII:   "|web-7    free                |web-3\\x1b 30s                |!b12345 50s",
+		&Unicode: "▏web-7    free                ▏web-3\\x1b 30s                ▏!sha256:b12345 50s",
+		&ASCII:   "|web-7    free                |web-3\\x1b 30s                |!sha256:b12345 50s",
 	} {
 		ctx := &Context{Glyphs: glyphs, Now: at(100)}
 		var text strings.Builder
@@ -131,7 +140,7 @@ func TestALostMajorityHasNotEnded(t *testing.T) {
 		t.Errorf("%s, not %s", got, want)
 	}
 	band := Band{From: epoch, To: ctx.Now, Grants: grants}
-	if parts := band.Line(ctx, 60); len(parts) != 2 || !strings.HasPrefix(parts[1].Text, "▏!a12345") {
+	if parts := band.Line(ctx, 60); len(parts) != 2 || !strings.HasPrefix(parts[1].Text, "▏!sha256:a12345") {
 		t.Errorf("%q", parts)
 	}
 }

@@ -489,6 +489,8 @@ func (c *Context) Token(t safetext.Text) string {
 	switch {
 	case t.Empty():
 		return c.None
+	case c.Short && len(t.Raw()) > wholeToken && strings.HasPrefix(t.Raw(), hashed):
+		return c.Whole(t.Raw()[:shortToken]) // a hash is looked for by its beginning
 	case c.Short && len(t.Raw()) > wholeToken:
 		return c.Escape(t.Raw(), shortToken)
 	}

@@ -50,9 +50,15 @@ func MakerFacts(c *Context, l *monitor.Lock, grants []GrantDoc) []Fact {
 	return nil
 }
 
+// hashed is before the hash of a token, or its beginning, where a token could be.
+const hashed = "sha256:"
+
+// hashName names a token by the beginning of its hash.
+func hashName(sha string) string { return hashed + sha[:min(6, len(sha))] }
+
 // tokenSHA returns the hash of a token; of one from a record, what is known of it.
 func tokenSHA(token safetext.Text) string {
-	sha, recalled := strings.CutPrefix(token.Raw(), "sha256:")
+	sha, recalled := strings.CutPrefix(token.Raw(), hashed)
 	if !recalled {
 		sum := sha256.Sum256([]byte(token.Raw()))
 		sha = hex.EncodeToString(sum[:])
