@@ -289,8 +289,8 @@ func unseen(cfg *config.Config, s *monitor.Snapshot, name string) error {
 // force-released.
 func notLocked(cfg *config.Config, name string, answer, of int) error {
 	err := operator.NotLocked(name, answer, of)
-	if relies := app.ForceReleased(cfg, name, time.Now()); relies != "" {
-		return fmt.Errorf("%w; %s", err, relies)
+	if relies := app.KeptBy(cfg).ForceReleased(name, time.Now()); relies != "" {
+		return fmt.Errorf("%w; %s", err, safetext.Escape(relies))
 	}
 	return err
 }

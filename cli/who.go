@@ -230,7 +230,7 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 	}
 	var revoked app.Removal
 	if w.Revoked {
-		revoked = app.RemovalOf(cfg, operator.Revoke, w.Key, w.At)
+		revoked = app.KeptBy(cfg).RemovalOf(operator.Revoke, w.Key, w.At)
 	}
 	doc := whoDoc(cfg.Cluster.Name, w, revoked)
 	quorum := redlock.Quorum(w.N)
@@ -255,8 +255,8 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 	}
 	if !printed {
 		a.showWho(w, hint, revoked, relied, at)
-		if before := app.ForceReleased(cfg, w.Key, w.At); before != "" && w.Held > 0 && !w.Revoked {
-			fmt.Fprintf(a.Out, "  before that, %s\n", before)
+		if before := app.KeptBy(cfg).ForceReleased(w.Key, w.At); before != "" && w.Held > 0 && !w.Revoked {
+			fmt.Fprintf(a.Out, "  before that, %s\n", safetext.Escape(before))
 		}
 	}
 	switch {

@@ -48,6 +48,9 @@ type Cluster struct {
 	// CordonedBy says by the audit log when a node was cordoned, by whom and why; empty: it does not
 	// say. nil: there is no log.
 	CordonedBy func(node string) string
+	// ForceReleased says of a lock without a copy when and by whom it was force-released, and until
+	// when its holder may rely on it; empty: it does not, as far as is known. nil: nothing is known.
+	ForceReleased func(lock string, now time.Time) string
 }
 
 // model is the only tea.Model: it routes messages, owns focus and layout, and lets the

@@ -172,12 +172,17 @@ func (m *model) openLock(name string) tea.Cmd {
 	if name == "" {
 		return m.goTo(page.Locks)
 	}
-	if m.Shown.Locks.Get(name) == nil {
-		m.say(m.St.Bad, "there is no lock "+m.St.Escape(name, 40))
-		return nil
+	switch {
+	case m.Shown.Locks.Get(name) != nil:
+		return m.open(page.Lock, name)
+	case m.tellsRemovals():
+		return m.removalOf(name, true)
 	}
-	return m.open(page.Lock, name)
+	m.sayNoLock(name)
+	return nil
 }
+
+func (m *model) sayNoLock(name string) { m.say(m.St.Bad, "there is no lock "+m.St.Escape(name, 40)) }
 
 // openNode runs :nodes, with or without a name.
 func (m *model) openNode(name string) tea.Cmd {

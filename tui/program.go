@@ -49,6 +49,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.takeHistory(msg)
 	case source.HoldersMsg:
 		m.Lock.Holders.Take(msg.Key, msg.Band, msg.From)
+	case source.RemovalMsg:
+		cmd = m.takeRemoval(msg)
 	case page.Built:
 		m.Locks.Take(msg)
 	case valuesMsg:
@@ -79,7 +81,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // wanted returns the background work that the pages need: sorting many locks, the history
-// of a lock, and values for the filter being typed.
+// of a lock, how it was removed, and values for the filter being typed.
 func (m *model) wanted() tea.Cmd {
 	var sort, history tea.Cmd
 	if build := m.Locks.Build(); build != nil {
@@ -98,7 +100,7 @@ func (m *model) wanted() tea.Cmd {
 	if m.clusters != nil {
 		fleet = m.fleet.While(m.Ctx, m.Viewed() == page.Clusters, fleetPace, m.clusters.Watch)
 	}
-	return tea.Batch(sort, history, m.learn(), m.askHolders(), audit, fleet)
+	return tea.Batch(sort, history, m.learn(), m.askHolders(), m.askRemoval(), audit, fleet)
 }
 
 // afterFrame is how long background work waits for the frame of the key that caused it:

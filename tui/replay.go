@@ -178,6 +178,37 @@ func (m *model) askHolders() tea.Cmd {
 	return m.replay.AskHolders(m.here.Record, key, m.shownNow())
 }
 
+// askRemoval asks how the shown lock was force-released, if no copy of it is left.
+func (m *model) askRemoval() tea.Cmd {
+	if at := m.Page.Place(); at.Kind == page.Lock && m.tellsRemovals() && m.Lock.Removal.Due(at.Name, m.Shown.Locks.Get(at.Name) == nil, m.Now()) {
+		return m.removalOf(at.Name, false)
+	}
+	return nil
+}
+
+// tellsRemovals reports whether it can be asked how a lock was force-released: not of the past.
+func (m *model) tellsRemovals() bool { return m.here.ForceReleased != nil && m.replay == nil }
+
+// removalOf asks how a lock was force-released; named: by somebody who wants to see that lock.
+func (m *model) removalOf(key string, named bool) tea.Cmd {
+	ask, now := m.here.ForceReleased, m.Now()
+	return func() tea.Msg { return source.RemovalMsg{Key: key, Text: ask(key, now), Named: named} }
+}
+
+// takeRemoval shows how a lock was force-released, on the page of that lock.
+func (m *model) takeRemoval(msg source.RemovalMsg) tea.Cmd {
+	switch {
+	case msg.Named && msg.Text == "" && m.Shown.Locks.Get(msg.Key) == nil:
+		m.sayNoLock(msg.Key)
+		return nil
+	case msg.Named:
+		m.open(page.Lock, msg.Key)
+		m.Lock.Removal.Due(msg.Key, true, m.Now())
+	}
+	m.Lock.Removal.Take(msg.Key, msg.Text)
+	return nil
+}
+
 // takeHistory adds the earlier events of the shown lock. Those of a replay are all of its events
 // until the moment that is shown, with numbers of their own.
 func (m *model) takeHistory(msg source.HistoryMsg) {

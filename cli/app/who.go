@@ -27,33 +27,45 @@ type Removal struct {
 	Told  string         // until when its holder may rely on it, by the audit log; empty: it does not say
 }
 
+// Kept is where this machine keeps what is known of the removals of a cluster's locks.
+type Kept struct {
+	Cluster, Record, Audit string // its name; the paths of its record and of the audit log
+	MaxTTL                 time.Duration
+}
+
+// KeptBy is where it is kept by a configuration.
+func KeptBy(cfg *config.Config) Kept {
+	return Kept{cfg.Cluster.Name, cfg.Record.Path, cfg.Audit.Path, cfg.Cluster.MaxTTL}
+}
+
 // RemovalOf finds how a lock was revoked or force-released that nobody has acquired since, in the
 // record and the audit log: it may also have been removed before, or the last time from another machine.
-func RemovalOf(cfg *config.Config, kind operator.RemovalKind, lock string, now time.Time) (found Removal) {
-	if r, err := record.OpenReader(cfg.Record.Path, cfg.Cluster.Name); err == nil {
+func (k Kept) RemovalOf(kind operator.RemovalKind, lock string, now time.Time) (found Removal) {
+	if r, err := record.OpenReader(k.Record, k.Cluster); err == nil {
 		defer r.Close()
 		grants, _ := r.GrantsOf(lock, record.Span{Since: now, Until: now.Add(time.Hour)}, 1)
 		if docs := PastGrants(grants); len(docs) > 0 && docs[0].How == kind.String()+"d" {
 			found.Grant, found.At = &docs[0], docs[0].Ended
 		}
 	}
-	lines, err := audit.Latest(cfg.Audit.Path, 1, func(e audit.Entry) bool {
-		return e.Act == kind.String() && e.Phase == audit.Done && e.Cluster == cfg.Cluster.Name && (e.Target == lock || e.Target == safetext.Escape(lock))
+	lines, err := audit.Latest(k.Audit, 1, func(e audit.Entry) bool {
+		return e.Act == kind.String() && e.Phase == audit.Done && e.Cluster == k.Cluster && (e.Target == lock || e.Target == safetext.Escape(lock))
 	})
 	if err != nil || len(lines) == 0 {
 		return found
 	}
 	e := &lines[0]
-	if g := found.Grant; g != nil && strings.HasPrefix(e.TokenSHA, g.TokenSHA) || g == nil && now.Sub(e.Time) < cmp.Or(cfg.Cluster.MaxTTL, time.Hour) {
+	if g := found.Grant; g != nil && strings.HasPrefix(e.TokenSHA, g.TokenSHA) || g == nil && now.Sub(e.Time) < cmp.Or(k.MaxTTL, time.Hour) {
 		found.At, found.By, found.Told = e.Time, actionOf(e.Record), operator.RelianceIn(e.Detail, now)
 	}
 	return found
 }
 
 // ForceReleased says of a lock without a copy when and by whom it was force-released, and until when
-// its holder may rely on it: nobody tells the holder. Empty: it does not, as far as is known here.
-func ForceReleased(cfg *config.Config, lock string, now time.Time) string {
-	r := RemovalOf(cfg, operator.ForceRelease, lock, now)
+// its holder may rely on it: nobody tells the holder. Empty: it does not, as far as is known here. The
+// text is not escaped.
+func (k Kept) ForceReleased(lock string, now time.Time) string {
+	r := k.RemovalOf(operator.ForceRelease, lock, now)
 	relies := r.Told
 	if r.Grant != nil {
 		relies = view.Relies(r.Grant, now)
@@ -63,7 +75,7 @@ func ForceReleased(cfg *config.Config, lock string, now time.Time) string {
 	}
 	text := "it was force-released at " + words.Moment(r.At.Local(), now)
 	if r.By.Actor != "" {
-		text += safetext.Escape(r.By.By())
+		text += r.By.By()
 	}
 	return text + "; its holder " + relies
 }

@@ -1,11 +1,47 @@
 package app
 
 import (
+	"regexp"
 	"testing"
+	"time"
 
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/internal/operator"
 	"redlockctl/internal/who"
 )
+
+// The console says of a lock that was force-released what the commands say: when, by whom, and until
+// when its holder may rely on it.
+func TestAConsoleTellsAForceRelease(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	all := twoClusters(t, servers)
+	c, err := all.Open(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := c.Actions.AcquireWith(t.Context(), "job:1", 20*time.Second, operator.AcquireOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := c.ForceReleased("job:1", time.Now()); told != "" {
+		t.Errorf("before: %s", told)
+	}
+	if err := c.Actions.Remove(t.Context(), operator.Removal{Kind: operator.ForceRelease, Keys: []string{"job:1"}, Tokens: []string{lock.Token()}, Reason: "host \\burnt"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := all.Set.Choose("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	told := c.ForceReleased("job:1", now)
+	if !regexp.MustCompile(`^it was force-released at [0-9:]+ by .+: host \\burnt; its holder may rely on it until [0-9:]+$`).MatchString(told) || told != KeptBy(cfg).ForceReleased("job:1", now) {
+		t.Errorf("%q", told)
+	}
+	if told := c.ForceReleased("job:1", now.Add(time.Minute)); told != "" {
+		t.Errorf("after its end: %s", told)
+	}
+}
 
 // An answer is compared with a look: that one may see more copies of the lock, or nothing.
 func TestWhoReliesOnALock(t *testing.T) {

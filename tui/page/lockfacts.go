@@ -16,6 +16,7 @@ type lockFacts struct {
 	events    *eventTable
 	Watched   lockLog
 	Holders   heldBy
+	Removal   removal
 	axisKey   string        // the lock drawn last
 	axis      time.Duration // the length of its axis
 }

@@ -115,7 +115,7 @@ func (p *Set) Reset(now time.Time) {
 	p.Events.Follow(true)
 	clear(p.Past)
 	clear(p.Marks)
-	p.Lock.Watched = lockLog{}
+	p.Lock.Watched, p.Lock.Removal = lockLog{}, removal{}
 	p.Audit.Take(nil)
 	p.began, p.Frozen, p.Guards = now, freeze{}, view.Guard{}
 }
@@ -226,7 +226,7 @@ func (p *Set) Recall(turns []view.NodeTurn) {
 // Rewind clears all events, for a source at another moment. Cursor, filters and orders stay.
 func (p *Set) Rewind(now time.Time) {
 	p.Events.clear()
-	p.Lock.Watched, p.Lock.Holders.asked = lockLog{}, time.Time{}
+	p.Lock.Watched, p.Lock.Holders.asked, p.Lock.Removal = lockLog{}, time.Time{}, removal{}
 	clear(p.Past)
 	clear(p.Marks)
 	p.began, p.Frozen = now, freeze{}

@@ -120,6 +120,12 @@ type HoldersMsg struct {
 	From time.Time // start of the record
 }
 
+// RemovalMsg says how a lock without a copy was force-released.
+type RemovalMsg struct {
+	Key, Text string // no text: its holder does not rely on it, as far as is known
+	Named     bool   // the lock was asked for by its name: its page is to be opened
+}
+
 // bandTime is the maximum length of a lock's band of holders.
 const bandTime = time.Hour
 

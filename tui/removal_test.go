@@ -1,0 +1,82 @@
+package tui
+
+import (
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/page"
+	"redlockctl/tui/source"
+)
+
+// told runs the background work of a message, and shows what it says of removals; it returns how often it
+// was asked.
+func (r *rig) told(cmd tea.Cmd) (n int) {
+	if cmd == nil {
+		return 0
+	}
+	switch msg := cmd().(type) {
+	case tea.BatchMsg:
+		for _, one := range msg {
+			n += r.told(one)
+		}
+	case source.RemovalMsg:
+		r.m.Update(msg)
+		n++
+	}
+	r.m.View()
+	return n
+}
+
+// A lock that was force-released: its page and :locks NAME say until when its holder may rely on it.
+func TestForceReleasedLock(t *testing.T) {
+	const said = "it was force-released at 22:14:01 by ops@host: host burnt; its holder may rely on it until 22:15:00"
+	end := monitortest.Epoch.Add(10 * time.Second)
+	known := func(o *Options) {
+		o.ForceReleased = func(lock string, now time.Time) string {
+			if lock == "orders:42" && now.Before(end) {
+				return said
+			}
+			return ""
+		}
+	}
+	for _, size := range [][2]int{{80, 24}, {120, 40}} {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), size[0], size[1], known)
+		r.press(":")
+		r.typed("locks orders:42")
+		r.press("enter")
+		r.where(page.Lock)
+		r.seesNot("force-released")
+		s := monitortest.Degraded(monitortest.Epoch)
+		s.Locks = monitor.Locks{}
+		r.m.Receive(s, nil, false, nil)
+		_, cmd := r.m.Update(keyPress("down"))
+		if r.told(cmd) != 1 {
+			t.Error("a page whose lock is gone does not ask")
+		}
+		r.sees("gone: no node has a copy of it", said)
+
+		r.press("esc", ":")
+		r.typed("locks orders:42")
+		_, cmd = r.m.Update(keyPress("enter"))
+		r.where(page.Overview)
+		r.told(cmd)
+		r.where(page.Lock)
+		r.sees("gone: no node has a copy of it", said)
+		r.clock = end
+		if r.told(r.m.askRemoval()) != 1 || r.told(r.m.askRemoval()) != 0 {
+			t.Error("it is not asked once again")
+		}
+		r.seesNot("force-released")
+
+		r.press("esc", ":")
+		r.typed("locks orders:42")
+		_, cmd = r.m.Update(keyPress("enter"))
+		r.told(cmd)
+		r.where(page.Overview)
+		r.sees("there is no lock orders:42")
+	}
+}
