@@ -78,8 +78,9 @@ type Lock struct {
 	Span   packed.Span
 	Relied packed.Moment
 	// Extensions counts the extensions of the holder's grant that were seen; the last one
-	// at Extended.
+	// at Extended. Extending are the milliseconds from the first of them to the last; 0: not known.
 	Extensions uint32
+	Extending  uint32
 	Extended   packed.Moment
 	// Supposed: copies on nodes that do not answer are assumed to be extended like the
 	// others.

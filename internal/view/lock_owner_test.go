@@ -146,7 +146,11 @@ func TestTheLastExtensionIsOnTheLocksPage(t *testing.T) {
 			}
 		}
 	}
-	ctx.Known, ctx.Snap.Complete = nil, false
+	ctx.Known, l.Extending = nil, 9*5000 // it was measured, and not estimated
+	if want := "silent 22s; last extended 22s ago, usually every 5s"; liveness() != want {
+		t.Errorf("%q, want %q", liveness(), want)
+	}
+	ctx.Snap.Complete = false
 	if got := liveness(); got != "last seen extended 22s ago" {
 		t.Errorf("where not all is seen: %q", got)
 	}

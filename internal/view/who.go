@@ -171,7 +171,10 @@ func (c *Context) watched(l *monitor.Lock) *who.Watched {
 		return nil
 	}
 	w := &who.Watched{Extended: l.ExtendedAt()}
-	if l.Extensions > 2 {
+	switch {
+	case l.Extensions > 2 && l.Extending > 0:
+		w.Usually = time.Duration(l.Extending) * time.Millisecond / time.Duration(l.Extensions-1)
+	case l.Extensions > 2: // of a record
 		w.Usually = usually(w.Extended.Sub(l.Since()), int(l.Extensions))
 	}
 	return w

@@ -79,10 +79,12 @@ func (t *Table) countExtension(r *record, a *assessment) {
 		return
 	}
 	if t.settled && a.majority && a.locks > 0 && g.seen != 0 && time.Duration(a.end-max(g.seen, g.latest)) > extendedBy {
-		g.extensions++
+		if g.extensions++; g.extended != 0 {
+			g.extending += uint32(time.Duration(a.now-g.extended) / time.Millisecond)
+		}
 		g.extended = a.now
 	}
-	a.lock.Extensions, a.lock.Extended = g.extensions, g.extended
+	a.lock.Extensions, a.lock.Extending, a.lock.Extended = g.extensions, g.extending, g.extended
 }
 
 // holderName names the holder for people: the owner, if the token tells it, otherwise the

@@ -234,6 +234,22 @@ func TestExtensionsAreToldOnceInAWhile(t *testing.T) {
 	}
 }
 
+// How often a lock is extended is measured between extensions: when it was first seen says nothing of it.
+func TestTheTimeBetweenExtensions(t *testing.T) {
+	r := newRig(3, 0)
+	r.set("k", "a", 15*time.Second, 0, 1, 2)
+	r.first()
+	r.pass(time.Second)
+	for range 4 {
+		r.set("k", "a", 15*time.Second, 0, 1, 2)
+		r.scanAll()
+		r.pass(5 * time.Second)
+	}
+	if l := r.lock("k"); l.Extensions != 4 || l.Extending/3 < 5000 || l.Extending/3 > 5100 {
+		t.Errorf("%d extensions within %d ms", l.Extensions, l.Extending)
+	}
+}
+
 // Pending extensions are reported when the grant ends.
 func TestTheLastExtensionsAreTold(t *testing.T) {
 	extend := func(r *rig) {

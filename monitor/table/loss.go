@@ -263,7 +263,7 @@ func (t *Table) holdEarlier(r *record, e *earlier, now packed.Moment) {
 	r.grant = grant{token: k, end: until, seen: until, fell: true, parted: true, perhaps: true, heard: e.sum}
 	if w := &e.was; w.fell { // it is the lost majority again that it was
 		r.grant.perhaps = w.perhaps
-		r.grant.extensions, r.grant.reported, r.grant.extended, r.grant.reportedAt = w.extensions, w.reported, w.extended, w.reportedAt
+		r.grant.extensions, r.grant.reported, r.grant.extending, r.grant.extended, r.grant.reportedAt = w.extensions, w.reported, w.extending, w.extended, w.reportedAt
 	}
 	r.dropEarlier(e.sum)
 }

@@ -162,6 +162,7 @@ type grant struct {
 	// extensions counts those that were seen, the last one at extended; reported of them were
 	// reported, the last ones at reportedAt.
 	extensions, reported uint32
+	extending            uint32 // milliseconds from the first of them to the last
 	// went has a bit for each of the first 32 nodes on which a copy was lost since the
 	// last report; veiled, for each whose copy was lost after a silence: it may have been
 	// extended before.
