@@ -90,6 +90,13 @@ func (s *Snapshot) countSilent() {
 	c.NotSeen, c.NotSeenSince = true, s.seenUntil()
 }
 
+// TooFewSeen reports whether no-quorum or not-seen is reported, and no single node that does not
+// serve any more: what was found of one before goes on until it answers.
+func (c *Cluster) TooFewSeen() bool { return c.Verdict == VerdictUnavailable || c.NotSeen }
+
+// NodeDownID is the ID of the finding about a node that does not serve.
+const NodeDownID = "node-down"
+
 // lineProven is for how long a node must be heard again to show that the line works: those
 // that are silent then are so by themselves.
 const lineProven = 2 * time.Second

@@ -80,7 +80,8 @@ func (b *batch) open(s *monitor.Snapshot) {
 	}
 	again := !s.Settled.IsZero() && s.At.Sub(s.Settled) >= findAgain || b.now.Sub(b.began) >= findAtMost
 	for key, was := range b.findings {
-		if there[key] || !was.seen.IsZero() && !again {
+		unjudged := s.Cluster.TooFewSeen() && strings.HasPrefix(key, findingKey(monitor.NodeDownID, ""))
+		if there[key] || !was.seen.IsZero() && (!again || unjudged) {
 			continue
 		}
 		b.clear(was.id, b.now, was.seen)

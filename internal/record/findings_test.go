@@ -10,16 +10,16 @@ import (
 	"redlockctl/server/safetext"
 )
 
-// handOver records two findings, and returns a second recorder that began when the first had ended
+// handOver records two findings, and more, and returns a second recorder that began when the first had ended
 // five seconds before.
-func handOver(t *testing.T, now time.Time, settled time.Duration) (path string, from *told, w *writer, at func(n int) time.Time) {
+func handOver(t *testing.T, now time.Time, settled time.Duration, more ...monitor.Finding) (path string, from *told, w *writer, at func(n int) time.Time) {
 	path = filepath.Join(t.TempDir(), "record.db")
 	at = func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
 	from = &told{s: cluster(now)}
-	from.s.Findings = []monitor.Finding{
+	from.s.Findings = append(more, []monitor.Finding{
 		{ID: "same-host", Severity: monitor.SeverityInfo, Title: "several nodes on one host"},
 		{ID: "stays-fenced", Node: "n3", Severity: monitor.SeverityInfo, Title: "cordoned by an operator"},
-	}
+	}...)
 	w = begin(t, path, from, now)
 	for n := range 11 {
 		write(t, w, from, at(n))
@@ -82,6 +82,25 @@ func TestAFindingThatWasClearedInAGap(t *testing.T) {
 	write(t, w, from, at(15))
 	all, err := read(t, path).Findings(Span{now, now.Add(time.Minute)})
 	if err != nil || len(all) != 2 || !all[0].Cleared.Equal(at(15)) || !all[0].Seen.Equal(at(10)) || !all[1].Cleared.Equal(at(12)) || !all[1].Seen.IsZero() {
+		t.Errorf("%+v: %v", all, err)
+	}
+}
+
+// While too few nodes are seen, nothing is found of a node that is down: what an earlier recorder found
+// of it goes on until a quorum is seen.
+func TestANodeStaysDownWithTheNextRecorder(t *testing.T) {
+	now := time.Now().Truncate(time.Millisecond)
+	path, from, w, at := handOver(t, now, 0, monitor.Finding{ID: monitor.NodeDownID, Node: "n2", Severity: monitor.SeverityWarning, Title: "the node is down"})
+	from.s.Cluster.Verdict = monitor.VerdictUnavailable
+	for n := 15; n <= 40; n++ {
+		if n == 35 {
+			from.s.Cluster.Verdict = monitor.VerdictSafe
+		}
+		write(t, w, from, at(n))
+	}
+	all, err := read(t, path).Findings(Span{now, now.Add(time.Minute)})
+	i := slices.IndexFunc(all, func(f Finding) bool { return f.Node == "n2" })
+	if err != nil || i < 0 || !all[i].Cleared.Equal(at(35)) {
 		t.Errorf("%+v: %v", all, err)
 	}
 }

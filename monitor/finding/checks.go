@@ -151,12 +151,11 @@ func replicas(_ known, n *monitor.Node, f *found) bool {
 }
 
 func nodeDown(k known, n *monitor.Node, f *found) bool {
-	if k.Cluster.Verdict == monitor.VerdictUnavailable || k.Cluster.NotSeen {
-		return false // no-quorum or not-seen reports it
-	}
 	f.Title, f.Evidence = "the node is "+n.State.String(), n.Err
 	f.Consequence = "Losing one more node stops all locking."
-	if n := k.Cluster.CanLose; n > 0 {
+	if n := k.Cluster.CanLose; k.Cluster.TooFewSeen() {
+		f.Consequence = "It was found before too few nodes were seen serving, and goes on."
+	} else if n > 0 {
 		f.Consequence = fmt.Sprintf("Losing %d more nodes stops all locking.", n+1)
 	}
 	switch n.State {

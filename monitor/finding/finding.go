@@ -224,7 +224,12 @@ func (f *Findings) settle(o *openFinding, k known, emit func(monitor.Event)) {
 			delete(f.open, name)
 		}
 	case o.last.Equal(now):
-		if !o.raised && now.Sub(o.Since) >= o.check.after {
+		if o.raised {
+			break
+		}
+		if o.check.covered != nil && o.check.covered(&k.Cluster) {
+			delete(f.open, name)
+		} else if now.Sub(o.Since) >= o.check.after {
 			o.raised = true
 			emit(o.event("finding opened", now))
 		}
@@ -319,6 +324,9 @@ type check struct {
 	// disproved reports whether it is known that the finding does not hold on a node: then it is
 	// cleared without waiting. nil: that is never known.
 	disproved func(k known, n *monitor.Node) bool
+	// covered reports whether another finding stands for those that hold now: then none is opened,
+	// and one that is open goes on. nil: never.
+	covered func(*monitor.Cluster) bool
 	// find calls tell for each finding that holds now; f is the finding as declared.
 	find func(k known, f monitor.Finding, tell func(monitor.Finding))
 }

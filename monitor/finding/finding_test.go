@@ -530,6 +530,39 @@ func TestAFindingDoesNotFlicker(t *testing.T) {
 	}
 }
 
+// A node that is down is not told as cleared while no-quorum or not-seen stands for it, but when it
+// answers; one that goes down meanwhile has no finding of its own until a quorum is seen.
+func TestANodeIsDownUntilItAnswers(t *testing.T) {
+	for name, few := range map[string]func(c *monitor.Cluster){
+		"no quorum": func(c *monitor.Cluster) { c.Verdict = monitor.VerdictUnavailable },
+		"not seen":  func(c *monitor.Cluster) { c.Verdict, c.NotSeen = monitor.VerdictUnknown, true },
+	} {
+		events, left := film(t, goodScene(), time.Minute, func(s *scene, at time.Duration) {
+			down := func(i int, from, to time.Duration) {
+				if s.Nodes[i].State = monitor.NodeServing; at >= from && at < to {
+					s.Nodes[i].State = monitor.NodeDown
+				}
+			}
+			down(1, 0, 30*time.Second) // back while too few are seen
+			down(2, 0, 50*time.Second)
+			down(3, 10*time.Second, 50*time.Second)
+			if s.Cluster.Verdict, s.Cluster.NotSeen = monitor.VerdictDegraded, false; at >= 10*time.Second && at < 40*time.Second {
+				few(&s.Cluster)
+			}
+		})
+		var got []string
+		for _, e := range events {
+			if e.Node != "" {
+				got = append(got, fmt.Sprintf("%s %s %v", e.Node, strings.TrimPrefix(e.Kind, "finding "), e.At.Sub(findingEpoch).Seconds()))
+			}
+		}
+		slices.Sort(got)
+		if s := strings.Join(got, ", "); len(left) > 0 || s != "n2 closed 31.75, n2 opened 2, n3 closed 51.75, n3 opened 2, n4 closed 51.75, n4 opened 42" {
+			t.Errorf("%s: %s, left %v", name, s, names(left))
+		}
+	}
+}
+
 // A finding that becomes more severe says so at once, and becomes less severe slowly.
 func TestSeverityDoesNotFlicker(t *testing.T) {
 	var seen []monitor.Severity

@@ -154,11 +154,12 @@ func allChecks() []check {
 		do:    "Leave [redlock] node_timeout to follow the round trip (auto), or set it to one and a half round trips. At most a tenth of a lock's TTL is used: take longer TTLs from far.",
 		more:  "Nine of ten of the last round trips took longer than the node_timeout that is set. Of a TTL that is too short for the distance, see slow-attempts.",
 	}, {
-		id: "node-down", state: true, part: aboutQuorum, severity: monitor.SeverityWarning, after: settles, before: settles, find: each(nodeDown),
-		title: "the node does not serve",
-		why:   "Locks on the other nodes go on, but the cluster can lose fewer nodes.",
-		do:    "Start the server, or fix the network. The node starts fenced, and rejoins after the longest TTL.",
-		more:  "The node is down, slow or loading, or it refuses this program's user. The finding says how many more nodes may fail.",
+		id: monitor.NodeDownID, state: true, part: aboutQuorum, severity: monitor.SeverityWarning, after: settles, before: settles, find: each(nodeDown),
+		covered: (*monitor.Cluster).TooFewSeen,
+		title:   "the node does not serve",
+		why:     "Locks on the other nodes go on, but the cluster can lose fewer nodes.",
+		do:      "Start the server, or fix the network. The node starts fenced, and rejoins after the longest TTL.",
+		more:    "The node is down, slow or loading, or it refuses this program's user. The finding says how many more nodes may fail. Once too few nodes are seen, no new one is reported; one that was reported before ends when the node answers.",
 	}, {
 		id: "invalid-answers", part: aboutQuorum, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(invalidAnswers),
 		title: "its answers are invalid",
