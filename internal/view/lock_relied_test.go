@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
 )
@@ -259,6 +260,19 @@ func TestHeldSinceIsTheRecords(t *testing.T) {
 		ctx := &Context{Glyphs: &Unicode, Snap: s, Now: now, Holders: c.grants}
 		if got := heldFact(ctx, &l); got.Label != "Held" || got.Text != c.want {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Copies on nodes that refuse writes keep nobody out, and the page says so as long as that holds.
+func TestCopiesThatKeepNobodyOut(t *testing.T) {
+	s := monitortest.Safe(monitortest.Epoch)
+	l := monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockOrphaned, monitortest.TokenA, "9 - - - -")
+	ctx := &Context{Glyphs: &Unicode, Snap: s, Now: monitortest.Epoch}
+	for state, want := range map[monitor.NodeState]string{monitor.NodeServing: "blocks others until it expires", monitor.NodeCordoned: "keeps nobody out", monitor.NodeFenced: "keeps nobody out"} {
+		s.Nodes[0].State = state
+		if f := LockFacts(ctx, &l)[0]; f.Label != "Means" || !strings.Contains(f.Text, want) {
+			t.Errorf("%s: %+v", state, f)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 				bar.Bar.Text = strings.Repeat(c.Full, ends) + c.Here + strings.Repeat(c.Full, full-ends-1)
 			}
 			switch {
-			case leftOver(c, l, i):
+			case c.Snap.LeftOver(l, i):
 				bar.Bar.Tone, bar.Note = Dim, Cell{Text: "left over, " + n.State.String(), Tone: Dim}
 			case one.Token != l.Holder:
 				bar.Bar.Tone, bar.Note.Text = Bad, "of "+c.Token(one.Token)

@@ -5,42 +5,12 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/words"
-	"redlockctl/redlock"
 )
-
-// leftOver reports whether copy i rivals nobody: the lock is held by another token, and this is no
-// split, or its copies are all on nodes that refuse writes, and the nodes that are free do not complete
-// a majority with them.
-func leftOver(c *Context, l *monitor.Lock, i int) bool {
-	one := l.Copies.At(i)
-	if one.State != monitor.CopyPresent || one.Token.Empty() || one.Token == l.Holder && l.ReliedOn() || l.Contested {
-		return false
-	}
-	if l.State <= monitor.LockBareMajority && l.ReliedOn() && !redlock.IsTombstone(one.Token.Raw()) {
-		return true
-	}
-	votes := 0
-	for k, other := range l.Copies.All() {
-		there := other.State == monitor.CopyPresent || other.State == monitor.CopyUnknown || other.State == monitor.CopyUnread
-		closed := k < len(c.Snap.Nodes) && refusesWrites(c.Snap.Nodes[k].State)
-		switch {
-		case there && other.Token == one.Token && !closed:
-			return false
-		case there && other.Token == one.Token, !there && !closed:
-			votes++
-		}
-	}
-	return votes < redlock.Quorum(l.Copies.Len()) || l.State == monitor.LockOrphaned
-}
-
-func refusesWrites(s monitor.NodeState) bool {
-	return s == monitor.NodeFenced || s == monitor.NodeCordoned
-}
 
 // leftOverFacts lists the copies that nobody can use any more, and when they expire.
 func leftOverFacts(c *Context, l *monitor.Lock) (facts []Fact) {
 	for i, one := range l.Copies.All() {
-		if i >= len(c.Snap.Nodes) || !leftOver(c, l, i) {
+		if i >= len(c.Snap.Nodes) || !c.Snap.LeftOver(l, i) {
 			continue
 		}
 		n, end := &c.Snap.Nodes[i], one.Expires

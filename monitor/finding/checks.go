@@ -308,6 +308,17 @@ func ofLocks(kind int, one string) func(known, *found) bool {
 	}
 }
 
+// orphaned: copies on nodes that refuse writes keep nobody out as long as that is so.
+func orphaned(k known, f *found) bool {
+	if ofLocks(badOrphan, "orphaned copies of a lock")(k, f) {
+		return true
+	}
+	f.Severity, f.Title = monitor.SeverityInfo, "copies of locks left over on nodes that refuse writes"
+	f.Consequence = "They keep nobody out: a fenced or cordoned node gives no vote. It refused their release, or nobody holds them any more."
+	f.Remedy = "Nothing: they expire. A node that takes writes again before that gives no other client its vote for these locks until then."
+	return ofLocks(badLeft, "copies of a lock left over on nodes that refuse writes")(k, f)
+}
+
 // endlessCopy: a force-release of a lock on which somebody relies lets a second client in, so that is
 // no advice then.
 func endlessCopy(k known, f *found) bool {

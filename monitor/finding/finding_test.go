@@ -336,7 +336,21 @@ func TestFindings(t *testing.T) {
 			}
 		}, []string{"warning lost-majority"}, "job:3"},
 		"a lost majority, another client can get in": {func(s *scene, _ time.Duration) { s.Locks = monitor.NewLocks(lostLock()) }, []string{"danger lost-majority"}, "job:3"},
-		"an orphan":  {locks(lockOf("job:2", monitor.LockOrphaned, "a", "a", "", "", "")), []string{"warning orphan-lock"}, ""},
+		"an orphan": {locks(lockOf("job:2", monitor.LockOrphaned, "a", "a", "", "", "")), []string{"warning orphan-lock"}, ""},
+		"copies on nodes that refuse writes, which keep nobody out": {func(s *scene, _ time.Duration) {
+			s.Nodes[1].State, s.Nodes[2].State = monitor.NodeCordoned, monitor.NodeFenced
+			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockOrphaned, "", "a", "a", "", ""))
+		}, []string{"info stays-fenced n2", "info orphan-lock"}, ""},
+		"they outlive the cordon": {func(s *scene, at time.Duration) {
+			if s.Nodes[1].State = monitor.NodeServing; at < 5*time.Second {
+				s.Nodes[1].State = monitor.NodeFenced
+			}
+			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockOrphaned, "", "a", "", "", ""))
+		}, []string{"warning orphan-lock"}, "job:2: a on n2"},
+		"one of them serves": {func(s *scene, _ time.Duration) {
+			s.Nodes[1].State = monitor.NodeFenced
+			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockOrphaned, "", "a", "a", "", ""))
+		}, []string{"warning orphan-lock"}, "job:2: a on n2 n3"},
 		"a long TTL": {locks(lockOf("job:2", monitor.LockOverTTL, "a", "a", "a", "a", "a")), []string{"danger over-ttl"}, ""},
 		"a key that is no lock": {func(s *scene, _ time.Duration) {
 			l := lockOf("list", monitor.LockNotALock, "", "a")

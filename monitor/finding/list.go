@@ -191,10 +191,11 @@ func allChecks() []check {
 		do:    "Make the client release on all nodes when an attempt fails. Look at the copies (redlockctl locks NAME): a token with a quorum holds the lock; those of others expire by themselves.",
 		more:  "Reported 0.2 s after the last token came or went. See split-lock for those on which two clients may rely.",
 	}, {
-		id: "orphan-lock", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badOrphan, "orphaned copies of a lock")),
+		id: "orphan-lock", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(orphaned),
 		title: "orphaned copies of locks",
 		why:   "A minority of copies blocks those nodes until it expires. It was never granted, or its grant has ended: a client died, does not release on all nodes, or was force-released where it could be (such a client is not told, and may work until its end).",
 		do:    "Make the client release on all nodes when an attempt fails. Wait until the copies expire, or remove them from nodes that accept writes: redlockctl force-release NAME.",
+		more:  "Info if all of them are on nodes that are fenced or cordoned: such a node gives nobody a vote, and refuses a release. If it takes writes again before they expire, they are orphaned there.",
 	}, {
 		id: "no-guard", part: aboutMemory, severity: monitor.SeverityWarning, after: settles, before: settles, find: once(notProtected),
 		title: "not protected against restarts",

@@ -20,6 +20,7 @@ const (
 	badSplit // two clients rely on it, or may
 	badOverTTL
 	badOrphan
+	badLeft    // orphaned, and only on nodes that refuse writes
 	badLost    // lost its majority; nobody else can acquire it before its end
 	badExposed // lost its majority; another client can acquire it
 	badMixed   // copies of several tokens, and at most one client relies on it
@@ -39,6 +40,7 @@ var ripens = [badKinds]time.Duration{
 	badMixed:   2 * time.Second,
 	badOverTTL: time.Second,
 	badOrphan:  time.Second, // beyond the time that makes it one
+	badLeft:    time.Second,
 	badEndless: 1500 * time.Millisecond,
 	badExposed: 100 * time.Millisecond,
 	badNumber:  1500 * time.Millisecond,
@@ -87,14 +89,14 @@ type lockWatch struct {
 	// reported.
 	ripening int
 	ttls     ttlWatch
-	access   func(*monitor.Lock) monitor.Access // in the snapshot being checked
+	snap     *monitor.Snapshot // that is being checked
 }
 
 func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 	lost := l.LostMajority()
 	if lost {
 		kind := badLost
-		if a := w.access(l); a.Now || !a.From.IsZero() {
+		if a := w.snap.Access(l); a.Now || !a.From.IsZero() {
 			kind = badExposed
 		}
 		kinds[kind], any = true, true
@@ -114,7 +116,11 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 	case monitor.LockSplit:
 		kinds[several(l)], any = true, true
 	case monitor.LockOrphaned:
-		kinds[badOrphan], any = true, true
+		kind := badOrphan
+		if w.snap.BlocksNobody(l) {
+			kind = badLeft
+		}
+		kinds[kind], any = true, true
 	case monitor.LockNotALock:
 		switch {
 		case l.Form == lockform.Number():
@@ -172,7 +178,7 @@ func (w *lockWatch) coverAll() { w.changed, w.cursor, w.slowly = nil, "", false 
 // look updates the watch from a snapshot and returns the locks that have been bad for long
 // enough, by kind, and the smallest TTL in use.
 func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[int]badLocks, time.Duration) {
-	w.access = s.Access
+	w.snap = s
 	if w.bad == nil {
 		w.bad = map[string]*badLock{}
 	}
@@ -249,7 +255,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			ripe[k] = these
 		}
 	}
-	for k, state := range map[int]monitor.LockState{badNoTTL: monitor.LockNoTTL, badMixed: monitor.LockSplit, badOverTTL: monitor.LockOverTTL, badOrphan: monitor.LockOrphaned, badForeign: monitor.LockNotALock, badLost: monitor.LockLostMajority} {
+	for k, state := range map[int]monitor.LockState{badNoTTL: monitor.LockNoTTL, badMixed: monitor.LockSplit, badOverTTL: monitor.LockOverTTL, badOrphan: monitor.LockOrphaned, badLeft: monitor.LockOrphaned, badForeign: monitor.LockNotALock, badLost: monitor.LockLostMajority} {
 		if these := ripe[k]; these.count > 0 && w.kept[k] >= badKept {
 			these.count = max(these.count, s.Counts[state])
 			ripe[k] = these
@@ -260,7 +266,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 
 // ripensAfter returns how long a lock must have been in a bad state of this kind.
 func ripensAfter(kind int, nodeTimeout time.Duration) time.Duration {
-	if kind == badSplit || kind == badMixed || kind == badOrphan {
+	if kind == badSplit || kind == badMixed || kind == badOrphan || kind == badLeft {
 		return max(ripens[kind], 2*nodeTimeout)
 	}
 	return ripens[kind]
@@ -275,7 +281,7 @@ func (b *badLock) ripe(kind int, now time.Time, nodeTimeout time.Duration) bool 
 // been in it for long enough.
 func (w *lockWatch) awaits(now, until time.Time, nodeTimeout time.Duration) bool {
 	for _, b := range w.bad {
-		for _, k := range [...]int{badNoTTL, badSplit, badMixed, badOverTTL, badOrphan, badExposed, badEndless} {
+		for _, k := range [...]int{badNoTTL, badSplit, badMixed, badOverTTL, badOrphan, badLeft, badExposed, badEndless} {
 			if since := b.since[k]; !since.IsZero() && since.Before(until) && !b.ripe(k, now, nodeTimeout) {
 				return true
 			}
@@ -304,6 +310,7 @@ func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
 			w.set(b, badSplit, time.Time{})
 			w.set(b, badMixed, time.Time{})
 			w.set(b, badOrphan, time.Time{})
+			w.set(b, badLeft, time.Time{})
 		}
 	}
 	keep := false
