@@ -8,6 +8,8 @@ type Action struct {
 	Actor, Reason string
 	At            time.Time // of its last entry in the audit log; zero: unknown
 	Only          []string  // of a removal that failed: the nodes that obeyed; nil: it did not fail
+	// Undecided: several such actions are under way, and which one did it is not known yet.
+	Undecided bool
 }
 
 // KeepsOut reports whether it cordons a node.

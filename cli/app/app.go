@@ -98,7 +98,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 }
 
 func actionOf(r audit.Record) monitor.Action {
-	a := monitor.Action{Act: r.Act, Actor: r.Actor, Reason: r.Reason, At: r.Time}
+	a := monitor.Action{Act: r.Act, Actor: r.Actor, Reason: r.Reason, At: r.Time, Undecided: r.Phase == audit.Undecided}
 	if r.Phase == audit.Failed {
 		a.Only = r.Obeyed()
 	}

@@ -83,7 +83,7 @@ func (f *Follower) reopen(whence int) {
 // holder of token, unless it is known to have failed everywhere. The intent is on disk before
 // anything is sent, so it is there when the lock disappears. Of one that failed and reached
 // some nodes the phase is [Failed], and [Record.Obeyed] says which. Of several at a time it is the
-// one that is done; before any is, the actor is said to be one of theirs.
+// one that is done; before any is, the actor is said to be one of theirs, and the phase is [Undecided].
 func (f *Follower) Taken(target, token string) (found Record, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +101,8 @@ func (f *Follower) Taken(target, token string) (found Record, ok bool) {
 			return found, true
 		case r.Phase == Done:
 			return *r, true
-		case r.Phase == Intent && found.Phase == Intent:
+		case r.Phase == Intent && (found.Phase == Intent || found.Phase == Undecided):
+			found.Phase = Undecided
 			found.Actor = strings.TrimSuffix(r.Actor+": "+r.Reason, ": ") + ", or by " + found.Actor
 		}
 	}

@@ -79,11 +79,11 @@ func TestFollower(t *testing.T) {
 	for _, id := range []string{"21", "22"} {
 		write(Record{ID: id, Phase: Intent, Act: "force-release", Target: "both", TokenSHA: TokenSHA("t9"), Reason: "by " + id})
 	}
-	if r, _ := f.Taken("both", "t9"); r.Actor != "ops@host: by 21, or by ops@host" || r.Reason != "by 22" {
+	if r, _ := f.Taken("both", "t9"); r.Phase != Undecided || r.Actor != "ops@host: by 21, or by ops@host" || r.Reason != "by 22" {
 		t.Errorf("%+v", r)
 	}
 	write(Record{ID: "21", Phase: Done, Act: "force-release", Target: "both", TokenSHA: TokenSHA("t9")})
-	if r, _ := f.Taken("both", "t9"); r.Actor != "ops@host" || r.Reason != "by 21" {
+	if r, _ := f.Taken("both", "t9"); r.Phase != Done || r.Actor != "ops@host" || r.Reason != "by 21" {
 		t.Errorf("%+v", r)
 	}
 	write(Record{ID: "22", Phase: Failed, Act: "force-release", Target: "both", TokenSHA: TokenSHA("t9")})

@@ -15,6 +15,8 @@ const (
 	Intent = "intent"
 	Done   = "done"
 	Failed = "failed"
+	// Undecided is no phase of a line: see [Follower.Taken].
+	Undecided = "undecided"
 )
 
 // Record is one line of the log.

@@ -3,8 +3,10 @@ package observe
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
 // eventLog keeps the latest events within a limit. Info events have a limit of their own,
@@ -21,6 +23,39 @@ type eventLog struct {
 	stream, others []monitor.Event
 	history        history
 	alarmed        bool // a lock raised an alarm since this was last read
+	held           []heldEvent
+}
+
+// heldEvent is an event that waits for its text, or for one before it.
+type heldEvent struct {
+	monitor.Event
+	text func() (safetext.Text, bool) // and whether that is final; nil: it has it
+}
+
+// textWaits is how long the text of an event may be awaited: the last of several removals of a lock
+// has ended by then, in general.
+const textWaits = 1500 * time.Millisecond
+
+// await adds an event whose text is not final yet: with those after it, once it is or cannot be
+// awaited any longer.
+func (l *eventLog) await(e monitor.Event, text func() (safetext.Text, bool)) {
+	l.held = append(l.held, heldEvent{e, text})
+}
+
+// settle adds the events that need not wait any more.
+func (l *eventLog) settle(now time.Time) {
+	for len(l.held) > 0 {
+		e := l.held[0]
+		if e.text != nil {
+			text, final := e.text()
+			if !final && now.Sub(e.At) < textWaits {
+				return
+			}
+			e.Text = text
+		}
+		l.held = l.held[1:]
+		l.put(e.Event)
+	}
 }
 
 // streamKept is how many events are kept for consumers that follow them, beyond those of
@@ -28,6 +63,15 @@ type eventLog struct {
 const streamKept = 8192
 
 func (l *eventLog) add(e monitor.Event) {
+	l.alarmed = l.alarmed || e.Level == monitor.LevelAlarm && !e.Key.Empty()
+	if len(l.held) > 0 {
+		l.held = append(l.held, heldEvent{Event: e})
+		return
+	}
+	l.put(e)
+}
+
+func (l *eventLog) put(e monitor.Event) {
 	l.seq++
 	e.Seq = l.seq
 	part, bound := &l.matters, l.keep-l.keep/2
@@ -39,7 +83,6 @@ func (l *eventLog) add(e monitor.Event) {
 		add(&l.others, e, max(streamKept, l.keep))
 		return
 	}
-	l.alarmed = l.alarmed || e.Level == monitor.LevelAlarm
 	add(&l.stream, e, max(streamKept, l.keep))
 	l.history.add(e)
 }

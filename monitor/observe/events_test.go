@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -356,6 +357,44 @@ func TestGuardEventsAreFolded(t *testing.T) {
 	want := []string{"part: guard: n1 fenced, may rejoin in 3s", "part: guard: n1 rejoined", "guard: n1 unfenced by another 3s before this guard would have", "guard: no quorum", "guard: n1, n2, n3 seen for the first time"}
 	if !slices.Equal(got, want) {
 		t.Errorf("told %q", got)
+	}
+}
+
+// Of several operators who force-release a lock, the event names the one who did: it and what comes after
+// it wait until that is known, for a moment.
+func TestTheEventNamesWhoForceReleased(t *testing.T) {
+	for name, c := range map[string]struct {
+		decides bool
+		want    string
+	}{
+		"it is known soon": {true, "force-released by main: dead (...)"},
+		"it stays unknown": {false, "force-released by main: dead, or by b: dead (...)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, 5)
+			taking := monitor.Action{Act: "force-release", Actor: "main: dead, or by b", Reason: "dead", Undecided: true}
+			s.table.TakenBy = func(_, token string) (monitor.Action, bool) { return taking, token == "a" }
+			s.set("k", "a", 20*time.Second, 0, 1, 2, 3, 4)
+			s.pass(5 * time.Second)
+			from := s.events.seq
+			s.set("k", "b", 20*time.Second, 0, 1, 2, 3, 4)
+			s.pass(time.Second)
+			if events, _ := s.events.since(from); len(events) > 0 || s.shown.Locks.Get("k").Holder.Raw() != "b" {
+				t.Errorf("not known yet who did it: %+v", events)
+			}
+			if c.decides {
+				taking.Actor, taking.Undecided = "main", false
+			}
+			s.pass(time.Second)
+			var got []string
+			events, _ := s.events.since(from)
+			for _, e := range events {
+				got = append(got, e.Text.Raw())
+			}
+			if len(got) < 2 || got[0] != c.want || !strings.HasPrefix(got[1], "acquired by ") {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }
 

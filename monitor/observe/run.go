@@ -57,6 +57,9 @@ func (m *Monitor) publishUntil(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			m.mu.Lock()
+			m.world.events.settle(time.Now().Add(textWaits))
+			m.mu.Unlock()
 			m.publish()
 			return
 		case <-m.wake:

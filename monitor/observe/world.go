@@ -73,6 +73,7 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)
 	w.table = table.New(names, w.quorum, opt.MaxTTL, attempt, now, w.events.add)
 	w.table.Bound(opt.MaxMemory)
+	w.table.Await = w.events.await
 	w.table.OnRestart, w.table.TakenBy, w.table.OtherDatabase = w.toldRestart, opt.TakenBy, w.otherDatabase
 	return w
 }
@@ -529,6 +530,7 @@ func (w *world) ttlBound() time.Duration {
 
 // snapshot returns the current state as a snapshot.
 func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
+	w.events.settle(now)
 	s := &monitor.Snapshot{
 		At: now, Version: version, Locks: w.table.Locks(), Counts: w.table.Counts(), Events: w.events.latest(),
 		Nodes: make([]monitor.Node, len(w.nodes)),

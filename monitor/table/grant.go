@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"redlockctl/monitor"
@@ -246,7 +247,7 @@ func (t *Table) tellUnrevoked(r *record, now packed.Moment) {
 	e := monitor.LockEvent(t.Time(now), monitor.LevelNotice, "force-released", r.key(), "force-released%s: it was revoked, and its holder may rely on it until %s; others can get in",
 		by, words.Moment(t.Time(r.lock.Span.End), t.Time(now)))
 	e.Token, e.Until = safetext.New(r.Tokens[r.holder].Prefix), t.Time(r.lock.Span.End)
-	t.emit(e)
+	t.emitTaken(r, r.holder, e)
 }
 
 // goesOn reports whether the grant of r, whose last known end has passed, may have been
@@ -273,7 +274,7 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	token := r.Tokens[r.grant.token].Prefix
 	if t.settled {
 		t.tellLastExtensions(r, now)
-		t.emit(t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, r.shortToken(r.grant.token))))
+		t.emitTaken(r, r.grant.token, t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, r.shortToken(r.grant.token))))
 	}
 	sum, g := announce.TokenSum(token), &r.grant
 	t.ended.add(r.key(), sum)
@@ -421,6 +422,24 @@ func (t *Table) taken(r *record, tok int8) (monitor.Action, bool) {
 	return taking, ok && (aged || taking.At.IsZero() || t.Moment(taking.At) >= since)
 }
 
+// emitTaken emits an event that may name who removed the lock from the holder of a token. If several
+// try, it waits until it is known who did.
+func (t *Table) emitTaken(r *record, tok int8, e monitor.Event) {
+	taking, ok := t.taken(r, tok)
+	if !ok || !taking.Undecided || t.Await == nil || !strings.Contains(e.Text.Raw(), taking.By()) {
+		t.emit(e)
+		return
+	}
+	key, token, takenBy := r.key(), r.Tokens[tok].Prefix, t.TakenBy
+	t.Await(e, func() (safetext.Text, bool) {
+		now, ok := takenBy(key, token)
+		if !ok || now.Act != taking.Act {
+			return e.Text, true
+		}
+		return safetext.New(strings.Replace(e.Text.Raw(), taking.By(), now.By(), 1)), !now.Undecided
+	})
+}
+
 // byOn is [Table.by] for the copy on node i, which a removal of only some copies may have reached.
 func (t *Table) byOn(r *record, i int, tok int8, act string) string {
 	if taking, ok := t.taken(r, tok); ok && taking.Act == act && (taking.Only == nil || slices.Contains(taking.Only, t.names[i])) {
@@ -453,7 +472,7 @@ func (t *Table) emitLostCopies(r *record, now packed.Moment, all bool) {
 			l.unreported++
 			continue
 		}
-		t.emit(t.lostCopyEvent(r, i, now))
+		t.emitTaken(r, r.grant.token, t.lostCopyEvent(r, i, now))
 	}
 	r.grant.went, r.grant.deleted = 0, 0
 }

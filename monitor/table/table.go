@@ -73,6 +73,9 @@ type Table struct {
 	// TakenBy returns who removed a lock from the holder of this token; nil or false:
 	// unknown.
 	TakenBy func(key, token string) (monitor.Action, bool)
+	// Await emits an event whose text may change within a moment, when text returns the final one and
+	// true; nil: it is emitted as it is. What is emitted meanwhile comes after it.
+	Await func(e monitor.Event, text func() (safetext.Text, bool))
 	// OtherDatabase returns the number of a database that has keys and is not the one of the locks; -1:
 	// none is known. May be nil.
 	OtherDatabase func() int
