@@ -35,6 +35,9 @@ type KeepOptions struct {
 	// Repaired is called with the names of nodes on which a missing copy was put back.
 	// It runs in a goroutine of its own, one call at a time.
 	Repaired func(nodes []string)
+	// AllAnswers has [Keeper.Release] wait for the answers of all nodes, at most for the node
+	// timeout, to tell what each of them did. Default: it waits until the lock is released.
+	AllAnswers bool
 }
 
 // Keeper extends a lock for as long as it is needed, and tells its holder whether it is
@@ -57,6 +60,7 @@ type KeepOptions struct {
 // has it. With [KeepOptions.MaxExtensions] that waits for the next extension.
 type Keeper struct {
 	lock    *Lock
+	answers bool // see [KeepOptions]
 	repairs *repairs
 	ctx     context.Context
 	cancel  context.CancelCauseFunc // of ctx
@@ -98,7 +102,7 @@ func (l *Lock) Keep(opt KeepOptions) (*Keeper, error) {
 		opt.Context = context.Background()
 	}
 	k := &Keeper{
-		lock: l, slept: l.client.suspended(), // before Until
+		lock: l, answers: opt.AllAnswers, slept: l.client.suspended(), // before Until
 		repairs: &repairs{lock: l, tell: opt.Repaired},
 		done:    make(chan struct{}), changes: make(chan KeeperState, 1), hint: make(chan struct{}, 1),
 		machine: keepPlan{
@@ -207,13 +211,13 @@ func (k *Keeper) Stop() {
 }
 
 // Release ends [Keeper.Context], ends the extensions as [Keeper.Stop] does, and
-// releases the lock; see [Lock.Release]. A lost lock is released too, since copies of
+// releases the lock; see [Lock.Release], and [KeepOptions].AllAnswers. A lost lock is released too, since copies of
 // it may be left, and the error says that it was lost.
 func (k *Keeper) Release(ctx context.Context) ([]NodeResult, error) {
 	k.update(k.machine.release)
 	k.halt()
 	<-k.done
-	return k.lock.Release(ctx)
+	return k.lock.release(ctx, k.answers)
 }
 
 // look checks whether the validity has ended.

@@ -185,7 +185,10 @@ func (l *Lock) settled() []leftCopy {
 // then are [StatusUnanswered], and get the release later. The lock is invalid as soon as
 // Release begins, even if it fails. MayLiveUntil is set where a copy may be left and its
 // end is known; it is zero where a request that was never answered may still arrive.
-func (l *Lock) Release(ctx context.Context) (results []NodeResult, err error) {
+func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) { return l.release(ctx, false) }
+
+// release is Release; all has it wait for all nodes.
+func (l *Lock) release(ctx context.Context, all bool) (results []NodeResult, err error) {
 	const op = "release"
 	if err := l.ofClient(op); err != nil {
 		return nil, err
@@ -216,7 +219,7 @@ func (l *Lock) Release(ctx context.Context) (results []NodeResult, err error) {
 	ask, quorum := releaseOf(l.resource, l.token, copies), l.client.Quorum()
 	left := ask.left
 	results, err = l.client.release(ctx, ask, func(results []NodeResult) bool {
-		if !l.client.released(results) {
+		if all || !l.client.released(results) {
 			return false
 		}
 		deleted, possible, missing := remains(results, left)

@@ -310,27 +310,7 @@ func (k *KeptLock) Release(ctx context.Context) ([]redlock.NodeResult, error) {
 		return nil, err
 	}
 	results, err := k.keeper.Release(ctx)
-	if err == nil {
-		k.o.settle(ctx, k.Resource(), results)
-	}
 	return results, a.end(summary(results), err)
-}
-
-// settle reads the nodes of a release that had not answered when it was decided: the read is queued
-// after the command that they were sent, so it tells whether a copy is left.
-func (o *Operator) settle(ctx context.Context, resource string, results []redlock.NodeResult) {
-	if !slices.ContainsFunc(results, func(r redlock.NodeResult) bool { return r.Status == redlock.StatusUnanswered }) {
-		return
-	}
-	seen, err := o.Inspect(context.WithoutCancel(ctx), resource)
-	if err != nil {
-		return
-	}
-	for i, r := range seen {
-		if results[i].Status == redlock.StatusUnanswered && r.Status == redlock.StatusAbsent {
-			results[i] = redlock.NodeResult{Node: r.Node, Status: redlock.StatusAbsent}
-		}
-	}
 }
 
 // HoldAll holds locks that belong together. When the first is lost, all end, in the

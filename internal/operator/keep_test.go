@@ -107,25 +107,3 @@ func TestKeptForATimeIsReleasedThen(t *testing.T) {
 		t.Errorf("for a negative time: %v; want ErrInvalid", err)
 	}
 }
-
-// A node that had not answered when a release was decided is read, and reported as it is then.
-func TestReleaseReadsWhoHadNotAnswered(t *testing.T) {
-	o, c := start(t, nil)
-	none := func(status redlock.Status) []redlock.NodeResult {
-		return []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}, {Node: "n2", Status: redlock.StatusOK}, {Node: "n3", Status: status, MayLiveUntil: time.Now()}}
-	}
-	c.release = func(string) ([]redlock.NodeResult, error) { return none(redlock.StatusUnanswered), nil }
-	for said, want := range map[redlock.Status]redlock.Status{
-		redlock.StatusAbsent: redlock.StatusAbsent, redlock.StatusSlow: redlock.StatusUnanswered, redlock.StatusHeld: redlock.StatusUnanswered,
-	} {
-		c.look = none(said)
-		k, err := o.Keep(t.Context(), "job", time.Second, AcquireOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := k.Release(t.Context())
-		if err != nil || got[2].Status != want || got[2].MayLiveUntil.IsZero() != (want == redlock.StatusAbsent) {
-			t.Errorf("%s: %+v, %v", said, got, err)
-		}
-	}
-}

@@ -66,6 +66,7 @@ type keeper interface {
 }
 
 func keepLock(l *redlock.Lock, opt redlock.KeepOptions) (keeper, error) {
+	opt.AllAnswers = true // people and the log are told what each node did
 	k, err := l.Keep(opt)
 	if err != nil {
 		return nil, err

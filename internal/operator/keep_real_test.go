@@ -1,0 +1,52 @@
+package operator_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/internal/operator"
+	"redlockctl/redlock"
+)
+
+// The release of a kept lock says of each node what that node answered, and so does the log: one
+// that answers after a quorum deleted its copy too.
+func TestReleaseOfAKeptLockHasAllAnswers(t *testing.T) {
+	proxies := labtest.Proxies(t, labtest.Servers(t, 5))
+	nodes := make([]*redlock.Node, len(proxies))
+	for i, p := range proxies {
+		nodes[i] = p.Node()
+	}
+	client, err := redlock.New(nodes, redlock.Options{NodeTimeout: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := audit.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	o := operator.New(client, operator.Options{Cluster: "test", Log: log})
+	if _, err := o.Inspect(t.Context(), "job"); err != nil { // all are connected
+		t.Fatal(err)
+	}
+	k, err := o.Keep(t.Context(), "job", 30*time.Second, operator.AcquireOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxies[0].Delay(labtest.ToClient, 100*time.Millisecond, 100*time.Millisecond)
+	proxies[3].Delay(labtest.ToClient, 100*time.Millisecond, 100*time.Millisecond)
+	results, err := k.Release(t.Context())
+	if err != nil || slices.ContainsFunc(results, func(r redlock.NodeResult) bool { return r.Status != redlock.StatusOK || !r.MayLiveUntil.IsZero() }) {
+		t.Errorf("%+v, %v; want a copy deleted on each node", results, err)
+	}
+	lines, err := audit.Latest(path, 1, func(audit.Entry) bool { return true })
+	if want := "n1 ok, n2 ok, n3 ok, n4 ok, n5 ok"; err != nil || lines[0].Act != "release" || lines[0].Detail != want {
+		t.Errorf("the log ends with %+v, %v; want %s", lines, err, want)
+	}
+}
