@@ -54,13 +54,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				s.Force = force
 				return nil
 			}, func(cfg *config.Config, op *operator.Operator) error {
-				ttl := op.HandTTL(ctx, ttl)
-				if keep {
-					var stop context.CancelFunc
-					ctx, stop = untilHangUp(ctx)
-					defer stop()
-				}
-				return a.acquire(ctx, op, args, ttl, opt, keep)
+				return a.acquire(ctx, op, args, op.HandTTL(ctx, ttl), opt, keep)
 			})
 		}),
 	}, "table", "json", "jsonl")

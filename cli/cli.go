@@ -29,15 +29,21 @@ import (
 )
 
 // Main runs the command line with the arguments after the program's name, and returns the
-// exit code. The first SIGINT or SIGTERM ends the command in good order; a second one
-// ends the process at once.
+// exit code. The first SIGINT, SIGTERM or SIGHUP ends the command in good order; a further
+// SIGINT or SIGTERM ends the process at once.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
+	hangup := make(chan os.Signal, 1)
+	defer signal.Stop(hangup)
 	crash.Go(func() {
-		s := <-signals
+		var s os.Signal
+		select {
+		case s = <-signals:
+		case s = <-hangup:
+		}
 		signal.Stop(signals)
 		end(exit.Interruption{By: s})
 	})
@@ -48,7 +54,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		In: in, Out: out, Err: errOut, Getenv: os.Getenv,
 		InTTY: isTerminal(in), OutTTY: isTerminal(out), ErrTTY: isTerminal(errOut), Width: widthOf(out),
 	})
-	a.environ = os.Environ()
+	a.environ, a.hangup = os.Environ(), hangup
 	return int(a.main(ctx, args))
 }
 

@@ -36,6 +36,8 @@ type commandLine struct {
 	// began is set when a command's own code starts: an earlier error is a usage error.
 	began bool
 	what  string // the command: "acquire", "node cordon"; "console" without one
+
+	hangup chan os.Signal // SIGHUP on it ends the command; nil: the default holds
 }
 
 func newCommandLine(p *printer.Printer) *commandLine {
@@ -65,8 +67,16 @@ func widthOf(stream any) int {
 	return w
 }
 
-// run wraps the code of a command: its errors are not usage errors.
+// run wraps the code of a command: its errors are not usage errors, and SIGHUP ends it in good order.
 func (a *commandLine) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return a.runThroughHangUps(func(ctx context.Context, args []string) error {
+		a.endAtHangUp()
+		return f(ctx, args)
+	})
+}
+
+// runThroughHangUps is run for a command to which SIGHUP means something else.
+func (a *commandLine) runThroughHangUps(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.began = true
 		if _, a.what, _ = strings.Cut(cmd.CommandPath(), " "); a.what == "" {

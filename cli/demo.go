@@ -47,7 +47,7 @@ With --redis-server the masters are real redis-server processes on free loopback
 ports, and are killed for real.
 
 Without a terminal, or with --plain, events are printed as they happen and the
-nodes and locks at the end: after --for, or at SIGINT or SIGTERM.`,
+nodes and locks at the end: after --for, or at SIGINT, SIGTERM or SIGHUP.`,
 		Example: "redlockctl demo --crash-every 20s\nredlockctl demo --plain --for 8s --crash-every 3s\nredlockctl demo --redis-server redis-server",
 		Args:    flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {

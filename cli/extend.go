@@ -51,9 +51,6 @@ Exit code 5 if the token no longer has a quorum: the lock is lost.`,
 					lock, err = op.Extend(ctx, args[0], token, ttl)
 				} else if kept, err = op.ExtendToKeep(ctx, args[0], token, ttl, span, a.keepOptions(args[0])); kept != nil {
 					lock = kept.Lock()
-					var stop context.CancelFunc
-					ctx, stop = untilHangUp(ctx)
-					defer stop()
 					defer kept.Stop()
 				}
 				done()

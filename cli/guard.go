@@ -49,7 +49,7 @@ does, for the metrics of those.`,
 redlockctl guard --listen 127.0.0.1:9622 --watch-locks
 redlockctl guard --all-clusters`,
 		Args: flags.NoArgs,
-		RunE: a.run(func(ctx context.Context, _ []string) error {
+		RunE: a.runThroughHangUps(func(ctx context.Context, _ []string) error {
 			if err := a.tableOnly("the guard writes a log to standard error, with --log-format json as JSON"); err != nil {
 				return err
 			}

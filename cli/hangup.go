@@ -10,13 +10,12 @@ import (
 	"redlockctl/base/crash"
 )
 
-// untilHangUp returns a context that ends at SIGHUP too, which a terminal or an ssh session sends
-// when it ends; not under nohup.
-func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
-	if signal.Ignored(syscall.SIGHUP) {
-		return ctx, func() {}
+// endAtHangUp makes SIGHUP end the command as an interrupt does, but not under nohup. A terminal
+// or an ssh session sends it when it ends, often twice: further ones do nothing.
+func (a *commandLine) endAtHangUp() {
+	if a.hangup != nil && !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(a.hangup, syscall.SIGHUP)
 	}
-	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // untilTerminalGone returns a context that ends too when the terminal of this process is gone, which

@@ -21,14 +21,12 @@ import (
 // screen runs the terminal UI until the user quits or a signal arrives, SIGHUP of a closed
 // terminal included.
 func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
-	ctx, stop := untilHangUp(ctx)
-	defer stop()
 	opt.ASCII, opt.In, opt.Out = a.ASCII, a.In, a.Out
 	opt = app.OnMachine(opt, a.Getenv)
 	opt.Tell = a.tellParting
 	err := tui.Run(ctx, opt)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // SIGTERM is a way to quit
+		return nil // SIGTERM and SIGHUP are ways to quit
 	}
 	return err
 }

@@ -94,8 +94,8 @@ force-released or revoked a lock; if that was done on another machine, the event
 "released". Split and no TTL are reported when they have lasted for a moment.
 
 Further kinds may come. A filter chooses locks, by the terms of "redlockctl locks"
-(that of history chooses events); what concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,
-or when nobody reads any more; exit code 0 in each case.`,
+(that of history chooses events); what concerns no lock is shown in any case. It ends at SIGINT, SIGTERM or SIGHUP,
+after --for, or when nobody reads any more; exit code 0 in each case.`,
 		Example: "redlockctl watch\nredlockctl watch -o jsonl --filter job: | jq -r 'select(.level == \"alarm\").text'",
 		Args:    flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
