@@ -213,10 +213,12 @@ func MakePlan(way RemovalKind, a Target) (Plan, error) {
 	for _, of := range [][]TokenCopies{p.Tokens, p.Stay} {
 		slices.SortStableFunc(of, func(x, y TokenCopies) int { return len(y.Nodes) - len(x.Nodes) })
 	}
-	if len(p.Tokens) == 0 {
+	// Somebody else may have revoked the token that was named.
+	before := way == Revoke && len(p.Stay) > 0 && len(p.revoked) >= a.Quorum && !slices.ContainsFunc(p.Stay, func(t TokenCopies) bool { return !tombstones(t) })
+	if len(p.Tokens) == 0 && !before {
 		return p, p.nothingThere(name, a)
 	}
-	if way == Revoke && tombstones(p.Tokens[0]) {
+	if way == Revoke && (len(p.Tokens) == 0 || tombstones(p.Tokens[0])) {
 		means := ": no other client gets it before its TTL expires"
 		if on := len(p.revoked); on < redlock.Blocking(len(a.Copies)) {
 			means = fmt.Sprintf(", on %d of %d nodes only", on, len(a.Copies))
