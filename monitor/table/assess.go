@@ -350,13 +350,13 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 	if a.majority {
 		a.minority = 0
 		if !a.never {
-			a.wakeAt(a.end - packed.Moment(time.Second))
+			a.wakeAt(max(a.end, a.lock.Relied) - packed.Moment(time.Second))
 		}
 		margin := monitor.CrashMargin(len(t.nodes), t.quorum, a.best.present)
 		switch {
 		case margin <= 0 && margin+t.possibleNews(r, a.holder) <= 0:
 			return monitor.LockBareMajority
-		case !a.never && time.Duration(a.end-a.now) <= time.Second:
+		case !a.never && time.Duration(max(a.end, a.lock.Relied)-a.now) <= time.Second:
 			return monitor.LockExpiring
 		}
 		return monitor.LockHeld
@@ -608,6 +608,9 @@ func (t *Table) shrank(r *record, a *assessment) bool {
 	g, attempt := &r.grant, packed.Moment(t.Attempt)
 	if a.holder != g.token || g.seen == 0 || g.seen-a.end <= attempt {
 		return false
+	}
+	if g.shown-a.end <= attempt {
+		return true // the copies were cut before they were first read here: only a guard knows by whom
 	}
 	var shorter []packed.Moment
 	for i := range r.Copies {

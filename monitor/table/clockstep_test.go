@@ -87,3 +87,60 @@ func TestAViewThatBeginsAfterAStep(t *testing.T) {
 		}
 	}
 }
+
+// Clocks of a majority may be stepped at once. A view that begins then hears from a guard until when the
+// holder relies on the lock, before the guard has read the copies again and after, also if it read them before it
+// saw the steps.
+func TestAViewThatBeginsAfterAMajorityWasStepped(t *testing.T) {
+	const ttl, by = 28 * time.Second, 12 * time.Second
+	for _, read := range []string{"not again", "before it saw the steps", "after"} {
+		for _, first := range []string{"hears", "reads"} {
+			name := "the guard read the copies " + read + "; the view first " + first
+			r := newRig(5, 30*time.Second).first()
+			r.pass(time.Hour)
+			r.set("k", "0123456789abcdefghij", ttl, 0, 1, 2, 3, 4)
+			r.scanAll()
+			end := r.lock("k").HeldUntil()
+			r.pass(2 * time.Second)
+			for i := range 3 {
+				cut := r.servers[i]["k"]
+				cut.expires = cut.expires.Add(-by)
+				r.servers[i]["k"] = cut
+			}
+			if read == "before it saw the steps" {
+				r.scanAll()
+			}
+			r.pass(300 * time.Millisecond)
+			for i := range 3 {
+				r.Stepped(i, by, r.now)
+			}
+			r.Refresh(r.now)
+			if read == "after" {
+				r.scanAll()
+			}
+			if l := r.lock("k"); l.HeldUntil().Sub(end).Abs() > 10*time.Millisecond {
+				t.Errorf("%s: the guard: until %s, not %s", name, l.HeldUntil(), end)
+			}
+			o := newRig(5, 30*time.Second)
+			o.now, o.servers = r.now, r.servers
+			for i := range 5 {
+				o.Met(i, Incarnation{Started: r.now.Add(-time.Hour)}, r.now)
+			}
+			if first == "hears" {
+				o.Heard(r.Vouches(r.now), o.now)
+			}
+			o.first()
+			if first == "reads" {
+				o.Heard(r.Vouches(r.now), o.now)
+			}
+			o.scanAll()
+			for o.now.Before(end.Add(-100 * time.Millisecond)) {
+				if l := o.lock("k"); !l.ReliedOn() || l.HeldUntil().Sub(end).Abs() > 100*time.Millisecond {
+					t.Fatalf("%s, %s before the end: %+v", name, end.Sub(o.now), l)
+				}
+				o.pass(200 * time.Millisecond)
+				o.scanAll()
+			}
+		}
+	}
+}

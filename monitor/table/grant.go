@@ -42,7 +42,7 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 		*g = grant{token: a.holder, end: a.lock.Relied, seen: a.lock.Relied, fell: true}
 		t.emitLostMajority(r, 0, a.now)
 	case holds && g.token < 0:
-		*g = grant{token: a.holder, end: max(a.end, a.lock.Relied)}
+		*g = grant{token: a.holder, end: max(a.end, a.lock.Relied), shown: a.end}
 		r.noteEnd(a.end)
 		delete(t.endings, r.key())
 		t.ended.take(r.key(), announce.TokenSum(r.Tokens[a.holder].Prefix))
@@ -61,6 +61,10 @@ func (t *Table) trackGrant(r *record, a *assessment) {
 	case holds && a.holder == g.token:
 		delete(t.late, r)
 		t.tellExtensions(r, a)
+		g.shown = max(g.shown, a.end)
+		if !a.shrank && g.end-max(a.end, a.lock.Relied) > packed.Moment(t.Attempt) {
+			t.shortened[r] = shortened{r.Tokens[g.token], g.end, a.now}
+		}
 		if g.end, g.shrank = max(a.end, a.lock.Relied), a.shrank; !a.shrank {
 			r.noteEnd(a.end)
 		}

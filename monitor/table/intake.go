@@ -337,6 +337,7 @@ func (t *Table) bury(r *record) {
 	delete(t.rivals, r)
 	delete(t.leaving, r)
 	delete(t.late, r)
+	delete(t.shortened, r)
 	last := len(t.all) - 1
 	t.all[r.pos] = t.all[last]
 	t.all[r.pos].pos = r.pos

@@ -84,6 +84,15 @@ func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
 	n := &t.nodes[i]
 	n.stepped, n.stepBy = t.Moment(now), by
 	n.note(loss{known: true, at: n.stepped, before: n.lookedBefore()})
+	t.sweepAll() // holders rely on locks for longer than their copies show to others
+	for r, s := range t.shortened {
+		if s.at < n.stepped-stepSeen {
+			delete(t.shortened, r)
+		} else if g, c := &r.grant, &r.Copies[i]; g.token >= 0 && r.Tokens[g.token] == s.token && c.Kind == packed.LockCopy && int8(c.Token) == g.token && g.end != 0 && s.end > g.end {
+			g.end, g.seen, g.latest = s.end, s.end, s.end // it was the step
+			t.markDirty(r)
+		}
+	}
 	for _, r := range t.all {
 		c := r.Copies[i]
 		if !c.Lost() || monitor.LossCause(c.Type) != monitor.LostByDeletion || c.Sent < n.stepped-stepSeen || c.Expires == 0 || time.Duration(c.Expires-c.Sent) > by+extendedBy {
@@ -94,6 +103,12 @@ func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
 		r.grant.deleted &^= 1 << min(i, 63)
 		t.markDirty(r)
 	}
+}
+
+// shortened is the end of a grant before its holder was taken to have extended it to a shorter TTL.
+type shortened struct {
+	token   packed.Token
+	end, at packed.Moment // at: when that was seen
 }
 
 // stepSeen is how much later than its effects a clock step may be seen.

@@ -170,6 +170,7 @@ type grant struct {
 	deleted      uint64        // a bit for each node on which a copy was deleted without a loss of the node; the last one for all nodes beyond
 	end          packed.Moment // until when its holder may rely on it; zero: no end
 	seen         packed.Moment // end of the last majority that was seen; if supposed, the end before that
+	shown        packed.Moment // the latest end that its copies showed here: a later one was told by a guard
 	latest       packed.Moment // the latest that seen can be, by how long the reads took: only a later end proves an extension
 	deletedAt    packed.Moment // when the last of these was deleted
 	extended     packed.Moment

@@ -67,8 +67,9 @@ type Table struct {
 	rivals                     map[*record][]rival  // of records with several tokens
 	leaving                    map[*record][]leaving
 	late                       map[*record]lateExtension // of locks without a majority
-	certain                    map[string][]certain      // what guards know of lost votes, by key
-	endings                    map[string]ending         // by key: the last grant that ended early after it had lost copies
+	shortened                  map[*record]shortened
+	certain                    map[string][]certain // what guards know of lost votes, by key
+	endings                    map[string]ending    // by key: the last grant that ended early after it had lost copies
 	emit                       func(monitor.Event)
 	// TakenBy returns who removed a lock from the holder of this token; nil or false:
 	// unknown.
@@ -101,7 +102,7 @@ func New(names []string, quorum int, maxTTL, attempt time.Duration, now time.Tim
 		names:    names,
 		records:  map[string]*record{},
 		groups:   map[string]*group{},
-		vouching: map[*record]struct{}{}, certain: map[string][]certain{}, rivals: map[*record][]rival{}, leaving: map[*record][]leaving{}, late: map[*record]lateExtension{}, endings: map[string]ending{},
+		vouching: map[*record]struct{}{}, certain: map[string][]certain{}, rivals: map[*record][]rival{}, leaving: map[*record][]leaving{}, late: map[*record]lateExtension{}, shortened: map[*record]shortened{}, endings: map[string]ending{},
 		locks: monitor.NewLockTree(),
 	}
 	for i := range t.nodes {

@@ -76,7 +76,7 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 			all = append(all, v)
 		}
 	}
-	if g := &r.grant; g.token >= 0 && g.shrank && g.end > now && !r.lostMajority() { // its copies show an earlier end
+	if g := &r.grant; g.end > now && t.showsLess(r) && !r.lostMajority() {
 		all = append(all, announceLock(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end)))
 	}
 	for k := range r.Tokens {
@@ -145,7 +145,7 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	switch {
 	case r.buried:
 		return false
-	case r.lostMajority(), r.earlier != nil, r.grant.token >= 0 && r.grant.shrank:
+	case r.lostMajority(), r.earlier != nil, t.showsLess(r):
 		return true
 	}
 	if r.lock.State == monitor.LockOrphaned {
@@ -157,6 +157,21 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 		}
 	}
 	return t.lossWithin(now) && t.anyCertain(r, now)
+}
+
+// showsLess reports whether the copies of r show others an earlier end than its holder relies on: they were
+// cut short, or the clock of their node was stepped forward since they were read.
+func (t *Table) showsLess(r *record) bool {
+	k := r.grant.token
+	if k < 0 || r.grant.shrank {
+		return k >= 0
+	}
+	for i := range r.Copies {
+		if c := &r.Copies[i]; c.Kind == packed.LockCopy && int8(c.Token) == k && c.Expires != 0 && c.Sent <= t.nodes[i].stepped {
+			return true
+		}
+	}
+	return false
 }
 
 // leavesCopy reports whether a copy of token k of r is left over beside the holder's, see leftOver.
