@@ -87,6 +87,8 @@ type Lock struct {
 	Supposed bool
 	// Over: the holder relies on a TTL above the cluster's maximum, or a copy has one, whatever the state.
 	Over bool
+	// LeftByStep: an orphaned lock's copies outlast its grant because clocks of their nodes were stepped back.
+	LeftByStep bool
 	// Lasts: the state has raised an alarm. It is no attempt or release in progress.
 	Lasts bool
 

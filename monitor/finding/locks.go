@@ -116,11 +116,13 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 	case monitor.LockSplit:
 		kinds[several(l)], any = true, true
 	case monitor.LockOrphaned:
-		kind := badOrphan
-		if w.snap.BlocksNobody(l) {
-			kind = badLeft
+		switch {
+		case l.LeftByStep: // the step is reported, and no client left them
+		case w.snap.BlocksNobody(l):
+			kinds[badLeft], any = true, true
+		default:
+			kinds[badOrphan], any = true, true
 		}
-		kinds[kind], any = true, true
 	case monitor.LockNotALock:
 		switch {
 		case l.Form == lockform.Number():

@@ -177,6 +177,8 @@ func alarmText(r *record, l *monitor.Lock) string {
 		return "several tokens at once, and none has a majority: " + l.NobodyText()
 	case l.State == monitor.LockNoTTL:
 		return l.EndlessText()
+	case l.LeftByStep:
+		return "left over, by the step of a clock: the copies keep others out of those nodes until they expire"
 	}
 	return alarmTexts[l.State]
 }

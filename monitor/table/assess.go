@@ -128,6 +128,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	if a.lock.Over = a.lock.State != monitor.LockNotALock && (a.over || a.fell && a.best.over); a.lock.Over && a.best.over {
 		a.wakeAt(a.best.end - packed.Moment(t.bound))
 	}
+	a.lock.LeftByStep = a.lock.State == monitor.LockOrphaned && t.leftByStep(r, a.holder)
 	a.lock.Nobody = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.perhaps && !a.granted && r.earlier == nil
 	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
 		a.lock.Nobody = tallies[k].present+tallies[k].lost+len(t.unseen(r, &a, int8(k), true)) < t.quorum
@@ -179,7 +180,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			a.wakeAt(c.Expires)
 			if v := &tallies[c.Token]; t.voteLost(r, i) {
 				v.lost++
-				v.over = v.over || t.isOver(r, c, a.now)
+				v.over = v.over || t.isOver(r, i, a.now)
 				v.written, v.end, v.never = true, max(v.end, c.Expires), v.never || c.Expires == 0
 			} else if n.loads {
 				tallies[c.Token].unread++
@@ -202,7 +203,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 			if c.Type == packed.StringType && lockform.IsNumber(tok.Prefix, tok.Length) {
 				a.numbers++
 			}
-		} else if t.isOver(r, c, a.now) {
+		} else if t.isOver(r, i, a.now) {
 			a.over = true
 			a.wakeAt(c.Expires - packed.Moment(t.bound))
 		}
@@ -214,7 +215,7 @@ func (t *Table) countCopies(r *record, a *assessment, tallies []tally) {
 		default:
 			v.silent++
 		}
-		v.end = max(v.end, c.Expires)
+		v.end = max(v.end, t.reliedOn(r, i))
 		v.written = v.written || i >= 64 || r.loaded&(1<<i) == 0
 		if n.reachable && !n.closed {
 			v.open++
@@ -231,8 +232,10 @@ func (t *Table) forgotten(r *record, i int) bool {
 
 // isOver reports whether a copy or a lost vote lasts for longer than the cluster's maximum, and its
 // grant has not ended.
-func (t *Table) isOver(r *record, c *packed.Copy, now packed.Moment) bool {
-	return t.bound > 0 && time.Duration(c.Expires-now) > t.bound && !redlock.IsTombstone(r.Tokens[c.Token].Prefix) && !t.hasEnded(r, int8(c.Token))
+func (t *Table) isOver(r *record, i int, now packed.Moment) bool {
+	c := &r.Copies[i]
+	s, _ := t.stretchOf(r, i)
+	return t.bound > 0 && time.Duration(c.Expires-now)-s.by > t.bound && !redlock.IsTombstone(r.Tokens[c.Token].Prefix) && !t.hasEnded(r, int8(c.Token))
 }
 
 // chooseHolder picks as holder, in this order: the token with a majority, the token that
@@ -341,7 +344,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		if !a.majority { // tombstones were lost: the others still say until when the last holder may work
 			for i := range r.Copies {
 				if c := &r.Copies[i]; c.Kind == packed.LockCopy || c.Lost() {
-					a.lock.Relied = max(a.lock.Relied, c.Expires)
+					a.lock.Relied = max(a.lock.Relied, t.reliedOn(r, i))
 				}
 			}
 		}
@@ -544,7 +547,7 @@ func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment, suppose
 		if c.Kind != packed.LockCopy && !(supposed && c.Lost()) || int8(c.Token) != tok {
 			continue
 		}
-		expires := cmp.Or(c.Expires, deadline)
+		expires := cmp.Or(t.reliedOn(r, i), deadline)
 		if !supposed && i < 64 && r.presumed&(1<<i) != 0 {
 			expires = min(expires, r.grant.seen)
 		}

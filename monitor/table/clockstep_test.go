@@ -144,3 +144,85 @@ func TestAViewThatBeginsAfterAMajorityWasStepped(t *testing.T) {
 		}
 	}
 }
+
+// A step back makes the copies there last longer. The holder does not rely on them for longer, its TTL is not above
+// the maximum, and what is left of them beyond the end is left over by the step.
+func TestAStepBackMakesNoLongerGrant(t *testing.T) {
+	const ttl = 28 * time.Second
+	for _, by := range []time.Duration{20 * time.Second, 35 * time.Second} {
+		for _, order := range []string{"step first", "copies first"} {
+			name := by.String() + ", " + order
+			r := newRig(5, 30*time.Second).first()
+			r.pass(time.Hour)
+			r.set("bare", "a", ttl, 2, 3, 4)
+			r.set("four", "b", ttl, 0, 1, 2, 4)
+			r.set("full", "c", ttl, 0, 1, 2, 3, 4)
+			r.scanAll()
+			end := r.lock("bare").HeldUntil()
+			r.pass(4 * time.Second)
+			for key, h := range r.servers[4] {
+				h.expires = h.expires.Add(by)
+				r.servers[4][key] = h
+			}
+			if order == "step first" {
+				r.Stepped(4, -by, r.now)
+				r.scanAll()
+			} else {
+				r.scanAll()
+				r.Stepped(4, -by, r.now)
+				r.Refresh(r.now)
+			}
+			for r.now.Before(end) {
+				r.pass(200 * time.Millisecond)
+				r.scanAll()
+				for _, key := range []string{"bare", "four", "full"} {
+					l := r.lock(key)
+					if r.now.Before(end.Add(-300*time.Millisecond)) && (l.Over || l.State == monitor.LockOverTTL || l.HeldUntil().Sub(end).Abs() > 20*time.Millisecond) {
+						t.Fatalf("%s, %s before the end: %s is %s until %s, over: %v, not until %s", name, end.Sub(r.now), key, l.State, l.HeldUntil(), l.Over, end)
+					}
+				}
+			}
+			r.rounds()
+			for _, key := range []string{"bare", "four", "full"} {
+				if l := r.lock(key); l.State != monitor.LockOrphaned || !l.LeftByStep || l.ReliedOn() {
+					t.Errorf("%s: after the end: %s: %+v", name, key, l)
+				}
+			}
+			if text := r.text("orphaned"); !strings.Contains(text, "left over, by the step of a clock") {
+				t.Errorf("%s: %q", name, text)
+			}
+			for _, kind := range []string{"lost majority", "over max TTL"} {
+				if text := r.text(kind); text != "" && order == "step first" {
+					t.Errorf("%s: %s", name, text)
+				}
+			}
+		}
+	}
+}
+
+// After a step back its holder extends a lock: then all copies count as they are.
+func TestAnExtensionAfterAStepBack(t *testing.T) {
+	const ttl, by = 28 * time.Second, 20 * time.Second
+	for _, unread := range []bool{false, true} {
+		r := newRig(5, 30*time.Second).first()
+		r.pass(time.Hour)
+		r.set("k", "a", ttl, 2, 3, 4)
+		r.scanAll()
+		r.pass(by)
+		h := r.servers[4]["k"]
+		h.expires = h.expires.Add(by)
+		r.servers[4]["k"] = h
+		r.Stepped(4, -by, r.now)
+		if !unread {
+			r.scanAll()
+		}
+		r.set("k", "a", ttl, 2, 3, 4)
+		end := r.now.Add(ttl)
+		for _, i := range []int{4, 2, 3} {
+			r.scan(i)
+		}
+		if l := r.lock("k"); l.HeldUntil().Sub(end).Abs() > 20*time.Millisecond || l.Over {
+			t.Errorf("unread %v: until %s, not %s", unread, l.HeldUntil(), end)
+		}
+	}
+}

@@ -140,7 +140,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		if !same && (t.settled || r.differs(i, next)) {
 			r.changed = received
 		}
-		if unchanged && isLock && c.Expires != 0 && time.Duration(next.Expires-c.Expires) > extendedBy {
+		if unchanged && isLock && c.Expires != 0 && time.Duration(next.Expires-c.Expires) > extendedBy && !t.movedBack(r, i, next.Expires) {
 			t.noteExtension(r, i, received)
 			if t.nodes[i].lostSight > c.Sent {
 				r.unwatched = c.Sent
@@ -338,6 +338,7 @@ func (t *Table) bury(r *record) {
 	delete(t.leaving, r)
 	delete(t.late, r)
 	delete(t.shortened, r)
+	delete(t.stretched, r)
 	last := len(t.all) - 1
 	t.all[r.pos] = t.all[last]
 	t.all[r.pos].pos = r.pos

@@ -33,7 +33,7 @@ func (t *Table) noteExtension(r *record, i int, received packed.Moment) {
 	if next.before == 0 {
 		for k := range r.Copies {
 			if o := &r.Copies[k]; (o.Kind == packed.LockCopy || o.Lost()) && int8(o.Token) == tok {
-				next.before = max(next.before, o.Expires)
+				next.before = max(next.before, t.reliedOn(r, k))
 			}
 		}
 	}

@@ -75,10 +75,11 @@ func (t *Table) Wiped(i int, now time.Time) {
 	n.count(monitor.LostByWipe, true, n.wiped)
 }
 
-// Stepped records that the clock of node i was stepped forward before now: its copies
-// expire that much earlier. Those that are gone already were not deleted.
+// Stepped records that the clock of node i was stepped before now. Forward, its copies
+// expire that much earlier: those that are gone already were not deleted.
 func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
 	if by <= 0 {
+		t.noteBack(i, -by, t.Moment(now))
 		return
 	}
 	n := &t.nodes[i]
@@ -207,12 +208,12 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 	if int8(token) != r.grant.token {
 		r.changed = now // it may have been lost on other nodes too
 	}
-	end := c.Expires
+	end := t.reliedOn(r, i)
 	if end != 0 && t.nodes[i].lostSight > c.Sent { // it may have been extended with the others before it was lost
 		r.veil(i)
 		for k := range r.Copies {
 			if o := &r.Copies[k]; (o.Kind == packed.LockCopy || o.Lost()) && o.Token == token {
-				end = max(end, o.Expires)
+				end = max(end, t.reliedOn(r, k))
 			}
 		}
 	}
@@ -237,8 +238,8 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 			if c.Lost() && t.endBefore(r, k, i) != far {
 				break
 			}
-			if o := &r.Copies[j]; t.seen(r, j) && o.Kind == packed.LockCopy && int8(o.Token) == k && time.Duration(o.Expires-g.seen) > extendedBy {
-				g.end = max(g.end, o.Expires)
+			if o := &r.Copies[j]; t.seen(r, j) && o.Kind == packed.LockCopy && int8(o.Token) == k && time.Duration(t.reliedOn(r, j)-g.seen) > extendedBy {
+				g.end = max(g.end, t.reliedOn(r, j))
 			}
 		}
 	}
@@ -253,7 +254,7 @@ func (t *Table) noteOverwritten(r *record, i int, cause monitor.LossCause, now p
 	}
 	if votes >= t.quorum {
 		token := r.Tokens[k].Prefix
-		r.addEarlier(earlier{Reliance: monitor.Reliance{Token: safetext.New(token), Until: t.Time(c.Expires)}, sum: announce.TokenSum(token)})
+		r.addEarlier(earlier{Reliance: monitor.Reliance{Token: safetext.New(token), Until: t.Time(t.reliedOn(r, i))}, sum: announce.TokenSum(token)})
 	}
 }
 

@@ -35,7 +35,8 @@ type node struct {
 	wiped                 packed.Moment // when its data was last wiped; zero: never
 	stepped               packed.Moment // when its clock was last stepped forward, by stepBy; zero: never
 	stepBy                time.Duration
-	loss, older           loss // the last loss, and those before it
+	backs                 []stepBack // the last ones, the latest at the end
+	loss, older           loss       // the last loss, and those before it
 	// sealed: it was fenced when first seen and may have loaded keys from disk: those that
 	// it has are taken for such.
 	// loads: it has keys that have not been read since it started.

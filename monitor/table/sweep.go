@@ -269,6 +269,7 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 	for i := range r.Copies {
 		t.dropVanished(r, i, now)
 	}
+	t.findStretched(r, now)
 	t.extendUnseen(r, now)
 	for i := range r.Copies {
 		switch c := &r.Copies[i]; {
@@ -316,7 +317,7 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 		end := packed.Moment(0)
 		for k := range r.Copies {
 			if o := &r.Copies[k]; k != i && (o.Lost() || t.seen(r, k)) && o.Kind != packed.OtherCopy && o.Token == c.Token {
-				end = max(end, o.Expires)
+				end = max(end, t.reliedOn(r, k))
 			}
 		}
 		if time.Duration(end-c.Expires) > extendedBy && (lost || time.Duration(end-r.grant.seen) > extendedBy) {
@@ -336,7 +337,7 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 // same reports whether a lock looks the same as before.
 func same(old, next *monitor.Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Contested == next.Contested && old.Supposed == next.Supposed && old.Lasts == next.Lasts && old.Over == next.Over && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		old.Nobody == next.Nobody && old.Contested == next.Contested && old.Supposed == next.Supposed && old.Lasts == next.Lasts && old.Over == next.Over && old.LeftByStep == next.LeftByStep && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
 		packed.Alike(old.Span.End, next.Span.End) && old.Copies.Packed().Alike(next.Copies.Packed())
 }
 

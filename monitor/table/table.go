@@ -68,8 +68,9 @@ type Table struct {
 	leaving                    map[*record][]leaving
 	late                       map[*record]lateExtension // of locks without a majority
 	shortened                  map[*record]shortened
-	certain                    map[string][]certain // what guards know of lost votes, by key
-	endings                    map[string]ending    // by key: the last grant that ended early after it had lost copies
+	stretched                  map[*record][]stretch // of records with copies on nodes whose clocks were stepped back
+	certain                    map[string][]certain  // what guards know of lost votes, by key
+	endings                    map[string]ending     // by key: the last grant that ended early after it had lost copies
 	emit                       func(monitor.Event)
 	// TakenBy returns who removed a lock from the holder of this token; nil or false:
 	// unknown.
@@ -102,7 +103,7 @@ func New(names []string, quorum int, maxTTL, attempt time.Duration, now time.Tim
 		names:    names,
 		records:  map[string]*record{},
 		groups:   map[string]*group{},
-		vouching: map[*record]struct{}{}, certain: map[string][]certain{}, rivals: map[*record][]rival{}, leaving: map[*record][]leaving{}, late: map[*record]lateExtension{}, shortened: map[*record]shortened{}, endings: map[string]ending{},
+		vouching: map[*record]struct{}{}, certain: map[string][]certain{}, rivals: map[*record][]rival{}, leaving: map[*record][]leaving{}, late: map[*record]lateExtension{}, shortened: map[*record]shortened{}, stretched: map[*record][]stretch{}, endings: map[string]ending{},
 		locks: monitor.NewLockTree(),
 	}
 	for i := range t.nodes {
