@@ -137,7 +137,7 @@ func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding,
 		apart = append(apart, safetext.Escape(c.Node)+" "+words.Signed(c.By.Round(100*time.Millisecond)))
 	}
 	if apart != nil {
-		fmt.Fprintf(a.Out, "clocks: %s off most others: an old offset is harmless; a new one means that the clock was stepped: redlockctl history --filter clock\n", strings.Join(apart, ", "))
+		fmt.Fprintf(a.Out, "clocks: %s off most others, and a look cannot tell since when: old is harmless; new means that clocks were stepped, these or the others: redlockctl history --filter clock\n", strings.Join(apart, ", "))
 	}
 	a.printFindings(s, found)
 }

@@ -76,6 +76,8 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		means, _, _ := strings.Cut(States[l.State], "; ' marks") // there is none on a lock's page
 		means = l.State.String() + ": " + means
 		switch {
+		case l.LeftByStep:
+			means = "left over, by the step of a clock: its grant has ended, and the copies block others until they expire"
 		case l.State == monitor.LockNoTTL:
 			means = l.EndlessText()
 		case c.Snap.BlocksNobody(l):

@@ -42,6 +42,7 @@ type guardsSight struct {
 	known bool
 	all   []announce.Guard
 	locks []announce.Lock
+	step  *announce.Step // of the node's clock; nil: none is announced
 }
 
 // watch follows one node: a pure step machine over probes and failures.

@@ -518,7 +518,7 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 	}
 	switch err := guards.Err(); {
 	case err == nil:
-		v.guards = &guardsSight{known: true, all: announce.DecodeAll(guards.Val()), locks: announce.DecodeLocks(guards.Val())}
+		v.guards = &guardsSight{known: true, all: announce.DecodeAll(guards.Val()), locks: announce.DecodeLocks(guards.Val()), step: announce.DecodeStep(guards.Val())}
 		v.notes["guards"] = monitor.Limit{}
 	case wire.Says(err, "NOAUTH", "LOADING", "BUSY"), !wire.IsAnswer(err):
 		return err

@@ -52,8 +52,9 @@ type world struct {
 }
 
 type step struct {
-	at time.Time
-	by time.Duration
+	at    time.Time
+	by    time.Duration
+	heard bool // a guard told it
 }
 
 func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
@@ -126,7 +127,10 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 		}
 	}
 	// After a step of its clock, the announcements there still have the times of before, for a moment.
-	if s.guards != nil && len(s.guards.locks) > 0 && !again && (w.steps[i].at.IsZero() || now.Sub(w.steps[i].at) > announcedAnew) {
+	if s.guards != nil && s.guards.step != nil && !again && !s.server.IsZero() {
+		changed = w.hearStep(i, s.guards.step.By, s.sent.Add(s.guards.step.At.Sub(s.server)), now) || changed
+	}
+	if s.guards != nil && len(s.guards.locks) > 0 && !again && (w.steps[i].at.IsZero() || w.steps[i].heard || now.Sub(w.steps[i].at) > announcedAnew) {
 		w.hear(i, s, now)
 	}
 	return again, w.restate(i, now) || changed
@@ -134,6 +138,21 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 
 // announcedAnew is how long guards take to see a clock step and to announce the ends of locks again.
 const announcedAnew = 2 * time.Second
+
+// hearStep records a step of the clock of node i that a guard saw before this monitor looked. It reports whether it
+// is news.
+func (w *world) hearStep(i int, by time.Duration, at, now time.Time) bool {
+	if was := w.steps[i].at; at.After(now) || now.Sub(at) > w.stepKept() || !was.IsZero() && at.Sub(was) < announcedAnew {
+		return false
+	}
+	w.steps[i] = step{at, by, true}
+	w.nodes[i].Facts.StepAt, w.nodes[i].Facts.StepBy = at, by
+	w.table.Stepped(i, by, at)
+	return true
+}
+
+// stepKept is for how long a step of a clock matters: until the locks of before have expired.
+func (w *world) stepKept() time.Duration { return max(w.opt.MaxTTL, time.Minute) }
 
 // hear records what guards announce about locks on node i; s has the node's clock. The node read it
 // after the sending, so no lock ends earlier than told. A time that counted from the receiving would be
@@ -174,6 +193,14 @@ func (w *world) vouches(i int, now time.Time) []string {
 		if c, ok := v.Channel(); ok {
 			channels = append(channels, c)
 		}
+	}
+	if s := w.steps[i]; !s.at.IsZero() && !s.heard && clock.Valid && now.Sub(s.at) < w.stepKept() {
+		at := w.wall.Add(s.at.Sub(w.base)).Add(clock.Offset)
+		if was, ok := n.vouched[announce.StepPrefix]; ok && was.Sub(at).Abs() < announcedAnew/2 {
+			at = was
+		}
+		said[announce.StepPrefix] = at
+		channels = append(channels, announce.Step{By: s.by, At: at}.Channel())
 	}
 	n.vouched = said
 	return channels
@@ -370,7 +397,7 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 
 func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	n := w.nodes[i]
-	w.steps[i] = step{now, by}
+	w.steps[i] = step{at: now, by: by}
 	n.Facts.StepAt, n.Facts.StepBy = now, by
 	w.table.Stepped(i, by, now)
 	when := "early"

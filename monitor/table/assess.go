@@ -590,6 +590,7 @@ func (t *Table) relyBeyond(r *record, a *assessment, deadline packed.Moment) {
 	if unseen := t.unseen(r, a, a.holder, true); unseen != nil || a.best.lost+a.best.unread+a.best.silent > 0 || r.presumed != 0 {
 		relied, _ = t.majorityEnd(r, a.holder, deadline, true, unseen)
 	}
+	relied = max(relied, t.endBeforeSteps(r, a))
 	if a.shrank = t.shrank(r, a); a.shrank {
 		relied = max(relied, r.grant.end)
 	}

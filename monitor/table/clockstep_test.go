@@ -188,6 +188,20 @@ func TestAStepBackMakesNoLongerGrant(t *testing.T) {
 					t.Errorf("%s: after the end: %s: %+v", name, key, l)
 				}
 			}
+			o := newRig(5, 30*time.Second)
+			o.now, o.servers = r.now, r.servers
+			for i := range 5 {
+				o.Met(i, Incarnation{Started: r.now.Add(-time.Hour)}, r.now)
+			}
+			o.Stepped(4, -by, r.now.Add(-ttl))
+			o.Heard(r.Vouches(r.now), o.now)
+			o.first()
+			o.rounds()
+			for _, key := range []string{"bare", "four", "full"} {
+				if l := o.lock(key); l.State != monitor.LockOrphaned || !l.LeftByStep {
+					t.Errorf("%s: after the end, a view that begins: %s: %+v", name, key, l)
+				}
+			}
 			if text := r.text("orphaned"); !strings.Contains(text, "left over, by the step of a clock") {
 				t.Errorf("%s: %q", name, text)
 			}
@@ -223,6 +237,70 @@ func TestAnExtensionAfterAStepBack(t *testing.T) {
 		}
 		if l := r.lock("k"); l.HeldUntil().Sub(end).Abs() > 20*time.Millisecond || l.Over {
 			t.Errorf("unread %v: until %s, not %s", unread, l.HeldUntil(), end)
+		}
+	}
+}
+
+// A view that begins hears of a step back, and of which copies it left.
+func TestAViewThatBeginsAfterAStepBack(t *testing.T) {
+	const ttl, by = 28 * time.Second, 20 * time.Second
+	for _, heard := range []string{"first", "later"} {
+		r := newRig(5, 30*time.Second)
+		r.pass(time.Hour)
+		for i := range 5 {
+			r.Met(i, Incarnation{Started: r.now.Add(-40 * time.Second)}, r.now)
+		}
+		r.set("k", "a", ttl, 2, 3, 4)
+		end := r.now.Add(ttl)
+		r.pass(4 * time.Second)
+		h := r.servers[4]["k"]
+		h.expires = h.expires.Add(by)
+		r.servers[4]["k"] = h
+		at := r.now
+		r.pass(2 * time.Second)
+		if heard == "first" {
+			r.Stepped(4, -by, at)
+		}
+		r.first()
+		if heard == "later" {
+			r.Stepped(4, -by, at)
+		}
+		r.rounds()
+		if l := r.lock("k"); l.State != monitor.LockBareMajority || l.Over || l.HeldUntil().Sub(end).Abs() > 20*time.Millisecond {
+			t.Errorf("heard %s: %s until %s, not %s", heard, l.State, l.HeldUntil(), end)
+		}
+	}
+}
+
+// A view that begins hears of steps forward alone, as a guard announces a limited number of locks: a holder may
+// rely on the copies as long as before, and as long as on those that were not cut.
+func TestAViewThatBeginsHearsOfStepsAlone(t *testing.T) {
+	const ttl, by = 28 * time.Second, 12 * time.Second
+	r := newRig(5, 30*time.Second)
+	r.pass(time.Hour)
+	for i := range 5 {
+		r.Met(i, Incarnation{Started: r.now.Add(-time.Hour)}, r.now)
+	}
+	r.set("k", "a", ttl, 0, 1, 2, 3, 4)
+	r.set("all", "b", ttl, 0, 1, 2)
+	end := r.now.Add(ttl)
+	r.pass(2 * time.Second)
+	for i := range 3 {
+		for key, h := range r.servers[i] {
+			h.expires = h.expires.Add(-by)
+			r.servers[i][key] = h
+		}
+	}
+	at := r.now
+	r.pass(time.Second)
+	for i := range 3 {
+		r.Stepped(i, by, at)
+	}
+	r.first()
+	r.rounds()
+	for _, key := range []string{"k", "all"} {
+		if l := r.lock(key); !l.ReliedOn() || l.HeldUntil().Before(end.Add(-20*time.Millisecond)) || key == "k" && l.HeldUntil().After(end.Add(20*time.Millisecond)) {
+			t.Errorf("%s: %s until %s, not %s", key, l.State, l.HeldUntil(), end)
 		}
 	}
 }

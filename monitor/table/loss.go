@@ -84,7 +84,11 @@ func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
 	}
 	n := &t.nodes[i]
 	n.stepped, n.stepBy = t.Moment(now), by
-	n.note(loss{known: true, at: n.stepped, before: n.lookedBefore()})
+	l := loss{known: true, at: n.stepped, before: n.lookedBefore()}
+	if l.before > l.at {
+		l.before = 0 // a guard told it, who saw it before
+	}
+	n.note(l)
 	t.sweepAll() // holders rely on locks for longer than their copies show to others
 	for r, s := range t.shortened {
 		if s.at < n.stepped-stepSeen {
@@ -104,6 +108,38 @@ func (t *Table) Stepped(i int, by time.Duration, now time.Time) {
 		r.grant.deleted &^= 1 << min(i, 63)
 		t.markDirty(r)
 	}
+}
+
+// endBeforeSteps returns until when the holder of r may rely on a majority of copies that a step of their nodes'
+// clocks cut short before they were first read here: a holder gives all of them one end. Zero: none was.
+func (t *Table) endBeforeSteps(r *record, a *assessment) packed.Moment {
+	if t.settled && a.since > t.settledAt && !r.aged || r.grant.extensions > 0 {
+		return 0
+	}
+	var few [8]packed.Moment
+	ends, latest, cut := few[:0], packed.Moment(0), 0
+	for i := range r.Copies {
+		c, n := &r.Copies[i], &t.nodes[i]
+		switch end := c.Expires + packed.Moment(n.stepBy); {
+		case c.Kind != packed.LockCopy || int8(c.Token) != a.holder || c.Expires == 0:
+			continue
+		case n.stepped != 0 && n.stepped < a.since && (t.maxTTL == 0 || end <= n.stepped+packed.Moment(t.maxTTL)):
+			cut++
+			ends = append(ends, end)
+		default:
+			latest = max(latest, t.reliedOn(r, i))
+			ends = append(ends, t.reliedOn(r, i))
+		}
+	}
+	if cut == 0 || len(ends) < t.quorum {
+		return 0
+	}
+	slices.Sort(ends)
+	end := ends[len(ends)-t.quorum]
+	if cut < len(ends) {
+		end = min(end, latest)
+	}
+	return end
 }
 
 // shortened is the end of a grant before its holder was taken to have extended it to a shorter TTL.

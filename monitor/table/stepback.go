@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/server/announce"
 )
 
 // stepBack is a step of a node's clock back, as it was seen: the copies that were there end later by that
@@ -26,6 +27,9 @@ type stretch struct {
 	// as much.
 	sure bool
 }
+
+// stepSlack is by how much a step and the ends of two copies may differ: reads are slow on a busy machine.
+const stepSlack = 500 * time.Millisecond
 
 // backsKept is for how long steps back explain how long copies last, if no TTL is known.
 const backsKept = time.Hour
@@ -68,12 +72,12 @@ func (t *Table) setStretch(r *record, i int, s stretch) {
 	t.stretched[r] = append(slices.DeleteFunc(t.stretched[r], func(o stretch) bool { return o.node == i }), s)
 }
 
-// explainsBack returns the sum of the last steps back of a node, seen after since, that lies within extendedBy of
-// how much later a copy ends; 0: none.
+// explainsBack returns the sum of the last steps back of a node, seen after since, that is about
+// how much later a copy ends; 0: none is.
 func (n *node) explainsBack(later time.Duration, since packed.Moment) time.Duration {
 	sum := time.Duration(0)
 	for k := len(n.backs) - 1; k >= 0 && n.backs[k].at >= since; k-- {
-		if sum += n.backs[k].by; (later - sum).Abs() <= extendedBy {
+		if sum += n.backs[k].by; (later - sum).Abs() <= min(stepSlack, sum/4) {
 			return sum
 		}
 	}
@@ -115,13 +119,16 @@ func (t *Table) findStretched(r *record, now packed.Moment) {
 			s.sure = false
 			t.setStretch(r, i, s)
 		}
+		if s.by == 0 && t.leftBySteps.has(r.key(), announce.TokenSum(r.Tokens[c.Token].Prefix)) {
+			t.setStretch(r, i, stretch{expires: c.Expires, by: n.backs[len(n.backs)-1].by})
+		}
 		for k := range r.Copies {
 			o := &r.Copies[k]
 			if o.Kind != packed.LockCopy && !o.Lost() || o.Token != c.Token || o.Expires == 0 || len(t.nodes[k].backs) != 0 {
 				continue
 			}
 			later := time.Duration(c.Expires - o.Expires)
-			if later.Abs() <= extendedBy {
+			if later.Abs() <= stepSlack {
 				t.setStretch(r, i, stretch{expires: c.Expires, sure: true})
 				break
 			}

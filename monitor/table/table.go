@@ -68,6 +68,7 @@ type Table struct {
 	leaving                    map[*record][]leaving
 	late                       map[*record]lateExtension // of locks without a majority
 	shortened                  map[*record]shortened
+	leftBySteps                ended                 // tokens of which a guard told that
 	stretched                  map[*record][]stretch // of records with copies on nodes whose clocks were stepped back
 	certain                    map[string][]certain  // what guards know of lost votes, by key
 	endings                    map[string]ending     // by key: the last grant that ended early after it had lost copies

@@ -82,7 +82,7 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 	for k := range r.Tokens {
 		if r.lock.State == monitor.LockOrphaned && int8(k) == r.holder {
 			v := announceLock(r.key(), r.Tokens[k].Prefix, time.Time{})
-			v.Ended = true
+			v.Ended, v.LeftByStep = true, r.lock.LeftByStep
 			all = append(all, v)
 		} else if t.leavesCopy(r, int8(k)) {
 			v := announceLock(r.key(), r.Tokens[k].Prefix, time.Time{})
@@ -149,7 +149,7 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 		return true
 	}
 	if r.lock.State == monitor.LockOrphaned {
-		return t.lossWithin(now) || redlock.IsTombstone(r.Tokens[r.holder].Prefix)
+		return t.lossWithin(now) || redlock.IsTombstone(r.Tokens[r.holder].Prefix) || r.lock.LeftByStep
 	}
 	for k := range r.Tokens {
 		if t.leavesCopy(r, int8(k)) {
@@ -365,12 +365,19 @@ func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 	if !known {
 		t.ended.add(v.Key.Raw(), v.Token)
 	}
+	news := v.LeftByStep && !t.leftBySteps.has(v.Key.Raw(), v.Token)
+	if news {
+		t.leftBySteps.add(v.Key.Raw(), v.Token)
+	}
 	if r == nil {
 		return
 	}
 	k := r.tokenOfSum(v.Token)
 	if k < 0 && r.grant.heard == v.Token {
 		k = r.grant.token
+	}
+	if news {
+		t.markDirty(r)
 	}
 	switch {
 	case k >= 0 && k == r.grant.token && (r.grant.fell || r.lock.State == monitor.LockMayBeHeld):

@@ -29,6 +29,8 @@ type Lock struct {
 	Token [8]byte // the beginning of the SHA-256 of the token, see [TokenSum]
 	Short string  // the first characters of the token, for people
 	Ended bool    // nobody relies on this token
+	// LeftByStep: its copies are left because clocks of their nodes were stepped back; only with Ended.
+	LeftByStep bool
 	// Certain: nodes that lost their data have forgotten no other vote of this token than
 	// its holder relies on until Until; zero: than those of an attempt that is under way.
 	Certain bool
@@ -63,6 +65,9 @@ func (l Lock) Channel() (string, bool) {
 	switch {
 	case l.Ended:
 		f.Set("ended", "1")
+		if l.LeftByStep {
+			f.Set("step", "1")
+		}
 	case !l.Until.IsZero():
 		f.Set("until", strconv.FormatInt(l.Until.UnixMilli(), 10))
 	}
@@ -102,6 +107,7 @@ func decodeLock(channel string) (l Lock, ok bool) {
 		return l, false
 	}
 	l.Key, l.Token, l.Ended, l.Certain = safetext.New(f.Get("key")), [8]byte(sum), f.Get("ended") == "1", f.Get("certain") == "1"
+	l.LeftByStep = l.Ended && f.Get("step") == "1"
 	l.Short = f.Get("short")
 	l.Short = l.Short[:min(len(l.Short), mostShort)]
 	if text := f.Get("until"); text != "" {
