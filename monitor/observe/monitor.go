@@ -214,8 +214,12 @@ func (m *Monitor) isSettled() bool {
 func (m *Monitor) answered(i int, v sight) (again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	step := m.world.steps[i].at
 	again, changed := m.world.answered(i, v, time.Now())
 	m.after(i, changed)
+	if m.world.steps[i].at.After(step) {
+		wire.Poke(m.changes[i].Wake)
+	}
 	if m.world.nodes[i].perhapsEarly() {
 		m.hurry()
 	}
@@ -327,6 +331,9 @@ func (m *Monitor) task(i int, runID string) (task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := task{epoch: m.world.table.Epoch(i), gap: !m.world.table.ReadWhole(i), hasten: m.hurried[i], unconfirmed: m.world.unconfirmed(), busy: m.world.nodes[i].ops >= wire.BusyOps}
+	if s := m.world.steps[i]; !s.heard {
+		t.stepped = s.at
+	}
 	m.hurried[i] = false
 	return t, m.world.inSight(i, runID)
 }
@@ -496,8 +503,9 @@ func (m *Monitor) Booted(boots map[string]finding.BootSight) (shown <-chan struc
 // task says what the whole state needs from a follower.
 type task struct {
 	epoch       uint32
-	gap         bool // no full read yet in this epoch
-	hasten      bool // start a full read now
-	unconfirmed bool // a lock waits to be confirmed by the nodes
-	busy        bool // the node said that it is busy
+	gap         bool      // no full read yet in this epoch
+	hasten      bool      // start a full read now
+	unconfirmed bool      // a lock waits to be confirmed by the nodes
+	busy        bool      // the node said that it is busy
+	stepped     time.Time // when its clock was last seen to be stepped: its copies end at other times since
 }

@@ -345,7 +345,7 @@ func (l *follower) schedule(t task, everything bool, now time.Time) {
 	case l.full != nil:
 	case t.gap, t.hasten && l.feed == nil:
 		l.due = now
-	case l.missing:
+	case l.missing, t.stepped.After(l.ended):
 		// Bounded, because the node has other work, however often it is flushed.
 		if soon := l.ended.Add(4 * l.busy); soon.Before(l.due) {
 			l.due = soon

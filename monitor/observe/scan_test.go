@@ -128,6 +128,22 @@ func TestPagesAreAsLongAsTheServerBears(t *testing.T) {
 	}
 }
 
+// After a step of its clock, a node is read again soon: its copies end at other times. Once is enough.
+func TestANodeIsReadAgainAfterAStep(t *testing.T) {
+	now := time.Now()
+	l := follower{feed: &wire.Feed{}, plan: &feedPlan{}, ended: now.Add(-time.Minute), due: now.Add(time.Hour)}
+	step := task{epoch: 1, stepped: now.Add(-time.Second)}
+	l.schedule(step, false, now)
+	if l.due.After(now) {
+		t.Errorf("it is due in %s", l.due.Sub(now))
+	}
+	l.ended, l.due = now, now.Add(time.Hour)
+	l.schedule(step, false, now)
+	if !l.due.After(now) {
+		t.Error("it is read again and again")
+	}
+}
+
 // After FLUSHALL, an urgent read does not wait for the end of a read in the background,
 // and the node does not count as read.
 func TestAFlushEndsAReadInTheBackground(t *testing.T) {
