@@ -77,6 +77,8 @@ type Lock struct {
 	// that is another time.
 	Span   packed.Span
 	Relied packed.Moment
+	// Unending: a client relies on the lock, or may, and there is no end: HeldUntil is zero.
+	Unending bool
 	// Extensions counts the extensions of the holder's grant that were seen; the last one
 	// at Extended. Extending are the milliseconds from the first of them to the last; 0: not known.
 	Extensions uint32
@@ -128,7 +130,7 @@ func (l *Lock) ReliedOn() bool {
 	switch {
 	case l.Nobody, l.State == LockRevoked, l.State == LockOrphaned, l.State == LockNotALock:
 		return false
-	case l.State == LockLostMajority, l.State == LockMayBeHeld, !l.HeldUntil().IsZero():
+	case l.State == LockLostMajority, l.State == LockMayBeHeld, l.Unending, !l.HeldUntil().IsZero():
 		return true
 	}
 	return l.Held > 0 && l.Held+l.Lost >= quorum

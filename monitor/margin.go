@@ -245,23 +245,39 @@ func (l *Lock) NobodyText() string {
 }
 
 // Endless returns how many copies of the lock have no TTL, and whether they keep
-// everybody else from a quorum until they are deleted. A minority does not.
-func (l *Lock) Endless() (copies int, block bool) {
-	for _, c := range l.Copies.All() {
-		if c.ofLock() && c.State == CopyPresent && c.Expires.IsZero() {
+// everybody else from a quorum until they are deleted. A minority does not, unless a client may rely on
+// the lock without end, and nodes that may have, or have had, another copy do not serve. serves reports
+// whether a node does.
+func (l *Lock) Endless(serves func(node int) bool) (copies int, block bool) {
+	free := 0
+	for i, c := range l.Copies.All() {
+		switch {
+		case c.ofLock() && c.State == CopyPresent && c.Expires.IsZero():
 			copies++
+		case serves(i):
+			free++
 		}
 	}
 	n := l.Copies.Len()
-	return copies, n-copies < redlock.Quorum(n)
+	return copies, n-copies < redlock.Quorum(n) || l.Unending && free < redlock.Quorum(n)
 }
 
 // EndlessText explains copies without a TTL: "no TTL on 1 of 5 nodes: …".
-func (l *Lock) EndlessText() string {
-	copies, block := l.Endless()
+func (l *Lock) EndlessText(serves func(node int) bool) string {
+	copies, block := l.Endless(serves)
 	on := fmt.Sprintf("no TTL on %d of %s: ", copies, words.Count(l.Copies.Len(), "node", "nodes"))
-	if block {
-		return on + "nobody else gets the lock until its holder or an operator removes it"
+	switch {
+	case !block:
+		return on + "it never expires there; the others can still grant the lock, but fewer of them may fail"
+	case l.Copies.Len()-copies >= redlock.Quorum(l.Copies.Len()):
+		held := "held without end"
+		if l.MayBeHeld() {
+			held = "may be held without end"
+		}
+		return on + held + "; nobody else gets the lock unless a node that does not serve now serves without its copy, or the holder or an operator removes the lock"
 	}
-	return on + "it never expires there; the others can still grant the lock, but fewer of them may fail"
+	return on + "nobody else gets the lock until its holder or an operator removes it"
 }
+
+// Serves reports whether node i serves.
+func (s *Snapshot) Serves(i int) bool { return i < len(s.Nodes) && s.Nodes[i].State == NodeServing }

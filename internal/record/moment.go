@@ -266,6 +266,7 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			recallCopies(s, l, since, letters, was.token)
 			if l.State = known; known == monitor.LockLostMajority || known == monitor.LockMayBeHeld || (known == monitor.LockOverTTL || known == monitor.LockNoTTL) && l.Held < s.Cluster.Quorum {
 				*l = l.Timed(since, time.Time{}).Until(end)
+				l.Unending = known == monitor.LockNoTTL && granted && end.IsZero()
 			} else {
 				*l = l.Timed(since, end)
 			}

@@ -140,9 +140,9 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 				bar.Note.Text += ", " + n.State.String()
 			}
 		case monitor.CopyUnread:
-			bar.Note = Cell{Text: c.Ellipsis + " " + UnknownCopy(c, n, one), Tone: Warn}
+			bar.Note = Cell{Text: c.Ellipsis + " " + UnknownCopy(c, n, l, i), Tone: Warn}
 		default:
-			bar.Note = Cell{Text: "? " + n.State.String() + ": " + UnknownCopy(c, n, one), Tone: Warn}
+			bar.Note = Cell{Text: "? " + n.State.String() + ": " + UnknownCopy(c, n, l, i), Tone: Warn}
 		}
 		bars = append(bars, bar)
 	}
@@ -168,8 +168,9 @@ func lostText(c *Context, n *monitor.Node, one monitor.Copy) string {
 	return text
 }
 
-// UnknownCopy describes the copy on a node that does not answer.
-func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
+// UnknownCopy describes the copy of a lock on node i, n, which does not answer.
+func UnknownCopy(c *Context, n *monitor.Node, l *monitor.Lock, i int) string {
+	one := l.Copies.At(i)
 	if n.State.Answers() && one.State == monitor.CopyUnknown {
 		return "not recorded: a copy may have been there"
 	}
@@ -180,6 +181,11 @@ func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
 	if end.IsZero() {
 		if !one.Token.Empty() {
 			return "the copy that was seen there has no TTL"
+		}
+		for _, other := range l.Copies.All() { // a client sets the same on all nodes
+			if other.State == monitor.CopyPresent && other.Token == l.Holder && other.Expires.IsZero() {
+				return "a copy there, if any, may have no TTL"
+			}
 		}
 		most := c.Snap.Cluster.MaxTTL
 		if most <= 0 || n.Since.IsZero() {

@@ -22,7 +22,7 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 	case l.ReliedOn() && l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum):
 		return reliedText(c, l)
 	case l.State == monitor.LockNoTTL:
-		if _, block := l.Endless(); block {
+		if _, block := l.Endless(c.Snap.Serves); block {
 			return "never expires: no TTL"
 		}
 		return "no TTL"
@@ -79,7 +79,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		case l.LeftByStep:
 			means = "left over, by the step of a clock: its grant has ended, and the copies block others until they expire"
 		case l.State == monitor.LockNoTTL:
-			means = l.EndlessText()
+			means = l.EndlessText(c.Snap.Serves)
 		case c.Snap.BlocksNobody(l):
 			means = l.State.String() + ": a minority on nodes that refuse writes: keeps nobody out as long as they do"
 		case l.State == monitor.LockMayBeHeld && redlock.IsTombstone(l.Holder.Raw()):

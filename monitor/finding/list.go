@@ -109,7 +109,7 @@ func allChecks() []check {
 		title: "locks without a TTL",
 		why:   "Such a lock never expires: if its holder dies, nobody can take it again.",
 		do:    "Set the TTL in the same command as the value (SET … NX PX). If the holder is dead, end the lock: redlockctl revoke NAME, or force-release NAME.",
-		more:  "So many nodes have a copy without a TTL that nobody else can reach a quorum.",
+		more:  "So many nodes have a copy without a TTL that nobody else can reach a quorum. A node that does not serve and may have one, or have lost one, counts too.",
 	}, {
 		id: "endless-copy", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(endlessCopy),
 		title: "copies without a TTL on a minority of nodes",

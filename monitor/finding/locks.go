@@ -106,7 +106,7 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 	}
 	switch l.State {
 	case monitor.LockNoTTL:
-		switch _, block := l.Endless(); {
+		switch _, block := l.Endless(w.snap.Serves); {
 		case block:
 			kinds[badNoTTL] = true
 		case !lost: // otherwise its advice to remove the copy would let a second client in

@@ -9,7 +9,10 @@ import (
 )
 
 // losses are the copies that locks have lost: which nodes lost one, and how.
-type losses struct{ nodes []nodeLoss }
+type losses struct {
+	nodes            []nodeLoss
+	ending, unending bool // one of the locks has an end; one has none
+}
 
 // nodeLoss is what one node lost.
 type nodeLoss struct {
@@ -19,6 +22,7 @@ type nodeLoss struct {
 
 // add adds the copies that a lock has lost.
 func (s *losses) add(l *monitor.Lock) {
+	s.ending, s.unending = s.ending || !l.HeldUntil().IsZero(), s.unending || l.HeldUntil().IsZero()
 	for i, c := range l.Copies.All() {
 		if i >= len(s.nodes) {
 			s.nodes = append(s.nodes, nodeLoss{})
@@ -75,19 +79,29 @@ func (f *found) explainLoss(k known, kind int) {
 			}
 		}
 	}
-	f.Consequence = howLost(causes) + " Their holders rely on the locks until they expire, and cannot extend them. "
+	until, before := "until they expire, and cannot extend them", " before that"
+	switch lost := k.locks[kind].lost; {
+	case lost.unending && lost.ending:
+		until, before = "until they expire, or without end where a copy has no TTL, and cannot extend them", ""
+	case lost.unending:
+		until, before = "without end: copies have no TTL", ""
+	}
+	if before == "" {
+		f.Remedy = "Let the holders release the locks, or wait until they have expired. Do not force-release them while their holders may work: that lets a second client in."
+	}
+	f.Consequence = howLost(causes) + " Their holders rely on the locks " + until + ". "
 	switch {
 	case kind == badLost && k.locks[kind].perhaps:
-		f.Consequence += "Whether another client can get in before that is not known: nodes do not answer, or another client has a copy, with which it may reach a quorum."
+		f.Consequence += "Whether another client can get in" + before + " is not known: nodes do not answer, or another client has a copy, with which it may reach a quorum."
 		return
 	case kind == badLost && serve == nil:
 		f.Consequence += "While the nodes that lost the copies stay fenced, no other client gets in."
 		return
 	case kind == badLost:
-		f.Consequence += "No other client gets in before that, though " + lostAndServe(serve) + ": they are too few."
+		f.Consequence += "No other client gets in" + before + ", though " + lostAndServe(serve) + ": they are too few."
 		return
 	case serve == nil:
-		f.Consequence += "Another client can get in before that: nodes without a copy serve by then."
+		f.Consequence += "Another client can get in" + before + ": nodes without a copy serve by then."
 	default:
 		f.Consequence += "Another client can get in: " + lostAndServe(serve) + "."
 	}

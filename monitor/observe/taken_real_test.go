@@ -2,9 +2,11 @@ package observe_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
@@ -105,8 +107,8 @@ func TestAnEndlessMinorityDoesNotBlock(t *testing.T) {
 	settled(t, m)
 	s := until(t, m, "the finding", func(s *monitor.Snapshot) bool { return found(s, "endless-copy", "") })
 	if l := lock(s, "job"); l.State != monitor.LockNoTTL || found(s, "no-ttl-lock", "") ||
-		l.EndlessText() != "no TTL on 1 of 5 nodes: it never expires there; the others can still grant the lock, but fewer of them may fail" {
-		t.Error(describe(s), l.EndlessText())
+		l.EndlessText(s.Serves) != "no TTL on 1 of 5 nodes: it never expires there; the others can still grant the lock, but fewer of them may fail" {
+		t.Error(describe(s), l.EndlessText(s.Serves))
 	}
 	c, err := redlock.New(nodes, redlock.Options{})
 	if err != nil {
@@ -123,7 +125,60 @@ func TestAnEndlessMinorityDoesNotBlock(t *testing.T) {
 	do(t, servers[3], "set", "job", "left behind")
 	do(t, servers[2], "set", "job", "left behind")
 	s = until(t, m, "the danger", func(s *monitor.Snapshot) bool { return found(s, "no-ttl-lock", "") })
-	if _, block := lock(s, "job").Endless(); !block {
+	if _, block := lock(s, "job").Endless(s.Serves); !block {
 		t.Error(describe(s))
+	}
+}
+
+// A lock without TTL that was granted on three of five nodes stays a danger when one of them is killed, also for
+// who looks for the first time then, and when that one is fenced after its start: until it serves, nobody else
+// can get in, and the holder relies on the lock without end.
+func TestALockWithoutTTLStaysADangerWhileANodeIsDown(t *testing.T) {
+	servers := labtest.Servers(t, 5)
+	m := watch(t, labtest.Nodes(servers), observe.Options{})
+	settled(t, m)
+	for _, s := range servers[:3] {
+		do(t, s, "set", "job", "token", "nx")
+	}
+	until(t, m, "the danger", func(s *monitor.Snapshot) bool { return found(s, "no-ttl-lock", "") })
+	if err := servers[1].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	check := func(m *observe.Monitor, state monitor.NodeState) {
+		t.Helper()
+		held, findings := state == monitor.NodeFenced, 0
+		// The findings are checked each second: look for as long as another one needs to be raised.
+		s := until(t, m, "n2 "+state.String(), func(s *monitor.Snapshot) bool {
+			if s.Nodes[1].State != state || !found(s, "no-ttl-lock", "") || found(s, "lost-majority", "") != held {
+				findings = 0
+				return false
+			}
+			findings++
+			return s.At.Sub(s.Nodes[1].Since) > 4*time.Second && findings > 1
+		})
+		l := lock(s, "job")
+		if l.State != monitor.LockNoTTL || !l.ReliedOn() || !l.HeldUntil().IsZero() || l.MayBeHeld() == held || found(s, "endless-copy", "") || s.Cluster.Verdict != monitor.VerdictDanger ||
+			!strings.Contains(l.EndlessText(s.Serves), "held without end; nobody else gets the lock unless") {
+			t.Error(l.EndlessText(s.Serves), describe(s))
+		}
+		if e := event(s, "cleared"); e != nil && strings.Contains(e.Text.Raw(), "no-ttl-lock") {
+			t.Error(e.Text)
+		}
+	}
+	check(m, monitor.NodeDown)
+	late := watch(t, labtest.Nodes(servers), observe.Options{})
+	settled(t, late)
+	check(late, monitor.NodeDown)
+	if err := servers[1].Start(lab.BootFence...); err != nil {
+		t.Fatal(err)
+	}
+	check(m, monitor.NodeFenced)
+	if e := event(m.Snapshot(), "restart"); e == nil || !strings.HasSuffix(e.Text.Raw(), "1 lost its majority: held without end") {
+		t.Error(describe(m.Snapshot()))
+	}
+	for i := range m.Snapshot().Findings {
+		if f := m.Snapshot().Findings[i]; f.ID == "lost-majority" && (!strings.Contains(f.Consequence, "without end") || strings.Contains(f.Consequence, "expire")) {
+			t.Error(f.Consequence)
+		}
 	}
 }

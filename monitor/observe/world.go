@@ -267,7 +267,11 @@ func costText(cost monitor.RestartCost, now time.Time) string {
 		text += fmt.Sprintf(", %d %s a bare majority now", cost.Bare, map[bool]string{true: "has", false: "have"}[cost.Bare == 1])
 	}
 	if cost.LostMajority > 0 {
-		text += fmt.Sprintf(", %d lost %s majority: held to %s", cost.LostMajority, map[bool]string{true: "its", false: "their"}[cost.LostMajority == 1], words.Moment(cost.HeldUntil, now))
+		held := "held to " + words.Moment(cost.HeldUntil, now)
+		if cost.HeldUntil.IsZero() {
+			held = map[bool]string{true: "held without end", false: "at least one is held without end"}[cost.LostMajority == 1]
+		}
+		text += fmt.Sprintf(", %d lost %s majority: %s", cost.LostMajority, map[bool]string{true: "its", false: "their"}[cost.LostMajority == 1], held)
 	}
 	if cost.Unrevoked > 0 {
 		text += fmt.Sprintf(", %d lost %s revocation: others are kept out only while nodes are fenced", cost.Unrevoked, map[bool]string{true: "its", false: "their"}[cost.Unrevoked == 1])

@@ -95,7 +95,7 @@ func (t *Table) trackAlarm(r *record, a *assessment) (again packed.Moment) {
 		return 0
 	}
 	r.alarmTold, r.toldTwo, a.lock.Lasts = true, two, true
-	t.emit(monitor.LockEvent(t.Time(a.now), alarmLevel(s, two), s.String(), r.key(), "%s", alarmText(r, &a.lock)))
+	t.emit(monitor.LockEvent(t.Time(a.now), alarmLevel(s, two), s.String(), r.key(), "%s", t.alarmText(r, &a.lock)))
 	return 0
 }
 
@@ -146,7 +146,7 @@ func (t *Table) emitFirstAlarms(now packed.Moment, states ...monitor.LockState) 
 		n, two := counts[s], s == monitor.LockSplit && twos > 0
 		switch text := alarmTexts[s]; {
 		case n == 1:
-			t.emit(monitor.LockEvent(t.Time(now), alarmLevel(s, two), s.String(), first[s].key(), "%s", alarmText(first[s], first[s].lock)))
+			t.emit(monitor.LockEvent(t.Time(now), alarmLevel(s, two), s.String(), first[s].key(), "%s", t.alarmText(first[s], first[s].lock)))
 		case n > 1:
 			if two {
 				text += fmt.Sprintf(": two clients may rely on %s", words.Count(twos, "lock", "locks"))
@@ -165,7 +165,7 @@ var alarmTexts = map[monitor.LockState]string{
 }
 
 // alarmText describes the state of the lock.
-func alarmText(r *record, l *monitor.Lock) string {
+func (t *Table) alarmText(r *record, l *monitor.Lock) string {
 	switch {
 	case l.State == monitor.LockSplit && r.earlier != nil:
 		return "another client got in before the holder's end: two clients rely on the lock"
@@ -176,7 +176,7 @@ func alarmText(r *record, l *monitor.Lock) string {
 	case l.State == monitor.LockSplit && l.Nobody:
 		return "several tokens at once, and none has a majority: " + l.NobodyText()
 	case l.State == monitor.LockNoTTL:
-		return l.EndlessText()
+		return l.EndlessText(func(i int) bool { return t.nodes[i].reachable && !t.nodes[i].closed })
 	case l.LeftByStep:
 		return "left over, by the step of a clock: the copies keep others out of those nodes until they expire"
 	}

@@ -107,6 +107,7 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 	if a.majority = a.best.present >= t.quorum && (a.best.written || a.granted); a.majority {
 		a.end, a.never = t.majorityEnd(r, a.holder, deadline, false, nil)
 		t.relyBeyond(r, &a, deadline)
+		a.lock.Unending = a.never
 	}
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
 	a.lock.Supposed = r.presumed != 0
@@ -383,6 +384,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 	switch {
 	case a.best.present+a.best.unread >= t.quorum && (a.best.written || a.granted):
 		a.perhaps = true
+		a.lock.Unending = t.unending(r, a)
 		return monitor.LockPartial // being read again
 	case !a.granted && t.hasEnded(r, a.holder) && (a.best.open == 0 || ripe <= a.now):
 		return monitor.LockOrphaned // left behind, perhaps where a release is refused
@@ -401,6 +403,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		a.minority = 0
 		a.fell = true
 		t.relyUntil(r, a)
+		a.lock.Unending = t.unending(r, a)
 		return monitor.LockLostMajority
 	case ripe > a.now && !a.over: // an over-long TTL is reported at once
 		return monitor.LockPartial
@@ -441,7 +444,26 @@ func (t *Table) mayBeHeld(r *record, a *assessment) monitor.LockState {
 	case a.lock.Relied == 0: // too few votes are known so far
 		a.lock.Relied = a.best.end
 	}
+	a.lock.Unending = t.unending(r, a)
 	return monitor.LockMayBeHeld
+}
+
+// unending reports whether the holder, whose majority is not seen, may rely on the lock without end: a copy or
+// a lost vote has no TTL, and it was granted the lock, or would have a quorum with nodes that do not serve. One
+// that serves and has no copy may have lost a vote long ago, as every node may that ever restarted: that is
+// no reason to take a copy that a client left behind for a lock that is held.
+func (t *Table) unending(r *record, a *assessment) bool {
+	if a.lock.Relied != 0 || !a.best.never {
+		return false
+	}
+	votes := a.best.known() + a.best.lost
+	for i := range t.nodes {
+		c, n := &r.Copies[i], &t.nodes[i]
+		if own := (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == a.holder; !own && (!n.reachable || n.closed) {
+			votes++
+		}
+	}
+	return a.granted || votes >= t.quorum
 }
 
 // relyUntil sets until when the holder may rely on a granted lock without a majority: the

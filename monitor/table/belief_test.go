@@ -369,3 +369,54 @@ func TestEventsOfAGrantWithoutTTL(t *testing.T) {
 		t.Error(r.kinds())
 	}
 }
+
+// The grant of a lock without a TTL goes on while the node with the copy that makes its majority is down,
+// or fenced after a restart: it is held without end, or may be, and nobody else can get in. Who looks
+// for the first time says so too. Once that node serves without its copy, the others let a client in.
+func TestALockWithoutTTLLosesSightOfACopy(t *testing.T) {
+	r := newRig(5, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 0, 0, 1, 2)
+	r.rounds()
+	check := func(when string, r *rig, block, certain bool, text string) {
+		t.Helper()
+		l := r.lock("k")
+		serves := func(i int) bool { return r.nodes[i].reachable && !r.nodes[i].closed }
+		if _, blocks := l.Endless(serves); l.State != monitor.LockNoTTL || !l.ReliedOn() || !l.HeldUntil().IsZero() || blocks != block || l.LostMajority() != (l.Held < 3 && certain) || l.MayBeHeld() == certain ||
+			!strings.Contains(l.EndlessText(serves), text) {
+			t.Errorf("%s: %+v: %s", when, l, l.EndlessText(serves))
+		}
+	}
+	firstLook := func(down, closed bool) *rig {
+		o := newRig(5, 30*time.Second)
+		o.now = r.now
+		o.servers = r.servers
+		for i := range o.servers {
+			o.Met(i, Incarnation{Started: r.now.Add(-time.Hour)}, o.now)
+		}
+		if o.Reachable(1, closed); down {
+			o.Unreachable(1, o.now)
+		}
+		o.first().rounds()
+		return o
+	}
+	check("granted", r, true, true, "nobody else gets the lock until its holder or an operator removes it")
+	r.Unreachable(1, r.now)
+	r.rounds()
+	const silent = "no TTL on 2 of 5 nodes: may be held without end; nobody else gets the lock unless a node that does not serve now"
+	check("n2 is down", r, true, false, silent)
+	check("n2 is down, first look", firstLook(true, false), true, false, silent)
+	r.restart(1, true, false)
+	r.rounds()
+	check("n2 is fenced", r, true, true, "no TTL on 2 of 5 nodes: held without end; nobody else gets the lock unless a node that does not serve now")
+	check("n2 is fenced, first look", firstLook(false, true), true, false, silent)
+	r.Reachable(1, false)
+	r.rounds()
+	check("n2 serves", r, false, true, "the others can still grant the lock")
+	if o := firstLook(false, false).lock("k"); o.State != monitor.LockNoTTL || o.ReliedOn() {
+		t.Errorf("n2 serves, first look: %+v", o)
+	}
+	if got := r.kinds(); !slices.Equal(got, []string{"acquired", "no TTL", "lost majority"}) {
+		t.Error(got)
+	}
+}

@@ -60,7 +60,7 @@ type restartCost struct {
 	hits                          int // locks whose part of it is still to be counted
 	copies, bare, fell, unrevoked int
 	others                        int           // copies of other tokens than the holder's
-	until                         packed.Moment // latest end of a lost majority
+	until                         packed.Moment // latest end of a lost majority; far: there is none
 	// locks that lost their majority, that are not revoked any more, that have a bare majority
 	// now, and that lost a copy otherwise
 	felled, freed, bared, names []string
@@ -103,6 +103,9 @@ func named(names []string, r *record) []string {
 // fall counts r as a lock that lost its majority; its holder relies on it until then.
 func (c *restartCost) fall(r *record, until packed.Moment) {
 	c.fell++
+	if until == 0 {
+		until = far
+	}
 	c.until = max(c.until, until)
 	c.felled = named(c.felled, r)
 }
@@ -115,6 +118,9 @@ func (t *Table) lossCost(i int) monitor.RestartCost {
 	slices.Sort(c.freed)
 	slices.Sort(c.bared)
 	slices.Sort(c.names)
+	if c.until == far {
+		c.until = 0
+	}
 	cost := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Unrevoked: c.unrevoked, Others: c.others, Loaded: t.loaded(i)}
 	names := slices.Concat(c.felled, c.freed, c.bared, c.names)
 	for _, name := range names[:min(len(names), mostNamed)] {

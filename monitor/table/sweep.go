@@ -210,7 +210,7 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 		t.vouching[r] = struct{}{}
 	}
 	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned && was != monitor.LockRevoked && a.best.open > 0 && (a.best.never || a.best.end-now > packed.Moment(t.Attempt)) { // on nodes that refuse writes it blocks nobody
-		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r, r.lock)))
+		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", t.alarmText(r, r.lock)))
 	}
 	r.waits = !a.confirmed || r.grant.lost > 0 || r.overdue
 	if r.waits && !r.listed {
@@ -337,7 +337,7 @@ func (t *Table) extendUnseen(r *record, now packed.Moment) {
 // same reports whether a lock looks the same as before.
 func same(old, next *monitor.Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Contested == next.Contested && old.Supposed == next.Supposed && old.Lasts == next.Lasts && old.Over == next.Over && old.LeftByStep == next.LeftByStep && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		old.Nobody == next.Nobody && old.Contested == next.Contested && old.Supposed == next.Supposed && old.Lasts == next.Lasts && old.Over == next.Over && old.Unending == next.Unending && old.LeftByStep == next.LeftByStep && old.Lost == next.Lost && old.Extensions == next.Extensions && alikeReliance(old.Earlier, next.Earlier) && packed.Alike(old.Relied, next.Relied) && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
 		packed.Alike(old.Span.End, next.Span.End) && old.Copies.Packed().Alike(next.Copies.Packed())
 }
 

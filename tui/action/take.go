@@ -505,7 +505,7 @@ func (m *Desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 			}
 			other(node, state+": lost its copy"+why)
 		default:
-			other(node, state+": "+view.UnknownCopy(m.latest(), n, c))
+			other(node, state+": "+view.UnknownCopy(m.latest(), n, l, i))
 		}
 	}
 	has = st.None
