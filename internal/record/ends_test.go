@@ -182,3 +182,31 @@ func testASuccessorCountsOn(t *testing.T, limit func(*writer)) {
 		}
 	}
 }
+
+// An attempt to extend a lock that reached too few nodes moves the end until which its holder may rely on it. The
+// last extension is of those that are counted.
+func TestAnEndThatMovesWithoutAnExtension(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	tell := func(kind string, at, until, times, extended int) {
+		from.tell(kind, "job:1", "a", second(at), second(until))
+		if e := &from.events[len(from.events)-1]; times > 0 {
+			e.Times, e.Extended = times, second(extended)
+		}
+	}
+	tell("acquired", 0, 20, 0, 0)
+	tell("extended", 2, 22, 1, 2)
+	tell("extended", 4, 24, 2, 4)
+	write(t, w, from, second(5))
+	tell(lostMajority, 7, 27, 2, 4)
+	write(t, w, from, second(8))
+	for at, want := range map[int][2]int{3: {1, 2}, 5: {2, 4}, 10: {2, 4}} {
+		got, err := read(t, path).GrantsOf("job:1", Span{now.Add(-time.Hour), second(at)}, 10)
+		if err != nil || len(got) != 1 || got[0].Extensions != want[0] || !got[0].Extended.Equal(second(want[1])) {
+			t.Errorf("after %d s: %+v: %v", at, got, err)
+		}
+	}
+}

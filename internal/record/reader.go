@@ -147,7 +147,12 @@ type Grant struct {
 // grantColumns are those of grants as known at ?1: a grant that was extended has a row for
 // each end, k is the one that was known then, n the next one.
 const grantColumns = `SELECT g.id, l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.ended_ms, coalesce(g.ended, ''), coalesce(g.ends, ''), coalesce(g.copies, ''),
-	g.until_ms, g.extended_ms, g.extensions, k.at_ms, k.until_ms, k.extensions, n.extensions, g.ended_ms > ?1 AND ` + fellBefore + ` FROM grants g `
+	g.until_ms, g.extended_ms, g.extensions, ` + extendedAt + `, k.until_ms, k.extensions, n.extensions, g.ended_ms > ?1 AND ` + fellBefore + ` FROM grants g `
+
+// extendedAt is when the number of extensions that k has was reached: later rows with the same number tell of
+// ends that moved without an extension that can have succeeded.
+const extendedAt = `(SELECT min(at_ms) FROM ends WHERE grant_id = g.id AND at_ms <= k.at_ms AND at_ms >
+	coalesce((SELECT at_ms FROM ends WHERE grant_id = g.id AND at_ms < k.at_ms AND extensions < k.extensions ORDER BY at_ms DESC LIMIT 1), -1))`
 
 // fellBefore: the majority of a grant was lost, as the next one tells, at ?1 already.
 const fellBefore = `g.ended = '` + lostMajority + `' AND EXISTS (SELECT 1 FROM grants x WHERE x.lock = g.lock AND x.began_ms BETWEEN g.began_ms AND ?1 AND (x.began_ms > g.began_ms OR x.id > g.id))`
@@ -162,12 +167,12 @@ const ofLocks = `JOIN locks l ON l.id = g.lock LEFT JOIN owners o ON o.id = g.ow
 func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error) {
 	return collect(r.db, func(row *sql.Rows, g *Grant) error {
 		var token []byte
-		var changed, until time.Time
+		var extended, until time.Time
 		var then, next sql.NullInt64
 		var fell sql.NullBool
 		var ends string
 		err := row.Scan(&g.id, &g.Lock, &token, &g.Owner, &g.Library, (*ms)(&g.Began), &g.Partly, (*ms)(&g.Ended), &g.How, &ends, &g.Copies,
-			(*ms)(&g.Until), (*ms)(&g.Extended), &g.Extensions, (*ms)(&changed), (*ms)(&until), &then, &next, &fell)
+			(*ms)(&g.Until), (*ms)(&g.Extended), &g.Extensions, (*ms)(&extended), (*ms)(&until), &then, &next, &fell)
 		g.Token = hex.EncodeToString(token)
 		if then.Valid {
 			// An extension whose time was not recorded may have been known then.
@@ -178,7 +183,7 @@ func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error
 			g.EndUnknown = later > then.Int64 && (next.Valid || g.Ended.IsZero() || g.Ended.After(at))
 			g.Until, g.Extensions, g.Extended = until, int(then.Int64), time.Time{}
 			if g.Extensions > 0 {
-				g.Extended = changed
+				g.Extended = extended
 			}
 		}
 		if g.Ended.After(at) {

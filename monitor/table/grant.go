@@ -225,10 +225,22 @@ func (t *Table) reviewGrant(r *record, since, now packed.Moment) {
 		t.endGrant(r, now, monitor.LevelInfo, "released", "released") // on all nodes that could release it and can be seen
 	case s.deleted && now < since+t.releaseTakes(now):
 		return // a release may be in progress
+	case !g.fell && s.lost == 0 && !s.deleted && rest+t.expiredUnseen(r) >= t.quorum:
+		return // no copy is known to be lost: what was seen last has expired, and its holder may have extended it there
 	case !g.fell:
 		g.fell, g.parted, g.perhaps = true, s.deleted, s.tombstones > 0
 		t.emitLostMajority(r, s.tombstones, now)
 	}
+}
+
+// expiredUnseen counts the nodes that do not answer and have no copy of r that is still unexpired as last seen.
+func (t *Table) expiredUnseen(r *record) (k int) {
+	for i := range r.Copies {
+		if c := &r.Copies[i]; !t.nodes[i].reachable && (c.Kind != packed.LockCopy || int8(c.Token) != r.grant.token) {
+			k++
+		}
+	}
+	return k
 }
 
 // releaseTakes returns for how long copies may be deleted and others still be there while a client

@@ -581,3 +581,57 @@ func TestALostMajorityAboveTheMaximum(t *testing.T) {
 		}
 	}
 }
+
+// A majority of the nodes goes down and stays so. When the last known end has come, that the lock was not seen
+// any more is all that is known: neither that it lost its majority nor that it could not be extended.
+func TestTheEndOfALockWhoseNodesAreDown(t *testing.T) {
+	const ttl = 10 * time.Second
+	for name, c := range map[string]struct {
+		copies   []int
+		extended []int         // on nodes that are seen, after the others went down
+		skew     time.Duration // between the ends of copies
+	}{
+		"copies on three of five":                    {copies: []int{0, 1, 2}},
+		"copies on three of five, apart":             {copies: []int{0, 1, 2}, skew: 3 * time.Millisecond},
+		"copies on all":                              {copies: []int{0, 1, 2, 3, 4}},
+		"copies on all, apart":                       {copies: []int{0, 1, 2, 3, 4}, skew: 3 * time.Millisecond},
+		"copies on all, and an attempt to extend it": {copies: []int{0, 1, 2, 3, 4}, extended: []int{3, 4}},
+		"the same, apart":                            {copies: []int{0, 1, 2, 3, 4}, extended: []int{3, 4}, skew: 3 * time.Millisecond},
+		"apart the other way":                        {copies: []int{4, 3, 2, 1, 0}, extended: []int{4, 3}, skew: 3 * time.Millisecond},
+		"an attempt that reached one":                {copies: []int{0, 1, 2, 3}, extended: []int{3}, skew: 3 * time.Millisecond},
+	} {
+		for _, step := range []time.Duration{time.Millisecond, 250 * time.Millisecond} {
+			r := newRig(5, 30*time.Second).first()
+			r.pass(time.Hour)
+			for k, i := range c.copies {
+				r.set("k", "a", ttl+time.Duration(k)*c.skew, i)
+			}
+			r.rounds()
+			for i := range 3 {
+				r.Unreachable(i, r.now)
+			}
+			r.pass(time.Second)
+			for range 3 {
+				for k, i := range c.extended {
+					r.set("k", "a", ttl+time.Duration(k)*c.skew, i)
+				}
+				r.rounds()
+			}
+			for range int(ttl / (250 * time.Millisecond)) {
+				if l := r.lock("k"); l.State == monitor.LockMayBeHeld && l.HeldUntil().Sub(r.now) < 600*time.Millisecond {
+					break
+				}
+				r.scanAll()
+				r.pass(250 * time.Millisecond)
+			}
+			for d := time.Duration(0); d < 2*time.Second; d += step {
+				if r.pass(step); d%(250*time.Millisecond) == 0 {
+					r.scanAll()
+				}
+			}
+			if got := r.kinds(); !slices.Equal(got, []string{"acquired", "not seen"}) || r.events[1].Level != monitor.LevelInfo {
+				t.Errorf("%s, %s: %q, %s", name, step, got, r.text("lost majority"))
+			}
+		}
+	}
+}
