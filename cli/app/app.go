@@ -86,6 +86,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 			r, ok := log.Taken(key, token)
 			return actionOf(r), ok
 		}
+		s.Monitor.Forced = followForced(s.Audit, cfg.Cluster.Name, cfg.Cluster.MaxTTL)
 		s.Monitor.ActedOn = func(node string) (monitor.Action, bool) {
 			r, ok := log.ActedOn(s.Monitor.ClusterName, node)
 			return actionOf(r), ok

@@ -226,21 +226,26 @@ func (r reliance) String() string {
 	return mayRely + "until " + r.end.UTC().Format(time.RFC3339)
 }
 
+// RelianceEnd returns by the logged outcome of a removal until when a client may rely on the lock; zero:
+// without end. false: the log names no client.
+func RelianceEnd(outcome string) (until time.Time, known bool) {
+	_, text, ok := strings.Cut(outcome, mayRely)
+	if !ok || strings.HasPrefix(text, withoutEnd) {
+		return time.Time{}, ok
+	}
+	at, _, _ := strings.Cut(strings.TrimPrefix(text, "until "), "Z")
+	until, err := time.Parse(time.RFC3339, at+"Z")
+	return until, err == nil
+}
+
 // RelianceIn says by the logged outcome of a removal until when a client may rely on the lock: "may rely on
 // it until 12:03:19"; empty: it does not any more, or the log does not say.
 func RelianceIn(outcome string, now time.Time) string {
-	_, text, ok := strings.Cut(outcome, mayRely)
-	if !ok {
+	until, known := RelianceEnd(outcome)
+	if !known || !until.IsZero() && !until.After(now) {
 		return ""
 	}
-	if strings.HasPrefix(text, withoutEnd) {
-		return "may rely on it " + withoutEnd
-	}
-	at, _, _ := strings.Cut(strings.TrimPrefix(text, "until "), "Z")
-	if end, err := time.Parse(time.RFC3339, at+"Z"); err == nil && end.After(now) {
-		return "may rely on it until " + words.Moment(end.Local(), now)
-	}
-	return ""
+	return monitor.MayRely(until, now)
 }
 
 // later returns the one that lasts longer.

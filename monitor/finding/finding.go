@@ -23,6 +23,7 @@ type known struct {
 	opt           Options
 	guard         *monitor.GuardView // nil: no guard in this process
 	boots         map[string]BootSight
+	forced        []monitor.Forced    // as far as is known here
 	recording     error               // why nothing is recorded; nil: it is, or nothing is to be
 	discontinuity clock.Discontinuity // the last one of our clock
 	// locks are those that have been in a bad state for long enough, by kind.
@@ -72,6 +73,7 @@ type Findings struct {
 	guard         func() monitor.GuardView
 	sight         *monitor.GuardView // the last answer of guard
 	boots         map[string]BootSight
+	forced        []monitor.Forced
 	recording     func() error
 	discontinuity clock.Discontinuity
 	looked        time.Time
@@ -99,6 +101,9 @@ func (f *Findings) Guarded(sight func() monitor.GuardView) { f.guard = sight }
 // Recorded sets the source of why nothing is recorded. [Findings.Look] calls it, so it must
 // not wait for anything.
 func (f *Findings) Recorded(fails func() error) { f.recording = fails }
+
+// Forced sets the force-releases whose holders may still rely on the locks; it replaces earlier ones.
+func (f *Findings) Forced(all []monitor.Forced) { f.forced = all }
 
 // Guard returns what the guard in this process said when Look last ran; nil without a guard.
 func (f *Findings) Guard() *monitor.GuardView { return f.sight }
@@ -145,7 +150,7 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 		return f.current
 	}
 	f.looked, f.urgent, f.early = now, false, early
-	k := known{Snapshot: s, opt: f.opt, discontinuity: f.discontinuity, since: f.nodes.happened(s), boots: f.boots}
+	k := known{Snapshot: s, opt: f.opt, discontinuity: f.discontinuity, since: f.nodes.happened(s), boots: f.boots, forced: f.forced}
 	if f.guard != nil {
 		g := f.guard()
 		f.sight = &g

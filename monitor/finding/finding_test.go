@@ -24,6 +24,7 @@ type scene struct {
 	guard         *monitor.GuardView
 	boots         map[string]BootSight
 	discontinuity clock.Discontinuity
+	forced        []monitor.Forced
 }
 
 func goodScene() *scene {
@@ -120,6 +121,7 @@ func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time
 		now.Counts = counts
 		f.opt, f.discontinuity = s.opt, s.discontinuity
 		f.guard, f.boots = nil, s.boots
+		f.Forced(s.forced)
 		if g := s.guard; g != nil {
 			f.guard = func() monitor.GuardView { return *g }
 		}

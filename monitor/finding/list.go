@@ -191,6 +191,13 @@ func allChecks() []check {
 		do:    "Make the client release on all nodes when an attempt fails. Look at the copies (redlockctl locks NAME): a token with a quorum holds the lock; those of others expire by themselves.",
 		more:  "Reported 0.2 s after the last token came or went. See split-lock for those on which two clients may rely.",
 	}, {
+		id: "force-released", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: certain, find: once(forceReleased),
+		title: "locks that were force-released while their holders may work",
+		why:   "Nobody told the first client, and the next one has the lock: two clients may work at once, unless the first is dead.",
+		do:    "Find out whether the first client is dead. If it works, stop it.",
+		more: "Cleared when the first client does not rely on the lock any more, or nobody has it; of a lock without a TTL, max_ttl after the force-release. " +
+			"Known by the audit log: not of a force-release on another machine.",
+	}, {
 		id: "orphan-lock", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(orphaned),
 		title: "orphaned copies of locks",
 		why:   "A minority of copies blocks those nodes until it expires. It was never granted, or its grant has ended: a client died, does not release on all nodes, or was force-released where it could be (such a client is not told, and may work until its end).",

@@ -501,3 +501,29 @@ func clip(s string, n int) string {
 	}
 	return s[:n] + "…"
 }
+
+// forceReleased: the next client has a lock of which the former holder was not told that it is gone.
+func forceReleased(k known, f *found) bool {
+	keys := map[string]bool{}
+	var first *monitor.Forced
+	for i := range k.forced {
+		one := &k.forced[i]
+		l := k.Locks.Get(one.Lock)
+		if !one.Stands(l, k.At) {
+			continue
+		}
+		keys[one.Lock] = true
+		if first == nil || one.Lock <= first.Lock { // of several of one lock, the last
+			first, f.Key = one, l.Key
+		}
+	}
+	if first == nil {
+		return false
+	}
+	text := clip(first.Lock, 60) + ": " + first.Told(k.At) + ", and another client has it now"
+	if f.Count = len(keys); f.Count == 1 {
+		f.Title = "a lock that was force-released while its holder may work"
+		return f.seen("%s", text)
+	}
+	return f.seen("%d; the first: %s", f.Count, text)
+}

@@ -176,3 +176,40 @@ func TestATTLAboveTheMaximumIsNotClearedByAWorseState(t *testing.T) {
 		}
 	}
 }
+
+// A lock that was force-released is a warning while the next client has it and the former holder may rely
+// on it.
+func TestForceReleasedLocks(t *testing.T) {
+	end := findingEpoch.Add(4 * time.Second)
+	forced := func(lock, token string, until time.Time) monitor.Forced {
+		return monitor.Forced{Action: monitor.Action{Actor: "ops@host", Reason: "host burnt", At: findingEpoch}, Lock: lock, Until: until,
+			Took: func(one string) bool { return one == token }}
+	}
+	held := monitor.NewLocks(lockOf("job:1", monitor.LockHeld, "b", "b", "b", "b", "b"), lockOf("job:2", monitor.LockHeld, "b", "b", "b", "", ""))
+	for name, c := range map[string]struct {
+		forced []monitor.Forced
+		locks  monitor.Locks
+		after  time.Duration
+		says   string // in the evidence; empty: there is no finding
+	}{
+		"the next client has it":        {[]monitor.Forced{forced("job:1", "a", end)}, held, 3 * time.Second, "job:1: " + forced("", "", end).Told(end) + ", and another client has it now"},
+		"of several, the first by name": {[]monitor.Forced{forced("job:2", "a", end), forced("job:1", "a", end)}, held, 3 * time.Second, "2; the first: job:1: "},
+		"twice":                         {[]monitor.Forced{forced("job:1", "a", end), forced("job:1", "c", time.Time{})}, held, 3 * time.Second, "rely on it without end, and"},
+		"the former holder's end":       {[]monitor.Forced{forced("job:1", "a", end)}, held, 4 * time.Second, ""},
+		"its holder has it again":       {[]monitor.Forced{forced("job:1", "b", end)}, held, 3 * time.Second, ""},
+		"nobody has it":                 {[]monitor.Forced{forced("job:3", "a", end)}, held, 3 * time.Second, ""},
+		"nobody relies on what is left": {[]monitor.Forced{forced("job:1", "a", end)},
+			monitor.NewLocks(lockOf("job:1", monitor.LockOrphaned, "b", "", "", "", "")), 3 * time.Second, ""},
+	} {
+		s := goodScene()
+		s.Locks, s.forced = c.locks, c.forced
+		_, got := film(t, s, c.after, nil)
+		i := slices.IndexFunc(got, func(f monitor.Finding) bool { return f.ID == "force-released" })
+		switch {
+		case (i >= 0) != (c.says != ""):
+			t.Errorf("%s: %v", name, names(got))
+		case i >= 0 && (!strings.Contains(got[i].Evidence.Raw(), c.says) || got[i].Severity != monitor.SeverityWarning || got[i].Key.Raw() != "job:1"):
+			t.Errorf("%s: %+v", name, got[i])
+		}
+	}
+}

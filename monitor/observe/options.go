@@ -56,6 +56,9 @@ type Options struct {
 	// ActedOn returns what an operator did to a node a moment ago, as far as recorded here;
 	// nil: unknown. It must return at once.
 	ActedOn func(node string) (monitor.Action, bool)
+	// Forced returns the force-releases whose holders may still rely on the locks, as far as recorded
+	// here, the latest last; nil: nothing is recorded. It is called once a second.
+	Forced func() []monitor.Forced
 	// Recorded returns what a record here knows of grants that have not ended: of these locks, and of
 	// all that lost their majority; nil: there is none. It is called once, when all nodes have been
 	// read, with the locks of which a minority of copies was found.

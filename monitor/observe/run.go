@@ -23,6 +23,9 @@ func (m *Monitor) Run(ctx context.Context) {
 	if m.opt.Recorded != nil {
 		wg.Go(crash.Safe(func() { m.recall(ctx) }))
 	}
+	if m.opt.Forced != nil {
+		wg.Go(crash.Safe(func() { m.followForced(ctx) }))
+	}
 	m.publishUntil(ctx)
 	wg.Wait()
 }
@@ -191,4 +194,23 @@ func (m *Monitor) recall(ctx context.Context) {
 	m.world.recalled = true
 	m.table()
 	m.hurry()
+}
+
+// forcedEvery is how often it is asked which locks were force-released.
+const forcedEvery = time.Second
+
+// followForced tells the findings until ctx ends which locks were force-released.
+func (m *Monitor) followForced(ctx context.Context) {
+	for had := 0; ctx.Err() == nil; _ = sleep.For(ctx, forcedEvery) {
+		all := m.opt.Forced()
+		m.mu.Lock()
+		m.world.findings.Forced(all)
+		if !m.world.forcedKnown || len(all) != had {
+			m.world.forcedKnown = true
+			m.world.findings.Hurry()
+			m.hurry()
+		}
+		m.mu.Unlock()
+		had = len(all)
+	}
 }

@@ -35,7 +35,7 @@ const lateLock = time.Second
 // last for a while. now is the time of the last snapshot.
 func (w *world) undecided(now time.Time) bool {
 	until := w.settledAt.Add(w.table.Attempt + lateLock)
-	return w.unassessed(now) || w.unproven || w.asking || slices.ContainsFunc(w.nodes, (*watch).perhapsEarly) || w.findings.Undecided(now, until)
+	return w.unassessed(now) || !w.forcedKnown || w.unproven || w.asking || slices.ContainsFunc(w.nodes, (*watch).perhapsEarly) || w.findings.Undecided(now, until)
 }
 
 // unassessed is undecided for the states of locks only.

@@ -43,6 +43,7 @@ type world struct {
 	done          bool            // settled
 	settledAt     time.Time       // when it settled
 	recalled      bool            // what a record knows has been taken in; true without one
+	forcedKnown   bool            // so is which locks were force-released; true without [Options.Forced]
 	second        time.Time       // when a second read of all nodes was found necessary
 	hasten        bool            // the scans should start now
 	contacts      []monitor.Event // first contacts of a guard, to be reported together
@@ -58,7 +59,7 @@ type step struct {
 }
 
 func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
-	w := &world{opt: opt, recalled: opt.Recorded == nil, beat: func() time.Time { return now }, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
+	w := &world{opt: opt, recalled: opt.Recorded == nil, forcedKnown: opt.Forced == nil, beat: func() time.Time { return now }, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
 	w.events.keep = opt.EventsKept
 	w.findings = finding.New(finding.Options{
 		Fences: opt.Fences, Meant: opt.Meant, MaxMemory: opt.MaxMemory,
