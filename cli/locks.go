@@ -293,7 +293,7 @@ func notLocked(cfg *config.Config, name string, answer, of int) error {
 
 // withForceRelease adds to an error who force-released the lock, if that matters still.
 func withForceRelease(cfg *config.Config, name string, err error) error {
-	if relies := app.KeptBy(cfg).ForceReleased(name, time.Now()); relies != "" {
+	if relies := app.KeptBy(cfg).ForceReleased(name, nil, time.Now()); relies != "" {
 		return fmt.Errorf("%w; %s", err, safetext.Escape(relies))
 	}
 	return err
@@ -321,7 +321,7 @@ func (a *commandLine) showLock(cfg *config.Config, s *monitor.Snapshot, name str
 	case l == nil:
 		fmt.Fprintf(a.Out, "%s: no node that answers has a copy\n", safetext.Escape(name))
 	default:
-		a.printLock(s, l, about)
+		a.printLock(cfg, s, l, about)
 	}
 	if !again && view.Answering(s) < s.Cluster.Quorum {
 		return exit.Silently(redlock.ErrNoQuorum) // its copies elsewhere are not known
@@ -332,7 +332,7 @@ func (a *commandLine) showLock(cfg *config.Config, s *monitor.Snapshot, name str
 // axisWidth is how many cells the axis of remaining time has.
 const axisWidth = 32
 
-func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
+func (a *commandLine) printLock(cfg *config.Config, s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
 	ctx := a.ViewContext(s)
 	state := ctx.LockStateOf(l)
 	copies, end := view.Copies(l)+" copies", view.LockEnd(ctx, l)
@@ -343,7 +343,8 @@ func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings [
 	}
 	band := a.holdersOf(l)
 	ctx.Holders = band.Grants
-	a.Facts(view.LockFacts(ctx, l))
+	before := app.KeptBy(cfg).ForceReleased(l.Key.Raw(), l, time.Now())
+	a.Facts(append([]view.Fact{{Label: "Earlier", Text: safetext.Escape(before), Tone: view.Bad}}, view.LockFacts(ctx, l)...))
 	axis := view.Axis(ctx, l)
 	t := view.NewTable("NODE", "COPY", "NOTE")
 	if axis > 0 {

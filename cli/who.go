@@ -255,7 +255,11 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 	}
 	if !printed {
 		a.showWho(w, hint, revoked, relied, at)
-		if before := app.KeptBy(cfg).ForceReleased(w.Key, w.At); before != "" && w.Held > 0 && !w.Revoked {
+		var now *monitor.Lock
+		if at != nil {
+			now = at.LockNamed(w.Key)
+		}
+		if before := app.KeptBy(cfg).ForceReleased(w.Key, now, w.At); before != "" && w.Held > 0 && !w.Revoked {
 			fmt.Fprintf(a.Out, "  before that, %s\n", safetext.Escape(before))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 	"redlockctl/tui/action"
 	"redlockctl/tui/command"
 	"redlockctl/tui/input"
@@ -48,9 +49,10 @@ type Cluster struct {
 	// CordonedBy says by the audit log when a node was cordoned, by whom and why; empty: it does not
 	// say. nil: there is no log.
 	CordonedBy func(node string) string
-	// ForceReleased says of a lock without a copy when and by whom it was force-released, and until
-	// when its holder may rely on it; empty: it does not, as far as is known. nil: nothing is known.
-	ForceReleased func(lock string, now time.Time) string
+	// ForceReleased says of a lock without a copy (l is nil), or that another client has by now, when and
+	// by whom it was force-released, and until when its holder may rely on it; empty: it does not, as far
+	// as is known. nil: nothing is known.
+	ForceReleased func(lock string, l *monitor.Lock, now time.Time) string
 }
 
 // model is the only tea.Model: it routes messages, owns focus and layout, and lets the

@@ -12,6 +12,31 @@ import (
 	"redlockctl/tui/source"
 )
 
+// A lock that the next client has: its page says until when the former holder may rely on it.
+func TestForceReleasedLockOfTheNextClient(t *testing.T) {
+	const said = "it was force-released at 22:14:01 by ops@host: host burnt; its holder may rely on it until 22:15:00"
+	end := monitortest.Epoch.Add(10 * time.Second)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) {
+		o.ForceReleased = func(lock string, l *monitor.Lock, now time.Time) string {
+			if lock == "orders:42" && l != nil && l.ReliedOn() && now.Before(end) {
+				return said
+			}
+			return ""
+		}
+	})
+	r.press(":")
+	r.typed("locks orders:42")
+	_, cmd := r.m.Update(keyPress("enter"))
+	r.where(page.Lock)
+	r.told(cmd)
+	r.sees("Earlier", said)
+	r.clock = end
+	if r.told(r.m.askRemoval()) != 1 || r.told(r.m.askRemoval()) != 0 {
+		t.Error("it is not asked once again")
+	}
+	r.seesNot("force-released")
+}
+
 // told runs the background work of a message, and shows what it says of removals; it returns how often it
 // was asked.
 func (r *rig) told(cmd tea.Cmd) (n int) {
@@ -36,7 +61,7 @@ func TestForceReleasedLock(t *testing.T) {
 	const said = "it was force-released at 22:14:01 by ops@host: host burnt; its holder may rely on it until 22:15:00"
 	end := monitortest.Epoch.Add(10 * time.Second)
 	known := func(o *Options) {
-		o.ForceReleased = func(lock string, now time.Time) string {
+		o.ForceReleased = func(lock string, l *monitor.Lock, now time.Time) string {
 			if lock == "orders:42" && now.Before(end) {
 				return said
 			}

@@ -178,10 +178,22 @@ func (m *model) askHolders() tea.Cmd {
 	return m.replay.AskHolders(m.here.Record, key, m.shownNow())
 }
 
-// askRemoval asks how the shown lock was force-released, if no copy of it is left.
+// askRemoval asks how the shown lock was force-released, if no copy of it is left or a client has it.
 func (m *model) askRemoval() tea.Cmd {
-	if at := m.Page.Place(); at.Kind == page.Lock && m.tellsRemovals() && m.Lock.Removal.Due(at.Name, m.Shown.Locks.Get(at.Name) == nil, m.Now()) {
-		return m.removalOf(at.Name, false)
+	if !m.tellsRemovals() {
+		return nil
+	}
+	var key string
+	switch at := m.Page.Place(); at.Kind {
+	case page.Lock:
+		key = at.Name
+	case page.Locks:
+		if l := m.Page.Selected().Lock; l != nil {
+			key = l.Key.Raw()
+		}
+	}
+	if key != "" && m.Lock.Removal.Due(key, m.Shown.Locks.Get(key), m.Now()) {
+		return m.removalOf(key, false)
 	}
 	return nil
 }
@@ -191,8 +203,8 @@ func (m *model) tellsRemovals() bool { return m.here.ForceReleased != nil && m.r
 
 // removalOf asks how a lock was force-released; named: by somebody who wants to see that lock.
 func (m *model) removalOf(key string, named bool) tea.Cmd {
-	ask, now := m.here.ForceReleased, m.Now()
-	return func() tea.Msg { return source.RemovalMsg{Key: key, Text: ask(key, now), Named: named} }
+	ask, l, now := m.here.ForceReleased, m.Shown.Locks.Get(key), m.Now()
+	return func() tea.Msg { return source.RemovalMsg{Key: key, Text: ask(key, l, now), Named: named} }
 }
 
 // takeRemoval shows how a lock was force-released, on the page of that lock.
@@ -203,7 +215,7 @@ func (m *model) takeRemoval(msg source.RemovalMsg) tea.Cmd {
 		return nil
 	case msg.Named:
 		m.open(page.Lock, msg.Key)
-		m.Lock.Removal.Due(msg.Key, true, m.Now())
+		m.Lock.Removal.Due(msg.Key, m.Shown.Locks.Get(msg.Key), m.Now())
 	}
 	m.Lock.Removal.Take(msg.Key, msg.Text)
 	return nil

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
-	"redlockctl/monitor/words"
 	"redlockctl/server/lockform"
 	"redlockctl/server/safetext"
 )
@@ -31,11 +31,16 @@ type Removal struct {
 type Kept struct {
 	Cluster, Record, Audit string // its name; the paths of its record and of the audit log
 	MaxTTL                 time.Duration
+	Forced                 func() []monitor.Forced // see [observe.Options]; nil: nothing is logged
 }
 
 // KeptBy is where it is kept by a configuration.
 func KeptBy(cfg *config.Config) Kept {
-	return Kept{cfg.Cluster.Name, cfg.Record.Path, cfg.Audit.Path, cfg.Cluster.MaxTTL}
+	k := Kept{Cluster: cfg.Cluster.Name, Record: cfg.Record.Path, Audit: cfg.Audit.Path, MaxTTL: cfg.Cluster.MaxTTL}
+	if k.Audit != "" {
+		k.Forced = followForced(k.Audit, k.Cluster, k.MaxTTL)
+	}
+	return k
 }
 
 // RemovalOf finds how a lock was revoked or force-released that nobody has acquired since, in the
@@ -61,10 +66,22 @@ func (k Kept) RemovalOf(kind operator.RemovalKind, lock string, now time.Time) (
 	return found
 }
 
-// ForceReleased says of a lock without a copy when and by whom it was force-released, and until when
-// its holder may rely on it: nobody tells the holder. Empty: it does not, as far as is known here. The
+// ForceReleased says of a lock that nobody has, or that another client has by now, when and by whom it
+// was force-released, and until when its holder may rely on it: nobody tells the holder. l is the lock
+// now; nil: no copy is left. Empty: the holder does not, as far as is known here, or has it again. The
 // text is not escaped.
-func (k Kept) ForceReleased(lock string, now time.Time) string {
+func (k Kept) ForceReleased(lock string, l *monitor.Lock, now time.Time) string {
+	if l != nil && l.ReliedOn() { // the record's last grant is the next client's
+		if k.Forced == nil {
+			return ""
+		}
+		for _, f := range slices.Backward(k.Forced()) {
+			if f.Names(l) && f.Stands(l, now) {
+				return "it was " + f.Told(now)
+			}
+		}
+		return ""
+	}
 	r := k.RemovalOf(operator.ForceRelease, lock, now)
 	relies := r.Told
 	if r.Grant != nil {
@@ -73,11 +90,8 @@ func (k Kept) ForceReleased(lock string, now time.Time) string {
 	if relies == "" {
 		return ""
 	}
-	text := "it was force-released at " + words.Moment(r.At.Local(), now)
-	if r.By.Actor != "" {
-		text += r.By.By()
-	}
-	return text + "; its holder " + relies
+	r.By.At = r.At
+	return "it was " + r.By.ToldAs(relies, now)
 }
 
 // ReliedOn is the lock of an answer, where a client relies on it, or may, whatever copies were

@@ -2,12 +2,14 @@ package app
 
 import (
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/who"
+	"redlockctl/monitor"
 )
 
 // The console says of a lock that was force-released what the commands say: when, by whom, and until
@@ -23,7 +25,7 @@ func TestAConsoleTellsAForceRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told := c.ForceReleased("job:1", time.Now()); told != "" {
+	if told := c.ForceReleased("job:1", nil, time.Now()); told != "" {
 		t.Errorf("before: %s", told)
 	}
 	if err := c.Actions.Remove(t.Context(), operator.Removal{Kind: operator.ForceRelease, Keys: []string{"job:1"}, Tokens: []string{lock.Token()}, Reason: "host \\burnt"}).Err(); err != nil {
@@ -34,11 +36,36 @@ func TestAConsoleTellsAForceRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	told := c.ForceReleased("job:1", now)
-	if !regexp.MustCompile(`^it was force-released at [0-9:]+ by .+: host \\burnt; its holder may rely on it until [0-9:]+$`).MatchString(told) || told != KeptBy(cfg).ForceReleased("job:1", now) {
+	told := c.ForceReleased("job:1", nil, now)
+	if !regexp.MustCompile(`^it was force-released at [0-9:]+ by .+: host \\burnt; its holder may rely on it until [0-9:]+$`).MatchString(told) || told != KeptBy(cfg).ForceReleased("job:1", nil, now) {
 		t.Errorf("%q", told)
 	}
-	if told := c.ForceReleased("job:1", now.Add(time.Minute)); told != "" {
+	look := func() *monitor.Lock {
+		s, err := Look(t.Context(), cfg, Aim{Keys: []string{"job:1"}})
+		if err != nil || s.LockNamed("job:1") == nil {
+			t.Fatal("the lock is not seen", err)
+		}
+		if n := len(slices.DeleteFunc(s.Findings, func(f monitor.Finding) bool { return f.ID != "force-released" })); (n == 1) != (c.ForceReleased("job:1", s.LockNamed("job:1"), s.At) != "") {
+			t.Errorf("%d findings", n)
+		}
+		return s.LockNamed("job:1")
+	}
+	again := func(token string) {
+		for _, s := range servers {
+			if _, err := s.Do(t.Context(), "set", "job:1", token, "px", 20_000); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	again(lock.Token())
+	if told := c.ForceReleased("job:1", look(), now); told != "" {
+		t.Errorf("its holder has it again: %s", told)
+	}
+	again("the-next-client")
+	if next := c.ForceReleased("job:1", look(), now); next != told {
+		t.Errorf("the next client has it: %q, not %q", next, told)
+	}
+	if told := c.ForceReleased("job:1", nil, now.Add(time.Minute)); told != "" {
 		t.Errorf("after its end: %s", told)
 	}
 }

@@ -4,12 +4,15 @@ import (
 	"time"
 
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/server/safetext"
 )
 
-// removal is how the shown lock was force-released, once no copy of it is left.
+// removal is how the shown lock was force-released, once no copy of it is left or another client has it.
 type removal struct {
 	key    string
-	asked  time.Time // on this machine's clock
+	holder safetext.Text // when it was asked; empty: no copy was left
+	asked  time.Time     // on this machine's clock
 	asking bool
 	text   string // not escaped; empty: its holder does not rely on it, as far as is known
 }
@@ -18,15 +21,20 @@ type removal struct {
 // and the holder relies on the lock for a time.
 const removalEvery = 2 * time.Second
 
-// Due reports whether to ask now how a lock was force-released; gone: no copy of it is left.
-func (r *removal) Due(key string, gone bool, now time.Time) bool {
-	if !gone || key != r.key {
+// Due reports whether to ask now how a lock was force-released; l: the lock now, nil: no copy of it is left.
+func (r *removal) Due(key string, l *monitor.Lock, now time.Time) bool {
+	var holder safetext.Text
+	if l != nil {
+		holder = l.Holder
+	}
+	asks := l == nil || l.ReliedOn()
+	if !asks || key != r.key || holder != r.holder {
 		*r = removal{}
 	}
-	if !gone || r.asking || !r.asked.IsZero() && now.Sub(r.asked) < removalEvery {
+	if !asks || r.asking || !r.asked.IsZero() && now.Sub(r.asked) < removalEvery {
 		return false
 	}
-	r.key, r.asked, r.asking = key, now, true
+	r.key, r.holder, r.asked, r.asking = key, holder, now, true
 	return true
 }
 
