@@ -77,13 +77,13 @@ type Lock struct {
 	// that is another time.
 	Span   packed.Span
 	Relied packed.Moment
-	// Unending: a client relies on the lock, or may, and there is no end: HeldUntil is zero.
-	Unending bool
 	// Extensions counts the extensions of the holder's grant that were seen; the last one
 	// at Extended. Extending are the milliseconds from the first of them to the last; 0: not known.
 	Extensions uint32
 	Extending  uint32
 	Extended   packed.Moment
+	// Unending: a client relies on the lock, or may, and there is no end: HeldUntil is zero.
+	Unending bool
 	// Supposed: copies on nodes that do not answer are assumed to be extended like the
 	// others.
 	Supposed bool

@@ -12,7 +12,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// The console says of a lock that was force-released what the commands say: when, by whom, and until
+// Of a force-released lock the console has the words of the commands: when, by whom, and until
 // when its holder may rely on it.
 func TestAConsoleTellsAForceRelease(t *testing.T) {
 	servers := labtest.Servers(t, 3)

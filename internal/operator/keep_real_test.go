@@ -12,7 +12,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// The release of a kept lock says of each node what that node answered, and so does the log: one
+// The release of a kept lock has the answer of each node, and so has the log: one
 // that answers after a quorum deleted its copy too.
 func TestReleaseOfAKeptLockHasAllAnswers(t *testing.T) {
 	proxies := labtest.Proxies(t, labtest.Servers(t, 5))

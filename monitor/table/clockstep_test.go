@@ -241,7 +241,7 @@ func TestAnExtensionAfterAStepBack(t *testing.T) {
 	}
 }
 
-// A view that begins hears of a step back, and of which copies it left.
+// A view that begins learns that a clock was stepped back, and which copies that left.
 func TestAViewThatBeginsAfterAStepBack(t *testing.T) {
 	const ttl, by = 28 * time.Second, 20 * time.Second
 	for _, heard := range []string{"first", "later"} {
@@ -272,7 +272,7 @@ func TestAViewThatBeginsAfterAStepBack(t *testing.T) {
 	}
 }
 
-// A view that begins hears of steps forward alone, as a guard announces a limited number of locks: a holder may
+// A view that begins learns only the steps forward, as a guard announces a limited number of locks: a holder may
 // rely on the copies as long as before, and as long as on those that were not cut.
 func TestAViewThatBeginsHearsOfStepsAlone(t *testing.T) {
 	const ttl, by = 28 * time.Second, 12 * time.Second

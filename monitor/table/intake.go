@@ -1,6 +1,7 @@
 package table
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -150,7 +151,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		}
 		t.markLoaded(r, i, next)
 		r.presumed &^= 1 << min(i, 63)
-		r.slow = max(r.slow, received-sent)
+		r.slow = max(r.slow, uint16(min((received-sent)/packed.Moment(time.Millisecond)+1, math.MaxUint16)))
 		r.Copies[i] = next
 		t.markDirty(r)
 		if t.room.bursts() {

@@ -43,13 +43,15 @@ type record struct {
 	listed    bool // in the waiting list
 	buried    bool
 	shared    bool // the copies belong to lock too: do not change them
+	// slow is how many milliseconds the slowest read took that its copies' ends are from, since the
+	// grant's latest was set, rounded up.
+	slow uint16
 
 	// hit has a bit for each node that lost its copy by a restart or a wipe whose cost is not
 	// counted yet; loaded for each whose copy was loaded from disk and not written
 	// since. Only the first 64 nodes.
 	hit, loaded uint64
 	presumed    uint64        // silent nodes whose copy is assumed to be extended, as on other nodes
-	slow        packed.Moment // how long the slowest read took that its copies' ends are from, since the grant's latest was set
 	unwatched   packed.Moment // a copy was extended after that, while its node was silent; zero: none was
 	earlier     *earlier      // grants that others followed too early, the longest first; nil: none
 }
@@ -190,7 +192,7 @@ func (r *record) sumOf(g *grant) [8]byte {
 func (r *record) noteEnd(end packed.Moment) {
 	g := &r.grant
 	if end > g.latest || time.Duration(g.seen-end) > extendedBy {
-		g.latest, r.slow = end+r.slow, 0
+		g.latest, r.slow = end+packed.Moment(r.slow)*packed.Moment(time.Millisecond), 0
 	}
 	g.seen = end
 }
