@@ -192,12 +192,12 @@ func TestJobControl(t *testing.T) {
 	p.await("status 0")
 
 	// Stopped beyond the validity, it does not go on.
-	p.types("redlockctl run job --ttl 1s -- bash -c 'trap \"echo still a''live\" TERM; echo rea''dy; while :; do sleep 0.02; done'\n")
+	p.types("redlockctl run job --ttl 3s -- bash -c 'trap \"echo still a''live\" TERM; echo rea''dy; while :; do sleep 0.02; done'\n")
 	p.await("ready")
 	p.types("\x1a")
 	p.await("Stopped")
-	time.Sleep(1100 * time.Millisecond)
-	p.continues("--ttl 1s")
+	time.Sleep(3100 * time.Millisecond)
+	p.continues("--ttl 3s")
 	p.await("and the command was ended ")
 	p.await("AFTER its validity had ended")
 

@@ -230,7 +230,7 @@ func TestReceiverIsDown(t *testing.T) {
 				t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "500")
 			}
 			r.set(answer)
-			from := &source{keep: 600}
+			from := &source{keep: 605} // the last 600, and what the exporter notes meanwhile
 			from.add(numbered(0))
 			e, _ := start(t, from)
 			wait(t, "a try", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.tries > 0 })
