@@ -17,9 +17,14 @@ type removal struct {
 	text   string // not escaped; empty: its holder does not rely on it, as far as is known
 }
 
-// removalEvery is how often it is asked again: the outcome is logged a moment after the copies are gone,
-// and the holder relies on the lock for a time.
-const removalEvery = 2 * time.Second
+const (
+	// removalEvery is how often it is asked again: the outcome is logged a moment after the copies are
+	// gone, and the holder relies on the lock for a time.
+	removalEvery = 2 * time.Second
+	// removalNext is how soon after the last time it is asked of another lock, or another holder: in a
+	// list that changes, each moment has another one under the cursor.
+	removalNext = 300 * time.Millisecond
+)
 
 // Due reports whether to ask now how a lock was force-released; l: the lock now, nil: no copy of it is left.
 func (r *removal) Due(key string, l *monitor.Lock, now time.Time) bool {
@@ -27,11 +32,14 @@ func (r *removal) Due(key string, l *monitor.Lock, now time.Time) bool {
 	if l != nil {
 		holder = l.Holder
 	}
-	asks := l == nil || l.ReliedOn()
-	if !asks || key != r.key || holder != r.holder {
-		*r = removal{}
+	pause := removalEvery
+	if asks := l == nil || l.ReliedOn(); !asks || key != r.key || holder != r.holder {
+		*r = removal{asked: r.asked, asking: r.asking}
+		if pause = removalNext; !asks {
+			return false
+		}
 	}
-	if !asks || r.asking || !r.asked.IsZero() && now.Sub(r.asked) < removalEvery {
+	if r.asking || !r.asked.IsZero() && now.Sub(r.asked) < pause {
 		return false
 	}
 	r.key, r.holder, r.asked, r.asking = key, holder, now, true
@@ -40,8 +48,8 @@ func (r *removal) Due(key string, l *monitor.Lock, now time.Time) bool {
 
 // Take shows how a lock was force-released.
 func (r *removal) Take(key, text string) {
-	if key == r.key {
-		r.asking, r.text = false, text
+	if r.asking = false; key == r.key {
+		r.text = text
 	}
 }
 
