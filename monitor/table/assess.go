@@ -393,6 +393,11 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 	case a.granted && a.holder == r.grant.token && r.grant.end != 0 && r.grant.end <= a.now:
 		a.perhaps = true
 		return monitor.LockPartial // it expired while nodes are read again
+	case a.granted && a.holder == r.grant.token && t.expires(r, a.now):
+		a.perhaps = true
+		a.wakeAt(r.grant.end)
+		t.relyUntil(r, a)
+		return monitor.LockPartial
 	case a.granted && r.grant.deleted != 0 && !r.grant.fell:
 		a.perhaps = true
 		a.wakeAt(r.changed + t.releaseTakes(a.now))

@@ -227,10 +227,19 @@ func (t *Table) reviewGrant(r *record, since, now packed.Moment) {
 		return // a release may be in progress
 	case !g.fell && s.lost == 0 && !s.deleted && rest+t.expiredUnseen(r) >= t.quorum:
 		return // no copy is known to be lost: what was seen last has expired, and its holder may have extended it there
+	case t.expires(r, now):
+		return
 	case !g.fell:
 		g.fell, g.parted, g.perhaps = true, s.deleted, s.tombstones > 0
 		t.emitLostMajority(r, s.tombstones, now)
 	}
+}
+
+// expires reports whether the last majority of r is expiring and was not lost: an attempt sets its copies one
+// after the other, so they expire so, and none was lost or deleted since it had a majority.
+func (t *Table) expires(r *record, now packed.Moment) bool {
+	g := &r.grant
+	return !g.fell && g.lost == 0 && g.deleted == 0 && g.end > now && g.end-now <= packed.Moment(t.Attempt)
 }
 
 // expiredUnseen counts the nodes that do not answer and have no copy of r that is still unexpired as last seen.

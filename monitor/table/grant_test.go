@@ -327,3 +327,31 @@ func TestAGrantThatEndsWhileStopped(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Copies that an attempt set one after the other expire so: that is no lost majority, also if others were lost
+// before.
+func TestAMajorityThatExpiresIsNotLost(t *testing.T) {
+	const ttl = 15 * time.Second
+	r := newRig(5, 30*time.Second).first()
+	r.pass(time.Hour)
+	for i := range 5 {
+		r.set("k", "a", ttl+time.Duration(i)*8*time.Millisecond, i)
+	}
+	r.scanAll()
+	end := r.now.Add(ttl + 16*time.Millisecond) // of the third latest
+	r.pass(time.Second)
+	r.restart(1, true, false)
+	r.restart(2, true, false)
+	r.scanAll()
+	for r.now.Before(end.Add(2 * time.Second)) {
+		r.pass(4 * time.Millisecond)
+		if left := end.Sub(r.now); left < time.Second {
+			if l := r.lock("k"); l.State == monitor.LockLostMajority || left > 20*time.Millisecond && !l.ReliedOn() {
+				t.Fatalf("%s before its end: %s, %+v", left, l.State, l)
+			}
+		}
+	}
+	if got := r.kinds(); slices.Contains(got, "lost majority") || !slices.Contains(got, "expired") {
+		t.Errorf("%q", got)
+	}
+}
