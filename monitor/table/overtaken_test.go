@@ -95,3 +95,27 @@ func TestAViewThatBeginsWhileASecondClientHoldsTheLock(t *testing.T) {
 		}
 	}
 }
+
+// A client that was granted a lock without a TTL relies on it without end. When nothing is left of the lock, also
+// not of the client that got in beside it, nobody is said to hold it.
+func TestNothingIsLeftOfAnEndlessLockThatWasOvertaken(t *testing.T) {
+	r := newRig(5, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 0, 0, 1, 2)
+	r.rounds()
+	r.restart(0, false, false)
+	r.scanAll()
+	r.set("k", "b", 20*time.Second, 0, 3, 4)
+	r.rounds()
+	if l := r.lock("k"); l.Earlier == nil {
+		t.Fatalf("%+v", l)
+	}
+	r.set("k", "redlockctl:revoked:x", 20*time.Second, 0, 1, 2, 3, 4)
+	r.rounds()
+	r.pass(21 * time.Second)
+	r.rounds()
+	r.rounds()
+	if l := r.Locks().Get("k"); l != nil {
+		t.Errorf("%s, %+v", l.State, l)
+	}
+}

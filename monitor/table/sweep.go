@@ -161,6 +161,9 @@ func (t *Table) reassess(r *record, now packed.Moment) {
 	t.reviewLeaving(r, now)
 	a := t.assessLock(r, now)
 	gone := a.locks+a.others == 0 && a.holder < 0
+	for gone && r.grant.token < 0 && r.earlier != nil && r.earlier.Until.IsZero() {
+		r.dropEarlier(r.earlier.sum) // without a TTL: it ends when it is deleted
+	}
 	switch {
 	case r.earlier != nil && r.grant.token < 0 && a.holder >= 0 && r.earlierOf(announce.TokenSum(r.Tokens[a.holder].Prefix)) != nil:
 		t.holdEarlier(r, r.earlierOf(announce.TokenSum(r.Tokens[a.holder].Prefix)), now)
