@@ -196,7 +196,14 @@ func TestJobControl(t *testing.T) {
 	p.await("ready")
 	p.types("\x1a")
 	p.await("Stopped")
-	time.Sleep(3100 * time.Millisecond)
+	for _, srv := range servers { // its copies last longer than its validity
+		for n, err := srv.Do(t.Context(), "EXISTS", "job"); n != int64(0); n, err = srv.Do(t.Context(), "EXISTS", "job") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
 	p.continues("--ttl 3s")
 	p.await("and the command was ended ")
 	p.await("AFTER its validity had ended")

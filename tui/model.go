@@ -49,8 +49,8 @@ type Cluster struct {
 	// CordonedBy says by the audit log when a node was cordoned, by whom and why; empty: it does not
 	// say. nil: there is no log.
 	CordonedBy func(node string) string
-	// ForceReleased says of a lock without a copy (l is nil), or that another client has by now, when and
-	// by whom it was force-released, and until when its holder may rely on it; empty: it does not, as far
+	// ForceReleased returns when and by whom a lock was force-released that has no copy (l is nil), or
+	// another client, and until when its holder may rely on it; empty: it does not, as far
 	// as is known. nil: nothing is known.
 	ForceReleased func(lock string, l *monitor.Lock, now time.Time) string
 }

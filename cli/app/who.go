@@ -66,8 +66,8 @@ func (k Kept) RemovalOf(kind operator.RemovalKind, lock string, now time.Time) (
 	return found
 }
 
-// ForceReleased says of a lock that nobody has, or that another client has by now, when and by whom it
-// was force-released, and until when its holder may rely on it: nobody tells the holder. l is the lock
+// ForceReleased returns when and by whom a lock was force-released that nobody has, or another client, and
+// until when its holder may rely on it: nobody tells the holder. l is the lock
 // now; nil: no copy is left. Empty: the holder does not, as far as is known here, or has it again. The
 // text is not escaped.
 func (k Kept) ForceReleased(lock string, l *monitor.Lock, now time.Time) string {
