@@ -313,6 +313,9 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 	// A holder without a majority relies on the lock, or may. Copies of others, of whom none has or may
 	// have a quorum, make no second holder: an attempt left them, or is under way.
 	contended := (state == monitor.LockLostMajority || state == monitor.LockMayBeHeld) && a.others == 0 && a.lock.Earlier == nil
+	if (a.over || a.endless) && a.lock.Relied == 0 && !a.lock.Unending {
+		contended = false // that is its state, and then nobody is known to rely on it
+	}
 	switch {
 	case !a.endless:
 	case deadline == 0:
@@ -332,7 +335,9 @@ func (t *Table) lockState(r *record, a *assessment, deadline packed.Moment) moni
 		if state == monitor.LockPartial && !a.majority && a.holder >= 0 && a.best.known()+a.best.lost+len(t.unseen(r, a, a.holder, true)) >= t.quorum {
 			t.mayBeHeld(r, a) // the state is not decided yet
 		}
-		state = max(state, monitor.LockSplit)
+		if state = max(state, monitor.LockSplit); a.lock.Earlier != nil {
+			state = monitor.LockSplit // two clients may rely on it: worse than a copy without a TTL
+		}
 	}
 	return state
 }
@@ -358,7 +363,7 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 		}
 		margin := monitor.CrashMargin(len(t.nodes), t.quorum, a.best.present)
 		switch {
-		case margin <= 0 && margin+t.possibleNews(r, a.holder) <= 0:
+		case margin <= 0 && (margin+t.possibleNews(r, a.holder) <= 0 || r.wasBare(a.holder)):
 			return monitor.LockBareMajority
 		case !a.never && time.Duration(max(a.end, a.lock.Relied)-a.now) <= time.Second:
 			return monitor.LockExpiring
@@ -545,6 +550,12 @@ func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends
 		}
 	}
 	return ends
+}
+
+// wasBare reports whether a majority of this holder was seen without a margin. Another copy of it counts once it
+// is read: a client whose attempts fail on the other nodes makes news of them again and again.
+func (r *record) wasBare(holder int8) bool {
+	return r.holder == holder && (r.lock.State == monitor.LockBareMajority || r.lock.State == monitor.LockSplit)
 }
 
 // possibleNews counts further copies of tok that may exist on nodes that answer and have

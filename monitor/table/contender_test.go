@@ -100,3 +100,95 @@ func TestTwoHoldersAreToldApartFromAFailedAttempt(t *testing.T) {
 		})
 	}
 }
+
+// Where two clients may rely on a lock, that is its state, also if one of them set no TTL.
+func TestTwoHoldersOfWhomOneSetNoTTL(t *testing.T) {
+	r := newRig(5, 30*time.Second).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 0, 0, 1, 2)
+	r.rounds()
+	if l := r.lock("k"); l.State != monitor.LockNoTTL || !l.Unending {
+		t.Fatalf("%+v", l)
+	}
+	r.set("k", "b", 10*time.Second, 3) // an attempt
+	r.rounds()
+	if l := r.lock("k"); l.State != monitor.LockNoTTL {
+		t.Errorf("%+v", l)
+	}
+	r.del("k", 2)
+	r.set("k", "b", 10*time.Second, 2, 3, 4)
+	r.rounds()
+	l := r.lock("k")
+	if l.State != monitor.LockSplit || l.Earlier == nil || l.Earlier.Token.Raw() != "a" || !l.Earlier.Until.IsZero() || !monitor.ParseFilter("state:split").Match(l, nil) {
+		t.Errorf("%+v", l)
+	}
+	if !slices.Contains(r.kinds(), "split") {
+		t.Error(r.kinds())
+	}
+	r.pass(10 * time.Second)
+	r.rounds()
+	if l := r.lock("k"); l.State != monitor.LockNoTTL || l.Holder.Raw() != "a" || l.Earlier != nil {
+		t.Errorf("after the second client's end: %+v", l)
+	}
+}
+
+// Several tokens of which none is known to be relied on are a split, also where a copy lasts for longer than the
+// cluster's maximum.
+func TestAContenderBesideACopyOverTheMaximum(t *testing.T) {
+	r := newRig(7, time.Minute).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 0, 2)
+	r.scanAll()
+	for i := range 4 {
+		r.restart(i, false, true)
+		r.del("k", i)
+	}
+	r.set("k", "a", 2*time.Minute, 4)
+	r.scanAll()
+	r.pass(1500 * time.Millisecond)
+	r.scanAll()
+	r.set("k", "b", 20*time.Second, 5)
+	for range 6 {
+		r.scanAll()
+		r.pass(500 * time.Millisecond)
+	}
+	if l := r.lock("k"); l.State != monitor.LockSplit || !l.Over {
+		t.Errorf("%+v", l)
+	}
+}
+
+// A majority that has no copy to lose is shown so, whatever a client does whose attempts fail on the other nodes.
+func TestABareMajorityBesideFailingAttempts(t *testing.T) {
+	r := newRig(5, time.Minute).first()
+	r.pass(time.Hour)
+	r.set("k", "a", 30*time.Second, 0, 1, 2)
+	r.rounds()
+	if l := r.lock("k"); l.State != monitor.LockBareMajority {
+		t.Fatalf("%+v", l)
+	}
+	for range 20 {
+		for _, nodes := range [][]int{{3}, {3, 4}} {
+			r.set("k", "b", 10*time.Second, nodes...)
+			for _, i := range []int{3, 4, 0} {
+				r.scan(i)
+				if l := r.lock("k"); l.State != monitor.LockBareMajority && l.State != monitor.LockSplit {
+					t.Fatalf("%s, with %d copies", l.State, l.Held)
+				}
+			}
+			r.scanAll()
+			r.del("k", 3, 4)
+			for _, i := range []int{4, 3} {
+				r.scan(i)
+				if l := r.lock("k"); l.State != monitor.LockBareMajority && l.State != monitor.LockSplit {
+					t.Fatalf("%s, with %d copies", l.State, l.Held)
+				}
+			}
+			r.pass(20 * time.Millisecond)
+		}
+	}
+	r.set("k", "a", 30*time.Second, 0, 1, 2, 3)
+	r.scanAll()
+	if l := r.lock("k"); l.State != monitor.LockHeld {
+		t.Errorf("four copies: %s", l.State)
+	}
+}

@@ -527,7 +527,7 @@ func checkLock(t *rapid.T, r *rig, l monitor.Lock) {
 	contended := most < q && l.ReliedOn()
 	switch {
 	case most == 0 && l.State != monitor.LockNotALock && l.State != monitor.LockLostMajority && !l.ReliedOn(),
-		immortal && l.State != monitor.LockNoTTL,
+		immortal && l.State != monitor.LockNoTTL && !twoRely(&l),
 		len(rivals) > 1 && l.State < monitor.LockSplit && !contended,
 		len(rivals) > 0 && lists > 0 && l.State < monitor.LockSplit,
 		len(tokens) == 1 && lists == 0 && l.Earlier == nil && l.State == monitor.LockSplit,
