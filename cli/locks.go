@@ -164,7 +164,7 @@ func (a *commandLine) noteUnread(s *monitor.Snapshot) {
 		case n.State == monitor.NodeDenied:
 			unread.add(n.Name, n.State.String()+": its copies are unknown: "+n.Err.String())
 		case !n.State.Readable():
-			unread.add(n.Name, n.State.String()+": its copies are unknown")
+			unread.add(n.Name, n.State.String()+": its copies are unknown, and so are locks that have no others, unless a guard announces them")
 		}
 	}
 	for cause, nodes := range unread.all() {

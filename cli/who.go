@@ -288,7 +288,14 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Removal, r
 	}
 	if relied != nil && w.Held == 0 {
 		ctx := a.ViewContext(at)
-		fmt.Fprintf(a.Out, "%s: no copy is left; granted to %s\n  %s\n", safetext.Escape(w.Key), view.LockHolder(ctx, relied).Text, view.LockEnd(ctx, relied))
+		left, by := "no copy is left", "granted to"
+		if len(w.Unusable) > 0 {
+			left = "no copy is on the nodes that can be watched"
+		}
+		if relied.MayBeHeld() {
+			by = "last known of"
+		}
+		fmt.Fprintf(a.Out, "%s: %s; %s %s\n  %s\n", safetext.Escape(w.Key), left, by, view.LockHolder(ctx, relied).Text, view.LockEnd(ctx, relied))
 		return
 	}
 	if w.Held == 0 {

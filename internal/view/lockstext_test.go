@@ -6,23 +6,28 @@ import (
 	"redlockctl/monitor"
 )
 
-// Where a majority of the nodes does not answer, the text says that locks may have no copy on the others.
+// Where a majority of the nodes does not answer, or may have lost copies, the text says that locks may have no
+// copy on the others.
 func TestLocksTextOfFewNodes(t *testing.T) {
 	for _, c := range []struct {
-		down, held int
-		want       string
+		down, held, fenced int
+		want               string
 	}{
-		{0, 1, "1 (1 held)"},
-		{2, 0, "none"},
-		{3, 1, "1 (1 held) on the 2 of 5 nodes that answer: there may be more"},
-		{4, 0, "none on the 1 of 5 nodes that answer: there may be more"},
-		{5, 0, "unknown: no node answers"},
+		{0, 1, 0, "1 (1 held)"},
+		{2, 0, 0, "none"},
+		{3, 1, 0, "1 (1 held) on the 2 of 5 nodes that answer: there may be more"},
+		{4, 0, 0, "none on the 1 of 5 nodes that answer: there may be more"},
+		{2, 1, 1, "1 (1 held) on the 3 of 5 nodes that answer: there may be more"},
+		{0, 1, 3, "1 (1 held)"},
+		{5, 0, 0, "unknown: no node answers"},
 	} {
 		s := &monitor.Snapshot{Complete: true, Cluster: monitor.Cluster{N: 5, Quorum: 3}, Nodes: make([]monitor.Node, 5)}
 		s.Counts[monitor.LockHeld] = c.held
 		for i := range s.Nodes {
 			if s.Nodes[i].State = monitor.NodeServing; i < c.down {
 				s.Nodes[i].State = monitor.NodeDown
+			} else if i < c.down+c.fenced {
+				s.Nodes[i].State = monitor.NodeFenced
 			}
 		}
 		if got := LocksText(s); got != c.want {

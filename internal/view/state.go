@@ -171,6 +171,19 @@ func NoLocks(s *monitor.Snapshot) string {
 	}
 }
 
+// mayHide reports whether a client may rely on a lock of which nothing is seen: nodes that do not answer and
+// those that are fenced, as they may have lost a copy, are a quorum.
+func mayHide(s *monitor.Snapshot) bool {
+	silent := len(s.Nodes) - Answering(s)
+	fenced := 0
+	for i := range s.Nodes {
+		if s.Nodes[i].State == monitor.NodeFenced {
+			fenced++
+		}
+	}
+	return silent > 0 && silent+fenced >= s.Cluster.Quorum
+}
+
 // LocksText returns the number of locks, and of each state, the most urgent first.
 func LocksText(s *monitor.Snapshot) string {
 	by := s.Counts
@@ -191,7 +204,7 @@ func LocksText(s *monitor.Snapshot) string {
 		return "not seen from here"
 	case Answering(s) == 0:
 		return "unknown: no node answers"
-	case s.Complete && len(s.Nodes)-Answering(s) >= s.Cluster.Quorum: // a majority of copies may be there
+	case s.Complete && mayHide(s):
 		if len(parts) == 0 {
 			count = "none"
 		}

@@ -79,6 +79,13 @@ func (t *Table) vouch(all []announce.Lock, r *record, now packed.Moment) []annou
 	if g := &r.grant; g.end > now && t.showsLess(r) && !r.lostMajority() {
 		all = append(all, announceLock(r.key(), r.Tokens[g.token].Prefix, t.Time(g.end)))
 	}
+	if until, hidden := t.hiddenUntil(r, now); hidden {
+		v := announceLock(r.key(), r.Tokens[r.holder].Prefix, until)
+		if v.Certain = true; v.Short != "" { // else others take that for more than it is
+			all = append(all, v)
+		}
+		return all
+	}
 	for k := range r.Tokens {
 		if r.lock.State == monitor.LockOrphaned && int8(k) == r.holder {
 			v := announceLock(r.key(), r.Tokens[k].Prefix, time.Time{})
@@ -148,6 +155,9 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 	case r.lostMajority(), r.earlier != nil, t.showsLess(r):
 		return true
 	}
+	if _, hidden := t.hiddenUntil(r, now); hidden {
+		return true
+	}
 	if r.lock.State == monitor.LockOrphaned {
 		return t.lossWithin(now) || redlock.IsTombstone(r.Tokens[r.holder].Prefix) || r.lock.LeftByStep
 	}
@@ -157,6 +167,26 @@ func (t *Table) vouchesFor(r *record, now packed.Moment) bool {
 		}
 	}
 	return t.lossWithin(now) && t.anyCertain(r, now)
+}
+
+// hiddenUntil returns until when a client may rely on r, if all its copies are on nodes that do not answer: who
+// looks for the first time sees nothing of it. One without an end is not announced so.
+func (t *Table) hiddenUntil(r *record, now packed.Moment) (until time.Time, hidden bool) {
+	if !t.settled || r.holder < 0 || r.lock.Relied <= now || !r.lock.ReliedOn() || r.lostMajority() || redlock.IsTombstone(r.Tokens[r.holder].Prefix) {
+		return time.Time{}, false
+	}
+	for i := range r.Copies {
+		if r.Copies[i].Have() {
+			if hidden = !t.nodes[i].reachable; !hidden {
+				return time.Time{}, false
+			}
+		}
+	}
+	until = r.lock.HeldUntil()
+	if e := r.lock.Earlier; e != nil && e.Until.After(until) {
+		until = e.Until
+	}
+	return until, hidden
 }
 
 // showsLess reports whether the copies of r show others an earlier end than its holder relies on: they were
