@@ -1,12 +1,28 @@
 package monitor
 
-import "time"
+import (
+	"time"
+
+	"redlockctl/server/announce"
+)
 
 // MayVote returns from when the node may vote, as announced by the guard that counts from
 // the earliest time of its last loss. known is false if no guard knows of a loss.
 func (n *Node) MayVote() (from time.Time, known bool) {
 	for _, g := range n.Guards {
 		if at := g.MayVote.Add(-n.Offset.Offset); !g.MayVote.IsZero() && (!known || at.Before(from)) {
+			from, known = at, true
+		}
+	}
+	return from, known && n.Offset.Valid
+}
+
+// MayRejoin returns from when the guards let the node rejoin, as they announce it: each waits while
+// another one that is there counts a later time. known is false if none knows of a loss.
+func (n *Node) MayRejoin(now time.Time) (from time.Time, known bool) {
+	for _, g := range n.Guards {
+		at := g.MayVote.Add(-n.Offset.Offset)
+		if !g.MayVote.IsZero() && at.Sub(now) <= announce.MostDelay && (!known || at.After(from)) { // no guard waits for a longer one
 			from, known = at, true
 		}
 	}

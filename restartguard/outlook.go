@@ -20,14 +20,17 @@ type Outlook struct {
 	First   string
 	FirstAt time.Time
 	// Until is when there is a quorum again; zero if that is not known, because too many nodes
-	// do not answer or are cordoned.
+	// do not answer or are cordoned, or because it is not known when some of Waiting rejoin.
 	Until time.Time
+	// ByItself: there will be a quorum again without an operator.
+	ByItself bool
 	// Denied are the nodes that refuse the guard. Silent are all nodes, if none answers: then
 	// this host's network is more likely down than every node. Both may vote.
 	Denied, Silent []string
 	// Down, Cordoned and Fenced are the nodes that need an operator. It is not known when the
-	// Fenced ones may rejoin.
-	Down, Cordoned, Fenced []string
+	// Fenced ones may rejoin, and no guard is known to let them. Waiting are those that a guard
+	// lets rejoin, and it is not known when.
+	Down, Cordoned, Fenced, Waiting []string
 	// Absent are those that are out in another way, by [NodeStatus.Absent].
 	Absent map[string][]string
 	// Lacking are the nodes that refuse writes for lack of replicas without a fence; Same are
@@ -68,6 +71,8 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 			o.Same = append(o.Same, s.Node)
 		case s.Phase == PhaseFenced && !s.Until.IsZero():
 			back = append(back, s)
+		case s.Phase == PhaseFenced && s.Waits:
+			o.Waiting = append(o.Waiting, s.Node)
 		case s.Phase == PhaseFenced:
 			o.Fenced = append(o.Fenced, s.Node)
 		case s.Lacking && s.Phase != PhaseUnreachable && s.Phase != PhaseCordoned:
@@ -95,9 +100,11 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 	if lost := n - quorum; lost >= 0 && lost < len(out) {
 		o.Since = out[lost]
 	}
-	if missing := o.Quorum - o.Voting; missing <= len(back) {
+	missing := o.Quorum - o.Voting
+	if missing <= len(back) {
 		o.Until = back[missing-1].Until
 	}
+	o.ByItself = missing <= len(back)+len(o.Waiting)
 	return o
 }
 
@@ -140,7 +147,14 @@ func (o Outlook) Text() string {
 		fmt.Fprintf(&b, "; a quorum is back at %s", o.Until.Format(clock))
 		return b.String()
 	}
-	b.WriteString("; a quorum does not come back by itself")
+	if o.ByItself {
+		b.WriteString("; it is not known when a quorum is back")
+	} else {
+		b.WriteString("; a quorum does not come back by itself")
+	}
+	if len(o.Waiting) > 0 {
+		fmt.Fprintf(&b, ": fenced until a guard lets them rejoin %s", strings.Join(o.Waiting, ", "))
+	}
 	if len(o.Down) > 0 {
 		fmt.Fprintf(&b, ": down %s", strings.Join(o.Down, ", "))
 	}
@@ -174,7 +188,8 @@ type NodeStatus struct {
 	Proven   bool // a canary write was refused with NOREPLICAS since it was fenced
 	RunID    string
 	Since    time.Time     // when Phase began
-	Until    time.Time     // when it may rejoin, if it is not cordoned then; zero: it does not wait
+	Until    time.Time     // when it may rejoin, if it is not cordoned then; zero: it does not wait, or that is not known
+	Waits    bool          // with PhaseFenced: a guard is known to let it rejoin
 	Exposed  time.Duration // how long it served after its last loss before it was fenced, at most
 	Reason   string        // why it is in this phase, in a few words
 	Err      string        // the last failure to reach it, to fence it or to let it rejoin

@@ -37,6 +37,12 @@ func TestQuitSaysThatItsReasonWent(t *testing.T) {
 	r.push(monitortest.Safe(monitortest.Epoch))
 	r.m.Guards.Status = nil
 	r.sees("no node waits any more")
+
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30, func(o *Options) { o.Lab = nil })
+	r.press("q")
+	r.push(guardElsewhere(monitortest.Epoch))
+	r.sees("n2, watched by", "too: nothing is in the way")
+	r.seesNot("no node waits")
 }
 
 // The hints of a first start are shown once.

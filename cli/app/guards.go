@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/memory"
 	"redlockctl/server/announce"
@@ -156,64 +156,54 @@ func (g Guards) Remembered() []memory.KnownDelay {
 	})
 }
 
-// waits returns how long fenced nodes still wait for the guard on this machine.
-func (g Guards) waits() map[string]restartguard.Fact {
+// told returns what the guard on this machine remembers of the fenced nodes, if it runs.
+func (g Guards) told() []restartguard.NodeStatus {
 	if g.here == nil || !*g.here {
 		return nil
 	}
-	return waitsIn(g.memory, g.s)
+	return statusIn(g.memory, g.s)
 }
 
-// waitsIn returns how long fenced nodes still wait for the guard with this memory. It ignores what
-// that remembers of another incarnation or another server.
-func waitsIn(memory map[string]restartguard.Fact, s *monitor.Snapshot) map[string]restartguard.Fact {
-	waits := map[string]restartguard.Fact{}
+// statusIn returns what a memory has of the fenced nodes, without what it has of another incarnation
+// or another server.
+func statusIn(memory map[string]restartguard.Fact, s *monitor.Snapshot) (told []restartguard.NodeStatus) {
 	for _, n := range s.Nodes {
-		if m := memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 && n.State == monitor.NodeFenced {
-			waits[n.Name] = m
+		if m, ok := memory[n.Name]; ok && m.Addr == n.Addr && m.RunID == n.RunID && n.State == monitor.NodeFenced {
+			told = append(told, waiting(n.Name, m, s.At))
 		}
 	}
-	return waits
+	return told
 }
 
-// Outlook returns what the fences mean, as far as the guard on this machine knows; false if it
-// knows of no wait that ends. A command that has just started does not know since when no lock can
-// be acquired.
-func (g Guards) Outlook() (restartguard.Outlook, bool) { return g.outlook(g.waits()) }
-
-// outlook returns what the fences mean if some waits are known.
-func (g Guards) outlook(waits map[string]restartguard.Fact) (restartguard.Outlook, bool) {
-	n := len(g.s.Nodes)
-	return restartguard.OutlookOf(statusFrom(g.s, waits), n, redlock.Quorum(n)), len(waits) > 0
-}
-
-// statusFrom returns the status of the nodes without a guard of this process, by a snapshot and the
-// waits that are known. It is not known when other fenced nodes rejoin.
-func statusFrom(s *monitor.Snapshot, waits map[string]restartguard.Fact) []restartguard.NodeStatus {
-	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
-	for _, n := range s.Nodes {
-		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
-		if n.State != monitor.NodeDown {
-			st.Absent = n.State.String()
-		}
-		switch n.State {
-		case monitor.NodeServing:
-			st.Phase = restartguard.PhaseServing
-		case monitor.NodeCordoned:
-			st.Phase = restartguard.PhaseCordoned
-		case monitor.NodeFenced:
-			st.Phase = restartguard.PhaseFenced
-			if w, ok := waits[n.Name]; ok {
-				st.Until, st.Reason = s.At.Add(w.Wait), w.Cause
-			}
-		}
-		status = append(status, st)
+// waiting is the status of a fenced node of which this is known.
+func waiting(node string, fact restartguard.Fact, now time.Time) restartguard.NodeStatus {
+	st := restartguard.NodeStatus{Node: node, Phase: restartguard.PhaseFenced, Reason: fact.Cause}
+	if fact.Wait > 0 {
+		st.Until = now.Add(fact.Wait)
 	}
-	return status
+	return st
 }
 
-// rememberedStatus returns what the guard with this state directory remembers of the nodes that do
-// not serve; nil: nothing.
+// view returns what is known about fences: what a guard has told, and what all announce.
+func (g Guards) view(told []restartguard.NodeStatus) view.Guard {
+	v := view.NewGuard("", told)
+	v.Configured = g.cfg.Guard.Delay
+	v.See(g.s)
+	return v
+}
+
+// Outlook returns what the fences mean, as far as the guards announce it and the one on this machine
+// remembers; false if no wait is known that ends. A command that has just started does not know
+// since when no lock can be acquired.
+func (g Guards) Outlook() (restartguard.Outlook, bool) { return outlookOf(g.view(g.told()), g.s) }
+
+func outlookOf(v view.Guard, s *monitor.Snapshot) (o restartguard.Outlook, known bool) {
+	o = v.Outlook(s)
+	return o, o.First != ""
+}
+
+// rememberedStatus returns what the guard with this state directory remembers of the fenced nodes;
+// nil: nothing, or it does not run.
 func rememberedStatus(dir string, s *monitor.Snapshot) []restartguard.NodeStatus {
 	fenced := func(n monitor.Node) bool { return n.State == monitor.NodeFenced }
 	if dir == "" || !slices.ContainsFunc(s.Nodes, fenced) {
@@ -226,14 +216,7 @@ func rememberedStatus(dir string, s *monitor.Snapshot) []restartguard.NodeStatus
 	if err != nil {
 		return nil
 	}
-	waits := waitsIn(memory, s)
-	if len(waits) == 0 {
-		return nil
-	}
-	return slices.DeleteFunc(statusFrom(s, waits), func(st restartguard.NodeStatus) bool {
-		n := s.Node(st.Node)
-		return n.State == monitor.NodeServing || n.State == monitor.NodeUnknown
-	})
+	return statusIn(memory, s)
 }
 
 // GuardAt reports whether a running guard watches a node; nil: that is not known.
@@ -268,16 +251,17 @@ func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 	for _, k := range g.Remembered() {
 		doc.Remembered = append(doc.Remembered, view.KnownDelayDoc{ID: k.ID, Host: safetext.New(k.Host), DelayMs: k.Delay.Milliseconds(), Since: k.Seen})
 	}
-	waits := g.waits()
+	told := g.told()
 	var asked map[string]restartguard.Fact
 	if answer != nil {
-		doc.Running, asked, waits = new(true), answer.Nodes, map[string]restartguard.Fact{}
+		doc.Running, asked, told = new(true), answer.Nodes, nil
 		for name, fact := range asked {
 			if n := g.s.Node(name); n != nil && fact.Wait >= 0 && n.State == monitor.NodeFenced {
-				waits[name] = fact
+				told = append(told, waiting(name, fact, g.s.At))
 			}
 		}
 	}
+	fences := g.view(told)
 	methods := Methods(g.cfg)
 	for _, n := range g.s.Nodes {
 		var saw restartguard.Fact
@@ -301,14 +285,12 @@ func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 		if n.Leak != "" {
 			one.BootFence = "does not hold"
 		}
-		if w, ok := waits[n.Name]; ok {
-			one.RejoinMs, one.Cause = new(w.Wait.Milliseconds()), w.Cause
-		} else if at, known := n.MayVote(); known && n.State == monitor.NodeFenced { // a guard elsewhere announces it
-			one.RejoinMs = new(max(0, at.Sub(g.s.At)).Milliseconds())
+		if st := fences.Status[n.Name]; !st.Until.IsZero() {
+			one.RejoinMs, one.Cause = new(st.Until.Sub(g.s.At).Milliseconds()), st.Reason
 		}
 		doc.Nodes = append(doc.Nodes, one)
 	}
-	if o, known := g.outlook(waits); known || g.here != nil && !o.Possible() {
+	if o, known := outlookOf(fences, g.s); known || g.here != nil && !o.Possible() {
 		doc.Outlook = safetext.Optional(o.Text())
 		doc.OutlookDoc = view.DocOfOutlook(o, g.s.At)
 	}

@@ -18,8 +18,8 @@ func TestWhyANodeWaitsIsTold(t *testing.T) {
 			Nodes:   []monitor.Node{{Name: "n1", Addr: "h:1", RunID: "a", State: monitor.NodeFenced}, {Name: "n2", State: monitor.NodeServing}},
 			Cluster: monitor.Cluster{N: 2, Quorum: 1, Serving: 1, Verdict: monitor.VerdictDegraded},
 		}
-		waits := waitsIn(map[string]restartguard.Fact{"n1": {Addr: "h:1", RunID: "a", Wait: 18 * time.Second, Cause: cause}}, s)
-		ctx := &view.Context{Glyphs: &view.Unicode, Snap: s, Now: s.At, Short: true, Guard: view.NewGuard("", statusFrom(s, waits))}
+		told := statusIn(map[string]restartguard.Fact{"n1": {Addr: "h:1", RunID: "a", Wait: 18 * time.Second, Cause: cause}}, s)
+		ctx := &view.Context{Glyphs: &view.Unicode, Snap: s, Now: s.At, Short: true, Guard: view.NewGuard("", told)}
 		ctx.Guard.Delay = 18 * time.Second
 		if got, want := view.Headlines(ctx)[0].Parts[0], "n1 fenced, rejoins in 18s"; got.Text != want || got.Why != cause {
 			t.Errorf("headline %+v; want %s (%s)", got, want, cause)

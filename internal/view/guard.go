@@ -21,21 +21,32 @@ type Guard struct {
 	// Configured is the D of this program.
 	Configured time.Duration
 	Others     []announce.Guard // those that are seen, without the one in this process
+
+	told []restartguard.NodeStatus // List, without what the nodes announce
 }
 
 // NewGuard returns what a guard knows about nodes; id is empty if it runs in another
 // process.
 func NewGuard(id string, list []restartguard.NodeStatus) Guard {
-	g := Guard{Here: id != "", ID: id, List: list, Status: make(map[string]restartguard.NodeStatus, len(list))}
-	for _, s := range list {
-		g.Status[s.Node] = s
-	}
+	g := Guard{Here: id != "", ID: id, told: list}
+	g.know(list)
 	return g
 }
 
-// See records the guards that announce themselves. The greatest D counts; this program's
+func (g *Guard) know(list []restartguard.NodeStatus) {
+	g.List, g.Status = list, make(map[string]restartguard.NodeStatus, len(list))
+	for _, s := range list {
+		g.Status[s.Node] = s
+	}
+}
+
+// See records the guards that announce themselves, and until when they keep nodes fenced: the
+// last of them counts, for the guard in this process too. The greatest D counts; this program's
 // own D counts if its guard runs, or if no guard is seen.
 func (g *Guard) See(s *monitor.Snapshot) {
+	if !g.Here { // one that is here knows that by itself
+		g.know(withAnnounced(g.told, s))
+	}
 	all, _ := s.Guards()
 	g.Delay, g.Others = 0, nil
 	if g.Here || len(all) == 0 {
@@ -49,6 +60,61 @@ func (g *Guard) See(s *monitor.Snapshot) {
 	}
 }
 
+// withAnnounced adds to what a guard elsewhere has told what all guards announce of fenced nodes.
+func withAnnounced(told []restartguard.NodeStatus, s *monitor.Snapshot) []restartguard.NodeStatus {
+	list := slices.Clone(told)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		at, known := n.MayRejoin(s.At)
+		if n.State != monitor.NodeFenced || !known || !at.After(s.At) {
+			continue
+		}
+		j := slices.IndexFunc(list, func(st restartguard.NodeStatus) bool { return st.Node == n.Name })
+		if j < 0 {
+			j, list = len(list), append(list, restartguard.NodeStatus{Node: n.Name})
+		}
+		if st := &list[j]; at.After(st.Until) {
+			st.Phase, st.Until = restartguard.PhaseFenced, at
+		}
+	}
+	return list
+}
+
+// Outlook returns what the fences mean for the cluster: by the guard in this process, or by a
+// snapshot and what is known of other guards.
+func (g *Guard) Outlook(s *monitor.Snapshot) restartguard.Outlook {
+	status := g.List
+	if !g.Here {
+		status = make([]restartguard.NodeStatus, 0, len(s.Nodes))
+		for i := range s.Nodes {
+			status = append(status, g.statusOf(&s.Nodes[i]))
+		}
+	}
+	return restartguard.OutlookOf(status, s.Cluster.N, s.Cluster.Quorum)
+}
+
+// statusOf returns the state that is seen of a node, and until when guards elsewhere keep it fenced.
+func (g *Guard) statusOf(n *monitor.Node) restartguard.NodeStatus {
+	st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
+	switch n.State {
+	case monitor.NodeServing:
+		st.Phase = restartguard.PhaseServing
+	case monitor.NodeCordoned:
+		st.Phase = restartguard.PhaseCordoned
+	case monitor.NodeFenced:
+		told, ok := g.Status[n.Name]
+		ok = ok && told.Phase == restartguard.PhaseFenced
+		st.Phase, st.Waits = restartguard.PhaseFenced, ok || len(n.Guards) > 0
+		if ok {
+			st.Until, st.Reason = told.Until, told.Reason
+		}
+	case monitor.NodeDown:
+	default:
+		st.Absent = n.State.String()
+	}
+	return st
+}
+
 // Protectors names the guards that watch, in a few words; empty if none is seen.
 func (g *Guard) Protectors() string {
 	elsewhere := g.Elsewhere()
@@ -59,6 +125,15 @@ func (g *Guard) Protectors() string {
 		return "guard here"
 	}
 	return "guard here and " + elsewhere
+}
+
+// Number says how many guards watch.
+func (g *Guard) Number() string {
+	n := len(g.Others)
+	if g.Here {
+		n++
+	}
+	return Plural(n, "guard")
 }
 
 // Elsewhere names the guards in other processes; empty if none is seen.

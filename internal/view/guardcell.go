@@ -34,7 +34,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		return Cell{Text: countdownText(c, s), Tone: Warn}
 	case n.State == monitor.NodeCordoned, ok && s.Phase == restartguard.PhaseCordoned:
 		may := MayServe(n, c.Now)
-		if at, known := n.MayVote(); n.Locks > 0 && (!known || !at.After(c.Now)) {
+		if at, known := n.MayRejoin(c.Now); n.Locks > 0 && (!known || !at.After(c.Now)) {
 			may = CopiesLeft(n.Locks, n.CopiesUntil, c.Now)
 		}
 		if may != "" {

@@ -7,7 +7,6 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/words"
-	"redlockctl/restartguard"
 )
 
 // Headline is one line about the state of a cluster: a verdict and its reasons, the worst
@@ -110,7 +109,7 @@ func nodesHeadline(c *Context) Headline {
 // nothingText says that nothing can be locked, and until when, if that is known.
 func nothingText(c *Context) string {
 	text := "nothing can be locked"
-	o := restartguard.OutlookOf(c.Guard.List, c.Snap.Cluster.N, c.Snap.Cluster.Quorum)
+	o := c.Guard.Outlook(c.Snap)
 	if len(c.Guard.List) > 0 && !o.Possible() && !o.Until.IsZero() {
 		text += " until " + Clock(o.Until)
 	}

@@ -11,7 +11,7 @@ import (
 // MayServe says when a node that does not serve may do so, as announced by the guards
 // that watch it; empty: no guard is seen there.
 func MayServe(n *monitor.Node, now time.Time) string {
-	at, known := n.MayVote()
+	at, known := n.MayRejoin(now)
 	switch {
 	case n.State == monitor.NodeCordoned && known && at.After(now):
 		return "once uncordoned it may serve from " + Clock(at) + " (" + Remaining(at.Sub(now)) + ")"

@@ -138,7 +138,7 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 	case n.State == monitor.NodeCordoned:
 		f.Severity, f.Title = monitor.SeverityInfo, "cordoned by an operator"
 		f.Consequence = "It does not vote, and no guard lets it rejoin."
-		if at, known := n.MayVote(); known && at.After(k.At) {
+		if at, known := n.MayRejoin(k.At); known && at.After(k.At) {
 			f.Consequence += " Once uncordoned it may serve from " + at.Format("15:04:05") + "."
 		}
 		f.Remedy = "When the work on it is done: redlockctl node uncordon " + n.Name + "."

@@ -92,9 +92,9 @@ type watch struct {
 	// wipesTold counts the wipes that the node has reported since its counters were last
 	// read.
 	wipesTold int64
-	// mayVoteAt is when the incarnation mayVoteRun may vote, as guards last announced; zero: unknown.
-	mayVoteAt  time.Time
-	mayVoteRun string
+	// rejoinsAt is when the incarnation rejoinsRun may vote, as guards last announced; zero: unknown.
+	rejoinsAt  time.Time
+	rejoinsRun string
 	vouched    map[string]time.Time // by channel, without the time: until when a lock is held, by the node's clock, as last announced
 	notes      map[string]monitor.Limit
 	minute     monitor.Minute // the current one
@@ -498,7 +498,7 @@ func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Nod
 	n.Locks = locks
 	n.Offset = w.clock.Estimate(at)
 	if n.State == monitor.NodeFenced && len(n.Guards) > 0 {
-		n.RejoinsAfter = w.rejoinsAfter(&n)
+		n.RejoinsAfter = w.rejoinsAfter(&n, now)
 	}
 	if b := &w.remembered; b.RunID != "" && b.RunID == n.RunID {
 		n.Remembered = b.Started
@@ -554,13 +554,13 @@ func (w *watch) perhapsEarly() bool { return !w.earlySince.IsZero() && !w.early 
 // announce it, so that every view has the same, or D after the earliest possible start. A guard that
 // cannot read the node's clock sharply does not announce it, for a moment, and a stop of this process
 // ends our own measurement of that clock: the last time that was announced counts on.
-func (w *watch) rejoinsAfter(n *monitor.Node) time.Time {
-	if at, known := n.MayVote(); known {
-		w.mayVoteAt, w.mayVoteRun = at, n.RunID
+func (w *watch) rejoinsAfter(n *monitor.Node, now time.Time) time.Time {
+	if at, known := n.MayRejoin(now); known {
+		w.rejoinsAt, w.rejoinsRun = at, n.RunID
 		return at
 	}
-	if !w.mayVoteAt.IsZero() && w.mayVoteRun == n.RunID {
-		return w.mayVoteAt
+	if !w.rejoinsAt.IsZero() && w.rejoinsRun == n.RunID {
+		return w.rejoinsAt
 	}
 	if n.StartedAfter.IsZero() {
 		return time.Time{}

@@ -43,8 +43,8 @@ func (w *world) correctPromises(now time.Time) {
 		if n.State != monitor.NodeFenced || !n.GuardsKnown || len(n.Guards) > 0 {
 			p.guarded = now
 		}
-		if at, known := n.mayVote(now.Sub(w.base)); known && n.State == monitor.NodeFenced && at.Sub(p.at) > rejoinSlack {
-			w.events.add(monitor.NodeEvent(now, monitor.LevelNotice, "rejoin late", n.Name, "%s rejoins %s, not %s: its guard has seen a later loss, or has a longer D",
+		if at, known := n.mayRejoin(now, now.Sub(w.base)); known && n.State == monitor.NodeFenced && at.Sub(p.at) > rejoinSlack {
+			w.events.add(monitor.NodeEvent(now, monitor.LevelNotice, "rejoin late", n.Name, "%s rejoins %s, not %s: a guard has seen a later loss, began to watch it later, or has a longer D",
 				n.Name, words.Moment(at, now), words.Moment(p.at, now)))
 			p.at = at
 		}
@@ -66,9 +66,8 @@ func (w *world) correctPromises(now time.Time) {
 	}
 }
 
-// mayVote returns from when the node may vote, see [monitor.Node.MayVote]; at is the time since the
-// monitor's start.
-func (w *watch) mayVote(at time.Duration) (from time.Time, known bool) {
+// mayRejoin is [monitor.Node.MayRejoin]; at is the time since the monitor's start.
+func (w *watch) mayRejoin(now time.Time, at time.Duration) (from time.Time, known bool) {
 	n := monitor.Node{Guards: w.Guards, Offset: w.clock.Estimate(at)}
-	return n.MayVote()
+	return n.MayRejoin(now)
 }

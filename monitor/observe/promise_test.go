@@ -36,7 +36,7 @@ func TestAPromiseToRejoinIsCorrected(t *testing.T) {
 			s.pass(d)
 			s.pass(4 * time.Second)
 			s.fences[1] = "0"
-		}, []string{"its guard has seen a later loss, or has a longer D"}},
+		}, []string{"a guard has seen a later loss, began to watch it later, or has a longer D"}},
 		"it is down":     {func(s *promiseStory) { s.fails[1] = wire.DialError{Err: errors.New("refused")} }, []string{"it is down"}},
 		"it is cordoned": {func(s *promiseStory) { s.fences[1] = "2147483646" }, nil},
 		"this process is stopped, and it rejoins": {func(s *promiseStory) {

@@ -688,7 +688,7 @@ func (w *world) noteDiscontinuity(t clock.Discontinuity) {
 		n.clock = clock.Clock{}
 		n.RTTs, n.tried, n.Read = nil, false, 0
 		if t.Jump != 0 { // our clock may have stood still
-			n.mayVoteAt = time.Time{}
+			n.rejoinsAt = time.Time{}
 		}
 		w.steps[i] = step{}
 		known := w.table.ReadWhole(i)

@@ -20,6 +20,8 @@ type member struct {
 	mu    sync.Mutex
 	state restartguard.State
 	same  string // see [NodeStatus]
+	// others is until when other guards keep the node fenced, as they announced last.
+	others time.Time
 	// announceErr is why the guard's announcement failed on a node that answers; "": it did not, or
 	// that is not known. announceInvalid: the node's answer to it was invalid.
 	announceErr       string

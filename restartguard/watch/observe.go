@@ -45,10 +45,10 @@ func (w *watcher) readsGuards(now time.Time, first bool) bool {
 // decide has [restartguard.Step] decide on an observation and returns what has to be done. The new
 // state is written to the memory first, so that a guard that is killed has not forgotten a loss.
 func (w *watcher) decide(o restartguard.Observation) []restartguard.Action {
-	same := w.same
+	same, others := w.same, w.others
 	if o.About == restartguard.Seen {
 		o.Evidence = w.guard.evidence(w.member)
-		w.guard.addAnnounced(&o, w.guardsHere)
+		others = w.guard.addAnnounced(&o, w.guardsHere)
 		same = w.guard.sameAs(w.member, o.RunID)
 	}
 	w.mu.Lock()
@@ -62,7 +62,7 @@ func (w *watcher) decide(o restartguard.Observation) []restartguard.Action {
 		events = append(events, restartguard.Event{At: time.Now(), Kind: "same server", Text: restartguard.SameServer(same), Alarm: true})
 	}
 	announce := !announcedAlike(&next, &w.state)
-	w.state, w.same = next, same
+	w.state, w.same, w.others = next, same, others
 	w.mu.Unlock()
 
 	w.remember(false)

@@ -69,8 +69,9 @@ func (g *Guard) keepDelays(now time.Time) (events []restartguard.Event) {
 	return events
 }
 
-// addAnnounced adds to an observation what other guards announce, on that node and on others.
-func (g *Guard) addAnnounced(o *restartguard.Observation, here []announce.Guard) {
+// addAnnounced adds to an observation what other guards announce, on that node and on others. It
+// returns until when the last of them keeps the node fenced; zero: none does.
+func (g *Guard) addAnnounced(o *restartguard.Observation, here []announce.Guard) (until time.Time) {
 	g.peersMu.Lock()
 	defer g.peersMu.Unlock()
 	now := time.Now()
@@ -84,9 +85,16 @@ func (g *Guard) addAnnounced(o *restartguard.Observation, here []announce.Guard)
 		if !one.MayVote.IsZero() && o.Clock.Wall != 0 {
 			// Nobody has a reason to wait for more than the greatest D.
 			wait := one.MayVote.Sub(time.Unix(0, int64(o.Clock.Wall)))
-			o.Allowed, o.Later = o.Allowed || wait <= 0, o.Later || 0 < wait && wait <= announce.MostDelay
+			o.Allowed = o.Allowed || wait <= 0
+			if 0 < wait && wait <= announce.MostDelay {
+				o.Later = true
+				if at := now.Add(wait); at.After(until) {
+					until = at
+				}
+			}
 		}
 	}
+	return until
 }
 
 const guardsUnread = "the announcements of other guards cannot be read, so that only its own D counts here"

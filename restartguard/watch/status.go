@@ -91,7 +91,7 @@ func (g *Guard) Status() []restartguard.NodeStatus {
 
 func (w *member) status(now time.Time, delay time.Duration) restartguard.NodeStatus {
 	w.mu.Lock()
-	s, same, unseen, invalid := w.state, w.same, w.announceErr, w.announceInvalid
+	s, same, others, unseen, invalid := w.state, w.same, w.others, w.announceErr, w.announceInvalid
 	w.mu.Unlock()
 	st := restartguard.NodeStatus{
 		Node: w.node.Name(), Phase: s.Basis.Phase, Verified: s.Report.Verified, Known: s.Report.Known, Proven: s.Basis.Proven,
@@ -130,7 +130,10 @@ func (w *member) status(now time.Time, delay time.Duration) restartguard.NodeSta
 	case restartguard.PhaseCordoned:
 		st.Until, st.Drained = s.Basis.Deadline, !s.Basis.Drained.IsZero()
 	case restartguard.PhaseFenced:
-		if st.Until = s.Basis.Deadline; restartguard.Foreign(s.Basis.Role) != "" {
+		if st.Until = s.Basis.Deadline; others.After(st.Until) { // it waits for them too
+			st.Until = others
+		}
+		if restartguard.Foreign(s.Basis.Role) != "" {
 			st.Until = time.Time{}
 		}
 		if s.Report.Doubt != "" {

@@ -247,6 +247,9 @@ func TestAGuardWaitsForOthersADayAtMost(t *testing.T) {
 			g.becomes("waiting for the other", func(st restartguard.NodeStatus) bool {
 				return st.Phase == restartguard.PhaseFenced && strings.Contains(st.Reason, "another guard lets it vote later")
 			})
+			if until := g.Status()[0].Until; other.MayVote.Sub(until).Abs() > time.Second {
+				t.Errorf("it says that the node rejoins at %s, and waits until %s", until, other.MayVote)
+			}
 		}
 	}
 }

@@ -477,8 +477,22 @@ func (m *Desk) AskLeave(title, verb string, leave func() tea.Cmd) tea.Cmd {
 		if waiting := m.leftWaiting(); waiting != nil {
 			return waiting
 		}
-		return []string{m.St.Fact("Fenced", "no node waits any more: nothing is in the way")}
+		return m.nothingWaits()
 	}})
+}
+
+// nothingWaits says why leaving keeps no node fenced.
+func (m *Desk) nothingWaits() []string {
+	var names []string
+	for i := range m.Latest.Nodes {
+		if n := &m.Latest.Nodes[i]; n.State == monitor.NodeFenced {
+			names = append(names, m.St.Escape(n.Name, 40))
+		}
+	}
+	if names == nil {
+		return []string{m.St.Fact("Fenced", "no node waits any more: nothing is in the way")}
+	}
+	return []string{m.St.Fact("Fenced", someOf(names, bounded)+", watched by "+m.Guards.Elsewhere()+" too: nothing is in the way")}
 }
 
 // leftWaiting returns the nodes that stay fenced if the guard in this console, the only

@@ -5,7 +5,6 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/restartguard"
 	"redlockctl/tui/styles"
 )
 
@@ -94,7 +93,7 @@ func (g *guardPage) state() (title Pane, lines []string) {
 	}
 	title = Pane{Title: "Guard", More: st.Dim.Of(state), Focused: true}
 	title.Right = g.layout.listing(st)
-	if o := restartguard.OutlookOf(g.drawn.List, g.Shown.Cluster.N, g.Shown.Cluster.Quorum); len(g.drawn.List) > 0 {
+	if o := g.drawn.Outlook(g.Shown); len(g.drawn.List) > 0 {
 		p := st.Good
 		switch {
 		case o.Unknown(), o.Voting == o.Quorum && o.Voting < o.N: // one more stops all locking

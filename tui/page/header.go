@@ -20,13 +20,16 @@ func (s *Screen) Header(on Kind) string {
 	if c.MaxTTL > 0 {
 		facts = append(facts, "max TTL "+view.Span(c.MaxTTL))
 	}
-	all := facts
+	all, brief, least := facts, facts[:2], facts[:1]
 	if who := s.drawn.Protectors(); who != "" {
-		all = append(facts[:len(facts):len(facts)], who+", D "+view.Span(s.drawn.Delay))
+		d := ", D " + view.Span(s.drawn.Delay)
+		all = append(facts[:len(facts):len(facts)], who+d)
+		few := s.drawn.Number() + d
+		brief, least = append(facts[:2:2], few), append(facts[:1:1], few) // D is made of the longest TTL
 	}
 	if on == Overview && spelt(s.H) {
 		left := " " + st.Strong.Of("redlockctl") + "  " + st.Strong.Of(name)
-		for _, right := range []string{strings.Join(all, sep), strings.Join(facts, sep), strings.Join(facts[:1], sep)} {
+		for _, right := range []string{strings.Join(all, sep), strings.Join(brief, sep), strings.Join(least, sep), least[len(least)-1]} {
 			if gap := w - view.Width(left) - view.Width(right) - 1; gap >= 2 {
 				return left + styles.Blanks(gap) + st.Dim.Of(right)
 			}
