@@ -53,6 +53,11 @@ func TestOutlook(t *testing.T) {
 			[]NodeStatus{{Node: "x", Phase: PhaseUnreachable, Absent: AbsentSlow}, {Node: "y", Phase: PhaseUnreachable, Nobody: true}, active}, 3, false,
 			"NOTHING CAN BE LOCKED: 1 of 3 nodes serve, a quorum is 2; a quorum does not come back by itself: down y: slow x",
 		},
+		"a guard opens it, when is not known": {
+			[]NodeStatus{{Node: "x", Phase: PhaseFenced, Waits: true}, closed("y", -1, 30), down, cordoned, active}, 5, false,
+			"NOTHING CAN BE LOCKED: 1 of 5 nodes serve, a quorum is 3; since " + clockAt(-8) + "; y comes back first, at " + clockAt(30) + "; " +
+				"it is not known when a quorum is back: fenced until a guard lets them rejoin x: down d: cordoned by an operator h",
+		},
 		"a node that nobody is known to open is not down": {
 			[]NodeStatus{{Node: "x", Phase: PhaseFenced}, {Node: "y", Phase: PhaseFenced}, active}, 3, false,
 			"NOTHING CAN BE LOCKED: 1 of 3 nodes serve, a quorum is 2; a quorum does not come back by itself: " +

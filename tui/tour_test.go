@@ -1,9 +1,12 @@
 package tui
 
 import (
+	"strings"
 	"testing"
 
 	"redlockctl/monitor/monitortest"
+	"redlockctl/server/announce"
+	"redlockctl/server/safetext"
 	"redlockctl/tui/page"
 	"redlockctl/tui/prefs"
 )
@@ -40,9 +43,25 @@ func TestQuitSaysThatItsReasonWent(t *testing.T) {
 
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30, func(o *Options) { o.Lab = nil })
 	r.press("q")
+	r.sees("Quit?", "the only one")
 	r.push(guardElsewhere(monitortest.Epoch))
-	r.sees("n2, watched by", "too: nothing is in the way")
-	r.seesNot("no node waits")
+	r.sees("n2, watched by guard@ops1 too: nothing is in the way")
+}
+
+// A narrow header drops the names of guards, not that they watch, and with which D.
+func TestTheHeaderKeepsItsGuards(t *testing.T) {
+	for _, w := range []int{60, 80, 90, 100, 140} {
+		s := guardElsewhere(monitortest.Epoch)
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.GuardsKnown {
+				n.Guards = append(n.Guards, announce.Guard{ID: "f1", Delay: n.Guards[0].Delay, Host: safetext.New("a-host-with-a-long-name")})
+			}
+		}
+		r := newRig(t, s, w, 30, withoutGuard)
+		if first, _, _ := strings.Cut(r.screen(), "\n"); !strings.Contains(first, "guard") || !strings.Contains(first, "D 30.35s") {
+			t.Errorf("%d columns: %s", w, first)
+		}
+	}
 }
 
 // The hints of a first start are shown once.

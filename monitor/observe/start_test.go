@@ -72,8 +72,10 @@ func TestAFencedNodeRejoinsAsAnnounced(t *testing.T) {
 		guards *guardsSight
 		want   time.Time
 	}{
-		"announced":     {guards, rejoins},
-		"not announced": {&guardsSight{known: true, all: []announce.Guard{{ID: "g", Delay: 6110 * time.Millisecond}}}, now.Add(-uptimeBlur + 6110*time.Millisecond)},
+		"announced":                        {guards, rejoins},
+		"the last of two counts":           {&guardsSight{known: true, all: []announce.Guard{{ID: "g", Delay: 6110 * time.Millisecond, MayVote: rejoins.Add(-4 * time.Second)}, {ID: "h", Delay: 6110 * time.Millisecond, MayVote: rejoins}}}, rejoins},
+		"nobody waits for more than a day": {&guardsSight{known: true, all: []announce.Guard{{ID: "g", Delay: 6110 * time.Millisecond, MayVote: rejoins}, {ID: "h", Delay: 6110 * time.Millisecond, MayVote: rejoins.Add(25 * time.Hour)}}}, rejoins},
+		"not announced":                    {&guardsSight{known: true, all: []announce.Guard{{ID: "g", Delay: 6110 * time.Millisecond}}}, now.Add(-uptimeBlur + 6110*time.Millisecond)},
 	} {
 		w := newTestWorld(t, now, "n1")
 		w.answered(0, sight{sent: now, received: now, server: now, info: master("uptime_in_seconds", "0"), config: fence("2147483647"), guards: c.guards}, now)

@@ -87,6 +87,25 @@ func cordon(t *testing.T, s *lab.Server) {
 	}
 }
 
+// A guard that is ready to let a node rejoin waits for one that began to watch it later, and says until
+// when.
+func TestAGuardSaysForHowLongItWaitsForAnother(t *testing.T) {
+	s := labtest.Servers(t, 1, startsFenced...)[0]
+	const d = 3 * time.Second
+	first := guard(t, watch.Config{Delay: d}, s.Node())
+	first.becomes("fenced", func(st restartguard.NodeStatus) bool { return !st.Until.IsZero() })
+	alone := first.Status()[0].Until
+	time.Sleep(700 * time.Millisecond) // the difference to be told
+	second := guard(t, watch.Config{Delay: d}, s.Node())
+	second.becomes("fenced", func(st restartguard.NodeStatus) bool { return !st.Until.IsZero() })
+	first.becomes("that it waits for the other", func(st restartguard.NodeStatus) bool { return st.Until.Sub(alone) > 600*time.Millisecond })
+	if a, b := first.Status()[0].Until, second.Status()[0].Until; a.Sub(b).Abs() > 100*time.Millisecond {
+		t.Errorf("they say %s and %s", a, b)
+	}
+	second.stop()
+	first.becomes("that the other is gone", func(st restartguard.NodeStatus) bool { return st.Until.Equal(alone) })
+}
+
 // Neither a restart before the cordon nor one while it lasts is forgotten by an uncordon.
 func TestUncordonCancelsNoDelay(t *testing.T) {
 	for name, restarts := range map[string]bool{"a restart before": false, "a restart while cordoned": true} {
