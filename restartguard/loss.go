@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"redlockctl/server/announce"
 )
 
 // lossKind is why an incarnation may have forgotten votes.
@@ -104,6 +106,16 @@ func (m *machine) howStarted(o *Observation) string {
 	default:
 		return "started UNFENCED"
 	}
+}
+
+// hearStart: another guard saw a start that this one did not. It is kept, so that all say the same of
+// the node, also when that guard has ended.
+func (m *machine) hearStart(o *Observation) {
+	if m.report.Known || m.Leaked || o.Started == announce.BootUnknown {
+		return
+	}
+	m.report.Known, m.report.Verified = true, o.Started == announce.BootFenced
+	m.report.BootExposed = o.BootExposed
 }
 
 func (m *machine) firstContact(o *Observation) {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"redlockctl/server/announce"
 	"redlockctl/server/minreplicas"
 )
 
@@ -119,6 +120,10 @@ type Observation struct {
 	// seen now, and might.
 	Heard, Least             time.Duration
 	Allowed, Later, Believed bool
+	// Started, with Seen: how this incarnation started, by those that say so; BootExposed: how long it
+	// served then before it was fenced, at most.
+	Started     announce.Boot
+	BootExposed time.Duration
 	// SaidDrained, with Seen: this guard's own announcement that the node is drained is seen there.
 	SaidDrained bool
 	// New, with Seen: the cluster was never known to be in use, so an operator may let the node

@@ -121,6 +121,7 @@ func (m *machine) seen(o *Observation) {
 	case back:
 		m.tell("reachable", "answers again, in the same incarnation")
 	}
+	m.hearStart(o)
 	if stepped < 0 {
 		m.behind(stepped, within)
 	}

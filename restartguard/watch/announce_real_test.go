@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,35 @@ func TestAGuardTellsOfAnUnfencedStart(t *testing.T) {
 	announces(t, s, "an unfenced start", func(all []announce.Guard) bool {
 		return len(all) == 1 && all[0].Boot == announce.BootUnfenced && all[0].Exposed > 0
 	})
+}
+
+// A guard that starts later says of a start what the one says that saw it, also when that one has
+// ended, and of no other start.
+func TestAGuardKeepsWhatAnotherSawOfAStart(t *testing.T) {
+	for params, boot := range map[string]announce.Boot{"2147483647": announce.BootFenced, "0": announce.BootUnfenced} {
+		s := labtest.Servers(t, 1, "--min-replicas-to-write", params, "--min-replicas-max-lag", "10")[0]
+		said := func(n int) func([]announce.Guard) bool {
+			return func(all []announce.Guard) bool {
+				return len(all) == n && !slices.ContainsFunc(all, func(g announce.Guard) bool {
+					return g.Boot != boot || (g.Exposed > 0) != (boot == announce.BootUnfenced)
+				})
+			}
+		}
+		saw := guard(t, watch.Config{Delay: 300 * time.Millisecond}, s.Node())
+		saw.reaches(restartguard.PhaseServing)
+		restart(t, s)
+		announces(t, s, "the start", said(1))
+		saw.reaches(restartguard.PhaseServing)
+		dir := t.TempDir()
+		m := memoryIn(t, dir)
+		later := guard(t, watch.Config{Delay: 300 * time.Millisecond, Memory: m}, s.Node())
+		announces(t, s, "the start, by both", said(2))
+		saw.stop()
+		later.stop()
+		_ = m.Close()
+		guard(t, watch.Config{Delay: 300 * time.Millisecond, Memory: memoryIn(t, dir)}, s.Node())
+		announces(t, s, "the start, by who was told and restarted", said(1))
+	}
 }
 
 // A guard with an old configuration does not open a node before the one with the

@@ -82,6 +82,9 @@ func (g *Guard) addAnnounced(o *restartguard.Observation, here []announce.Guard)
 			o.SaidDrained = one.Drained
 			continue
 		}
+		if one.Run != "" && one.About(o.RunID) && one.Boot > o.Started { // who saw it unfenced counts
+			o.Started, o.BootExposed = one.Boot, one.Exposed
+		}
 		if !one.MayVote.IsZero() && o.Clock.Wall != 0 {
 			// Nobody has a reason to wait for more than the greatest D.
 			wait := one.MayVote.Sub(time.Unix(0, int64(o.Clock.Wall)))
