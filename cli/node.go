@@ -139,6 +139,8 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 		if o.err != nil {
 			return o
 		}
+	} else if act.cordon {
+		a.warn(ctx, act, cfg, name)
 	}
 	done := a.Progress("node " + act.verb + " " + name)
 	o.err = act.run(op, ctx, name, reason)
@@ -160,6 +162,20 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 		o.node.Then = app.UntilTwoHolders(ctx, cfg, name)
 	}
 	return o
+}
+
+// warn says what an action on a node risks that is done without being asked.
+func (a *commandLine) warn(ctx context.Context, act nodeAct, cfg *config.Config, name string) {
+	s, err := a.look(ctx, cfg, app.Aim{Nodes: true})
+	if err != nil {
+		a.Note("%s: what the others do is not seen: %s", safetext.Escape(name), safetext.Printable(err.Error()))
+		return
+	}
+	for _, f := range a.nodeFacts(act, cfg, s, s.Node(name)) {
+		if f.Label == "Risk" {
+			a.Note("%s: risk: %s", safetext.Escape(name), f.Text)
+		}
+	}
 }
 
 // rejoinable adds --now and --new-cluster to node rejoin.

@@ -69,7 +69,7 @@ func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	}
 	then := Fact{Text: fmt.Sprintf("then %d of %d nodes serve, the quorum is %d", serving, c.N, c.Quorum)}
 	if serving < c.Quorum {
-		then.Text, then.Tone = then.Text+": NOTHING can be locked any more, and no lock can be extended", Bad
+		then.Label, then.Text, then.Tone = "Risk", then.Text+": NOTHING can be locked any more, and no lock can be extended", Bad
 	}
 	return []Fact{{Label: "Effect", Text: "it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended"}, then}
 }
