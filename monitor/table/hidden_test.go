@@ -9,7 +9,7 @@ import (
 )
 
 // A lock whose copies are all on nodes that do not answer is announced, so that who looks for the first
-// time says of it what the guard says. It ends when it ends.
+// time shows the same as the guard. It ends when it ends.
 func TestALockOnSilentNodesAloneIsAnnounced(t *testing.T) {
 	guard := oldRig()
 	guard.set("k", "token-a", viewTTL, 0, 1, 2)

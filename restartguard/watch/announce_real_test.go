@@ -156,7 +156,7 @@ func TestMessagesDoNotDisturbAnAnnouncement(t *testing.T) {
 	channel := guardsOn(t, s)[0].Channel()
 	c := redlock.Connect(s.Node(), 1, time.Second)
 	defer c.Close()
-	changes := 0 // of what it says of the node: one or two at first
+	changes := 0 // of its announcements: one or two at first
 	for range 1000 {
 		n, err := c.Publish(t.Context(), channel, strings.Repeat("x", 1000)).Result()
 		if n == 0 && err == nil && changes < 3 {
