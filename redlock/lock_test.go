@@ -297,11 +297,14 @@ func TestCloseGivesUpWhatIsUnderWay(t *testing.T) {
 			failed <- err
 		}()
 		time.Sleep(time.Minute)
-		go c.Close()
+		closed := make(chan error)
+		go func() { closed <- c.Close() }()
 		if err := <-failed; !errors.Is(err, ErrClosed) {
 			t.Error(err)
 		}
-		synctest.Wait()
+		if err := <-closed; err != nil { // its streams wait for their last answers
+			t.Error(err)
+		}
 	})
 }
 
