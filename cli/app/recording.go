@@ -95,17 +95,18 @@ const removalLate = 3 * time.Second
 
 // recordRemovals adds to a cluster's events, until ctx ends, the locks that were force-released or
 // revoked by the audit log at path and that nobody saw: they were acquired and gone between two
-// observations, or nobody watches locks here; and what failed, for it may have reached some nodes.
+// observations, or nobody watches locks here; and what failed, for it may have reached some nodes. So
+// it adds what failed of what was done to nodes.
 func recordRemovals(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from noted) {
 	if path == "" {
 		return
 	}
-	log := audit.Follow(path)
+	log := audit.FollowAll(path)
 	wg.Go(crash.Safe(func() {
 		defer log.Close()
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
-		a := removals{cluster: cluster}
+		a, failed := removals{cluster: cluster}, nodeFailures{cluster: cluster}
 		for {
 			select {
 			case <-ctx.Done():
@@ -114,9 +115,39 @@ func recordRemovals(ctx context.Context, wg *sync.WaitGroup, path, cluster strin
 				for _, e := range a.step(now, log.Ended(), from) {
 					from.Note(e)
 				}
+				for _, e := range failed.step(now, log.Lines(), a.seen) {
+					from.Note(e)
+				}
 			}
 		}
 	}))
+}
+
+// nodeFailures are actions on nodes that failed, until it is known whether that was told here.
+type nodeFailures struct {
+	cluster string
+	waiting []audit.Record
+}
+
+// step takes new lines of the audit log and returns the failures that were not among the events that
+// were seen: the state of a node shows only what was done to it, and not that its drain was cut short.
+func (f *nodeFailures) step(now time.Time, lines []audit.Record, seen []monitor.Event) (untold []monitor.Event) {
+	for _, r := range lines {
+		if r.OnNode() && r.Phase == audit.Failed && r.Cluster == f.cluster {
+			f.waiting = append(f.waiting, r)
+		}
+	}
+	f.waiting = slices.DeleteFunc(f.waiting, func(r audit.Record) bool {
+		told := slices.ContainsFunc(seen, func(e monitor.Event) bool {
+			return e.Kind == "operator" && e.Node == r.Target && e.At.Sub(r.Time).Abs() < time.Second
+		})
+		if told || now.Sub(r.Time) < removalLate {
+			return told
+		}
+		untold = append(untold, monitor.NodeEvent(r.Time, monitor.LevelNotice, r.Act, r.Target, "%s failed%s, by the audit log at %s: %s", r.Act, actionOf(r).By(), words.Moment(r.Time, now), r.Detail))
+		return true
+	})
+	return untold
 }
 
 // removals are locks that were force-released or revoked, until it is known whether that was seen.

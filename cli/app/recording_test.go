@@ -57,3 +57,25 @@ func TestActsThatNobodySaw(t *testing.T) {
 		t.Errorf("kept: %v %v", a.waiting, a.seen)
 	}
 }
+
+// What failed of what was done to a node is an event of it, once, unless it was done here.
+func TestAFailureOnANodeIsToldOnce(t *testing.T) {
+	now := time.Now()
+	f := nodeFailures{cluster: "prod"}
+	line := func(act, target, cluster, phase string) audit.Record {
+		return audit.Record{ID: act + target, Time: now, Act: act, Target: target, Cluster: cluster, Actor: "ops@host", Reason: "update", Phase: phase, Detail: "not drained: 1 copy left"}
+	}
+	seen := []monitor.Event{{At: now, Kind: "operator", Node: "n3"}}
+	got := f.step(now, []audit.Record{line("node drain", "n1", "prod", audit.Failed), line("node cordon", "n2", "prod", audit.Done), line("node cordon", "n3", "prod", audit.Failed),
+		line("node drain", "n4", "other", audit.Failed), line("node waiting", "n5", "prod", audit.Failed)}, seen)
+	if len(got) != 0 {
+		t.Fatalf("told before it could be told here: %v", got)
+	}
+	for d := time.Second; d < 3*removalLate; d += time.Second {
+		got = append(got, f.step(now.Add(d), nil, nil)...)
+	}
+	text := "node drain failed by ops@host: update, by the audit log at " + words.Moment(now, now) + ": not drained: 1 copy left"
+	if len(got) != 1 || got[0].Node != "n1" || got[0].Kind != "node drain" || got[0].Text.Raw() != text || !got[0].At.Equal(now) {
+		t.Errorf("told %v, want %q", got, text)
+	}
+}

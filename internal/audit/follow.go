@@ -113,6 +113,9 @@ func (f *Follower) Taken(target, token string) (found Record, ok bool) {
 // other names.
 var nodeActs = []string{"node cordon", "node drain", "node uncordon", "node rejoin"}
 
+// OnNode reports whether an operator changed, or tried to, whether a node has a vote.
+func (r Record) OnNode() bool { return slices.Contains(nodeActs, r.Act) }
+
 func removes(act string) bool { return act == "force-release" || act == "revoke" }
 
 // actsWithin is how long after the intent of an action its effect on a node may be seen.
@@ -177,7 +180,7 @@ func (f *Follower) read() {
 		if err == nil && f.whole {
 			f.lines = append(f.lines, l.Record)
 		}
-		if err == nil && (removes(l.Act) || slices.Contains(nodeActs, l.Act)) {
+		if err == nil && (removes(l.Act) || l.OnNode()) {
 			f.add(l.Record)
 		}
 	}
