@@ -116,12 +116,12 @@ func bootSights(ctx context.Context, s Spec, before boots) boots {
 func (l *BootLook) form(s *finding.BootSight, folder string, method fences.Method) {
 	v := l.Check.Verdict
 	if seen, ok := ReadSeen(folder, l.Node.Name(), method); ok && (l.Err != nil || v.Boot == boot.Unknown || v.Form == boot.FormUnknown) {
-		v, l.Err = seen, nil
+		v, l.Err, l.Check.ByMemory = seen, nil, false
 	}
 	switch {
 	case l.Err != nil || v.Form == boot.FormUnknown:
 	case v.Boot == boot.Fenced:
-		s.Form = finding.BootFirm
+		s.Form, s.ByMemory = finding.BootFirm, l.Check.ByMemory
 	case v.Boot == boot.Fragile:
 		s.Form = finding.BootFragile
 	case v.Boot == boot.Unfenced:

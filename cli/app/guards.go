@@ -268,7 +268,7 @@ func (g Guards) Doc(answer *metrics.Status) view.GuardsDoc {
 		m, remembered := g.memory[n.Name]
 		remembered = remembered && m.Addr == n.Addr
 		same := remembered && m.RunID == n.RunID && n.RunID != ""
-		if same || remembered && !n.State.Answers() { // of what does not answer, the last start that it saw
+		if remembered && !n.State.Answers() { // of what does not answer, the last start that it saw
 			saw = m
 		}
 		fact, answered := asked[n.Name]

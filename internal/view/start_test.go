@@ -10,7 +10,8 @@ import (
 )
 
 // How a node started is one word in every view, whoever saw it: the guard in this console, one that
-// announces itself, one that has ended and left its memory on this host. The verdict follows the word.
+// announces itself, one that has ended and left its memory on this host, which other views cannot read. The
+// verdict follows the word.
 func TestOneWordForAStart(t *testing.T) {
 	const fenced, unfenced = announce.BootFenced, announce.BootUnfenced
 	for name, c := range map[string]struct {
@@ -22,7 +23,7 @@ func TestOneWordForAStart(t *testing.T) {
 		"nobody saw it":                          {0, 0, 0, StartUnseen},
 		"this console":                           {fenced, 0, 0, StartedFenced},
 		"another guard":                          {0, fenced, 0, StartedFenced},
-		"a guard that has ended":                 {0, 0, fenced, StartedFenced},
+		"a guard that has ended":                 {0, 0, fenced, StartUnseen},
 		"unfenced, this console":                 {unfenced, 0, 0, StartedUnfenced},
 		"unfenced, another guard":                {fenced, unfenced, 0, StartedUnfenced},
 		"unfenced, a guard that has ended":       {0, 0, unfenced, StartedUnfenced},

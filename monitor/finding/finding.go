@@ -394,6 +394,8 @@ const (
 // a guard.
 type BootSight struct {
 	Form BootForm
+	// ByMemory: Form is by what a guard on this host remembers of the last start.
+	ByMemory bool
 	// Guarded: a guard remembers the node, so it fences it after a loss.
 	Guarded bool
 	// Started is how a guard remembers that its process with this RunID started. It is read seldom:

@@ -236,7 +236,7 @@ func (w *watch) noteStarts() {
 
 // booted records how the node will start, as far as its files and command line show.
 func (w *watch) booted(s finding.BootSight) {
-	w.StartsFenced, w.remembered = s.Form == finding.BootFirm, s
+	w.remembered = s
 	w.Facts.Data.NextKnown, w.Facts.Data.NextWeak = s.DataKnown, s.DataWeak
 	w.Persistent, _ = w.Facts.Durable()
 }
@@ -503,6 +503,7 @@ func (w *watch) snapshot(now time.Time, at time.Duration, locks int) monitor.Nod
 	if b := &w.remembered; b.RunID != "" && b.RunID == n.RunID {
 		n.Remembered = b.Started
 	}
+	n.StartsFenced = w.remembered.Form == finding.BootFirm && !(w.remembered.ByMemory && len(n.Guards) > 0) // as Node.Started takes it
 	w.serveEarly(&n, now)
 	n.Early, n.EarlyUntil = w.early, w.earlyUntil
 	n.LocksHidden = w.State == monitor.NodeDenied && w.base == monitor.NodeServing && w.Role == "master" && w.notes["info"].Text == ""

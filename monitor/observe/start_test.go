@@ -136,6 +136,26 @@ func TestARememberedStart(t *testing.T) {
 	}
 }
 
+// A node starts fenced as its files say; as the memory on this host says only where no guard is seen, of
+// which other views know as much.
+func TestStartsFencedByMemory(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		memory, guards, want bool
+	}{{false, false, true}, {false, true, true}, {true, false, true}, {true, true, false}} {
+		w := newTestWorld(t, now, "n1")
+		see := sight{sent: now, received: now, info: master("run_id", "one"), config: fence("0")}
+		if c.guards {
+			see.guards = &guardsSight{known: true, all: []announce.Guard{{ID: "g", Delay: time.Second}}}
+		}
+		w.answered(0, see, now)
+		w.nodes[0].booted(finding.BootSight{Form: finding.BootFirm, ByMemory: c.memory})
+		if got := w.snapshot(now, 1).Nodes[0].StartsFenced; got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
+
 // A process that was stopped while it awaited the answers does not take the line for thin for long.
 func TestTheNextWholeProbeIsNeverFar(t *testing.T) {
 	if got := untilWhole(50*time.Millisecond, 5); got != 2*time.Second {

@@ -31,6 +31,8 @@ type Check struct {
 	Local   bool
 	// StartedUnfenced: a guard saw its present process start unfenced.
 	StartedUnfenced bool
+	// ByMemory: Boot is Fenced by what a guard remembers of that start.
+	ByMemory bool
 	// Rewrites is how often the present process was told to rewrite the files of its fence: by
 	// CONFIG REWRITE, and with [fences.ACL] also by ACL SAVE; −1 if it does not tell.
 	Rewrites int64
@@ -179,6 +181,7 @@ func (c *Check) byPresentProcess(o restartguard.Observation, remembered, filesRe
 		c.because("a guard saw its present process start UNFENCED")
 		return
 	case remembered:
+		c.ByMemory = true
 		c.because("a guard saw its present process start fenced")
 	case fenced && !o.Configured:
 		c.because("it is fenced, and nothing was set since its start: it started fenced")

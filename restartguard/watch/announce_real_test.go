@@ -65,8 +65,8 @@ func TestAGuardTellsOfAnUnfencedStart(t *testing.T) {
 	})
 }
 
-// A guard that starts later says of a start what the one says that saw it, also when that one has
-// ended, and of no other start.
+// A guard that starts later announces the start that another one saw, also when that one has ended, and
+// no other start.
 func TestAGuardKeepsWhatAnotherSawOfAStart(t *testing.T) {
 	for params, boot := range map[string]announce.Boot{"2147483647": announce.BootFenced, "0": announce.BootUnfenced} {
 		s := labtest.Servers(t, 1, "--min-replicas-to-write", params, "--min-replicas-max-lag", "10")[0]
