@@ -62,6 +62,8 @@ type RestartCost struct {
 	HeldUntil    time.Time       // until when the last of these may be relied on; zero: none, or no end
 	Unrevoked    int             // revoked locks that have too few tombstones left to keep others out
 	Others       int             // lost copies of other clients than the holders: attempts, and what they left
+	Expired      int             // copies that expired while the node did not answer, before the restart was seen
+	ExpiredAt    time.Time       // the latest end of these that was known
 	Loaded       Loaded          // copies that the node loaded from disk
 	Locks        []safetext.Text // names of the locks that lost a copy, the worst first; at most 50
 	// Rejoins is when a guard lets the node rejoin; zero: unknown.

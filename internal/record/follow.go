@@ -351,7 +351,7 @@ func (m *minutes) ended(one *grant) {
 	one.counted = true
 	c := m.of(one.lock)
 	c.total++
-	if one.how == lostMajority {
+	if one.how == lostMajority || one.ends == lostMajority { // also if it was released later
 		c.lost++
 	}
 	if len(c.held) < mostSamples && !one.partly {

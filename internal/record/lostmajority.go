@@ -102,3 +102,19 @@ func (r *Reader) LostNow(now time.Time, n int) (all []Grant, err error) {
 	}
 	return all, nil
 }
+
+// NotSeen returns the grants of a span, at most n, whose end came while locks were recorded and was not seen:
+// their majority did not answer.
+func (r *Reader) NotSeen(in Span, recorded []Span, n int) (all []Grant, err error) {
+	at, err := r.lastLocks(in.Until.Add(-time.Millisecond))
+	for class := len(lengths); class >= 0 && err == nil; class-- {
+		var some []Grant
+		some, err = r.grants(byLength+inClass(class)+` AND l.cluster = ?3 AND g.ended = '`+notSeen+`' AND g.ended_ms >= ?2 AND g.ended_ms <= ?1`, at, millis(in.Since), r.cluster)
+		all = append(all, some...)
+	}
+	all = slices.DeleteFunc(all, func(g Grant) bool {
+		return !slices.ContainsFunc(recorded, func(s Span) bool { return g.Ended.After(s.Since) && g.Ended.Before(s.Until) })
+	})
+	slices.SortStableFunc(all, func(a, b Grant) int { return a.Ended.Compare(b.Ended) })
+	return all[:min(n, len(all))], err
+}

@@ -377,3 +377,47 @@ func TestWhoLostTheMajorityNow(t *testing.T) {
 		t.Errorf("of two one: %+v %v", lost, err)
 	}
 }
+
+// A grant that lost its majority counts as lost, also when its holder released it before its end, and while it
+// goes on.
+func TestALostMajorityCounts(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("acquired", "a:1", "a", now, now.Add(20*time.Second))
+	from.tell(lostMajority, "a:1", "a", now.Add(time.Second), now.Add(20*time.Second))
+	from.tell("released", "a:1", "a", now.Add(2*time.Second), now.Add(20*time.Second))
+	from.tell("acquired", "a:2", "b", now, now.Add(20*time.Second))
+	from.tell(lostMajority, "a:2", "b", now.Add(time.Second), now.Add(20*time.Second))
+	write(t, w, from, now.Add(3*time.Second))
+	r, in := read(t, path), Span{now.Add(-time.Hour), now.Add(time.Hour)}
+	uses, err := r.Busiest(in, 10)
+	if err != nil || len(uses) != 2 || uses[0].Lost != 1 || uses[1].Lost != 1 {
+		t.Errorf("%+v: %v", uses, err)
+	}
+	minutes, err := r.Patterns(in, 10)
+	if err != nil || len(minutes) != 1 || minutes[0].Grants != 1 || minutes[0].Lost != 1 {
+		t.Errorf("%+v: %v", minutes, err)
+	}
+}
+
+// A grant whose majority did not answer at its end is told; one of which only the recorder saw nothing is not.
+func TestNotSeen(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("acquired", "a:1", "a", now, second(5))
+	from.tell("acquired", "a:2", "b", now, second(5))
+	from.tell(notSeen, "a:1", "a", second(5), second(5))
+	from.tell("released", "a:2", "b", second(5), second(5))
+	write(t, w, from, second(9))
+	r, in := read(t, path), Span{now.Add(-time.Hour), second(3600)}
+	for want, recorded := range map[int][]Span{1: {{now, second(9)}}, 0: {{second(6), second(9)}}} {
+		if all, err := r.NotSeen(in, recorded, 10); err != nil || len(all) != want || want > 0 && (all[0].Lock != "a:1" || !all[0].Ended.Equal(second(5))) {
+			t.Errorf("%+v: %v", all, err)
+		}
+	}
+}

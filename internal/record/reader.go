@@ -419,7 +419,7 @@ type Use struct {
 // Busiest returns the n locks that were granted most often in a span.
 func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
 	return collect(r.db, func(row *sql.Rows, u *Use) error { return row.Scan(&u.Lock, &u.Grants, &u.Lost) },
-		`SELECT l.name, most.times, sum(g.ended IS 'lost majority') FROM
+		`SELECT l.name, most.times, sum(g.ended IS 'lost majority' OR g.ends IS 'lost majority') FROM
 		(SELECT lock, count(*) AS times FROM grants INDEXED BY grants_of_lock WHERE lock IN (SELECT id FROM locks WHERE cluster = ?1) AND began_ms >= ?2 AND began_ms < ?3
 			GROUP BY lock ORDER BY count(*) DESC, lock LIMIT ?4) AS most
 		JOIN locks l ON l.id = most.lock JOIN grants g ON g.lock = most.lock AND g.began_ms >= ?2 AND g.began_ms < ?3

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,5 +54,17 @@ func TestHowOftenANodeWasAway(t *testing.T) {
 				t.Errorf("%s, want %s", strings.Join(got, ", "), c.want)
 			}
 		})
+	}
+}
+
+// A state that lasted less than a second is not said to have lasted 0s.
+func TestAShortTotal(t *testing.T) {
+	rep := &Report{Lanes: []Lane{{Name: "cluster"}}, Away: []Away{{Name: "cluster", State: "degraded", Times: 2, Total: 300 * time.Millisecond}}}
+	var text, page strings.Builder
+	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "less than 1s in all, 2 times") || !strings.Contains(page.String(), "less than 1s") {
+		t.Error(text.String(), page.String())
 	}
 }

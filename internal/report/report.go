@@ -43,6 +43,8 @@ type Report struct {
 	// Lost are locks that lost their majority, and LostLeft how many more did.
 	Lost     []record.Event
 	LostLeft int
+	// NotSeen are grants at whose end their majority did not answer: whether it was lost is not known.
+	NotSeen  []record.Grant
 	Longest  []record.Grant
 	Busiest  []record.Use
 	Patterns []record.Minute
@@ -152,6 +154,9 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	}
 	rep.LostLeft = max(0, len(rep.Lost)-mostLost)
 	rep.Lost = rep.Lost[:min(mostLost, len(rep.Lost))]
+	if rep.NotSeen, err = r.NotSeen(in, rep.Coverage.Locks, mostLost); err != nil {
+		return nil, err
+	}
 	if rep.Longest, err = r.Longest(in, mostLocks); err != nil {
 		return nil, err
 	}
@@ -245,7 +250,7 @@ var page string
 // HTML writes the report as a self-contained page, light and dark, that loads nothing.
 func (rep *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"at": rep.at, "edge": rep.edge, "overlap": rep.overlap, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "ended": rep.ended, "tone": tone, "what": what, "cleared": rep.cleared, "kept": kept,
+		"at": rep.at, "edge": rep.edge, "overlap": rep.overlap, "span": inAll, "safe": safetext.Escape, "held": held(rep.Until), "ended": rep.ended, "tone": tone, "what": what, "cleared": rep.cleared, "kept": kept, "notSeen": rep.notSeen,
 	}).Parse(page)
 	if err != nil {
 		return err
@@ -305,6 +310,14 @@ func (rep *Report) overlap(o record.Overlap) string {
 		both += " or longer"
 	}
 	return fmt.Sprintf("%s got in while %s (since %s) relied on it %s: both for %s%s", who(o.Later), who(o.Earlier), rep.at(o.Earlier.Began), until, both, more)
+}
+
+// inAll is a total time; a short one is not none.
+func inAll(d time.Duration) string {
+	if d < time.Second {
+		return "less than 1s"
+	}
+	return view.Age(d)
 }
 
 // at formats a time with date and zone.
@@ -378,6 +391,15 @@ func (rep *Report) ended(g record.Grant) string {
 	return g.How + ", may rely on it until " + rep.at(g.Until)
 }
 
+// notSeen says of a grant what is known of its majority at its end.
+func (rep *Report) notSeen(g record.Grant) string {
+	who := ""
+	if g.Owner != "" {
+		who = " by " + safetext.Escape(g.Owner)
+	}
+	return "its majority did not answer and may be lost: held" + who + " until " + rep.at(g.Ended) + " as last known, or longer"
+}
+
 // tone returns the CSS class of a state.
 func tone(state string) string {
 	switch state {
@@ -401,7 +423,7 @@ func (rep *Report) Text(w io.Writer) error {
 	}
 	heading("Not serving, not safe")
 	for _, a := range rep.Away {
-		fmt.Fprintf(&b, "  %-12s %-12s %s in all, %s\n", safetext.Escape(a.Name), a.State, view.Age(a.Total), view.Plural(a.Times, "time"))
+		fmt.Fprintf(&b, "  %-12s %-12s %s in all, %s\n", safetext.Escape(a.Name), a.State, inAll(a.Total), view.Plural(a.Times, "time"))
 	}
 	if rep.VerdictsLeft > 0 {
 		fmt.Fprintf(&b, "  %s of the cluster left out\n", view.Plural(rep.VerdictsLeft, "older verdict"))
@@ -452,8 +474,11 @@ func (rep *Report) Text(w io.Writer) error {
 	switch {
 	case rep.LostLeft > 0:
 		fmt.Fprintf(&b, "  and %s\n", view.Plural(rep.LostLeft, "more lock"))
-	case len(rep.Lost) == 0 && rep.LocksUnrecorded == "":
+	case len(rep.Lost)+len(rep.NotSeen) == 0 && rep.LocksUnrecorded == "":
 		fmt.Fprintln(&b, "  none, as far as was seen")
+	}
+	for _, g := range rep.NotSeen {
+		fmt.Fprintf(&b, "  %s  %s: %s\n", rep.at(g.Ended), safetext.Escape(g.Lock), rep.notSeen(g))
 	}
 	heading("Held longest")
 	if rep.LocksUnrecorded != "" {

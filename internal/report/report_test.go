@@ -198,3 +198,19 @@ func TestKeptLocksThatWereLost(t *testing.T) {
 		}
 	}
 }
+
+// A lock whose majority did not answer at its end is no lock that lost nothing.
+func TestLocksOutOfSightAreNamed(t *testing.T) {
+	rep := &Report{utc: true, NotSeen: []record.Grant{{Lock: "pm:a", Owner: "web-3", How: "not seen", Ended: time.Unix(1_800_000_000, 0)}}}
+	var text, page strings.Builder
+	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(text.String(), "Lost their majority\n")
+	if section, _, _ = strings.Cut(section, "\n\n"); strings.Contains(section, "none") || !strings.Contains(section, "pm:a: its majority did not answer and may be lost: held by web-3 until 2027-01-15 08:00:00Z as last known, or longer") {
+		t.Error(section)
+	}
+	if !strings.Contains(page.String(), "<td>pm:a<td>its majority did not answer") {
+		t.Error(page.String())
+	}
+}

@@ -261,8 +261,11 @@ func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
 // now, 3 lost their majority: held to 22:17:43".
 func costText(cost monitor.RestartCost, now time.Time) string {
 	text := "no lock lost a copy"
-	if cost.Lost > 0 {
+	switch {
+	case cost.Lost > 0:
 		text = words.Count(cost.Lost, "lock", "locks") + " lost a copy"
+	case cost.Expired > 0:
+		text = "no unexpired copy was there any more"
 	}
 	if cost.Bare > 0 {
 		text += fmt.Sprintf(", %d %s a bare majority now", cost.Bare, map[bool]string{true: "has", false: "have"}[cost.Bare == 1])
@@ -279,6 +282,9 @@ func costText(cost monitor.RestartCost, now time.Time) string {
 	}
 	if cost.Others > 0 {
 		text += "; " + words.Count(cost.Others, "copy", "copies") + " of other clients than the holders lost"
+	}
+	if cost.Expired > 0 {
+		text += fmt.Sprintf("; while it did not answer, the TTL of %s ran out, at %s at the latest: the crash may have lost what holders relied on", words.Count(cost.Expired, "copy", "copies"), words.Moment(cost.ExpiredAt, now))
 	}
 	l := cost.Loaded
 	var loaded []string

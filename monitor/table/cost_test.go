@@ -1,6 +1,7 @@
 package table
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -86,5 +87,66 @@ func TestTheCostOfALossGoesByItsToken(t *testing.T) {
 				t.Errorf("told %d times: %+v, want %+v; it is %s", told, got, c.want, r.lock("k").State)
 			}
 		})
+	}
+}
+
+// Nodes crash while a lock is held and come back empty after its end: their copies were lost while its holder
+// relied on them. A lock that was released meanwhile, or whose node only did not answer, lost nothing so.
+func TestCopiesThatExpireWhileTheirNodeIsDown(t *testing.T) {
+	for name, c := range map[string]struct {
+		down           []int
+		released, back bool // back: the servers ran on
+		want           int  // copies of each node
+	}{
+		"a majority crashes":                        {down: []int{0, 1, 2}, want: 1},
+		"a minority crashes":                        {down: []int{0, 1}, want: 1},
+		"all crash":                                 {down: []int{0, 1, 2, 3, 4}, want: 1},
+		"a minority crashes, and it is released":    {down: []int{0, 1}, released: true},
+		"a majority does not answer, crashes later": {down: []int{0, 1, 2}, back: true},
+	} {
+		for _, skew := range []time.Duration{0, 3 * time.Millisecond} {
+			t.Run(fmt.Sprint(name, skew), func(t *testing.T) {
+				r := newRig(5, 30*time.Second).first()
+				r.pass(time.Hour)
+				for i := range 5 {
+					r.set("k", "a", 10*time.Second-time.Duration(i)*skew, i)
+				}
+				r.scanAll()
+				r.scanAll()
+				end := r.now.Add(10 * time.Second)
+				for _, i := range c.down {
+					r.Unreachable(i, r.now)
+				}
+				r.pass(2 * time.Second)
+				if c.released {
+					r.del("k", 2, 3, 4)
+					r.rounds()
+				}
+				for range 50 {
+					r.pass(250 * time.Millisecond)
+				}
+				told := 0
+				r.OnRestart = func(_ int, cost monitor.RestartCost, _ time.Time) {
+					told++
+					if cost.Expired != c.want || c.want > 0 && (cost.ExpiredAt.Sub(end).Abs() > time.Second || len(cost.Locks) != 1 || cost.Lost != 0) {
+						t.Errorf("%+v", cost)
+					}
+				}
+				if c.back {
+					for _, i := range c.down {
+						r.Reachable(i, false)
+						r.scan(i)
+						r.Unreachable(i, r.now)
+					}
+				}
+				for _, i := range c.down {
+					r.restart(i, false, false)
+				}
+				r.rounds()
+				if told != len(c.down) {
+					t.Error(told, r.kinds())
+				}
+			})
+		}
 	}
 }

@@ -302,6 +302,11 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 		t.emitTaken(r, r.grant.token, t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, r.shortToken(r.grant.token))))
 	}
 	sum, g := announce.TokenSum(token), &r.grant
+	for i := range r.Copies {
+		if c := &r.Copies[i]; kind == "expired" && c.Kind == packed.LockCopy && int8(c.Token) == g.token && !t.nodes[i].reachable {
+			t.noteExpired(r, i) // a moment later
+		}
+	}
 	t.ended.add(r.key(), sum)
 	room := announce.MostLocks
 	if !g.fell && g.lost == 0 {

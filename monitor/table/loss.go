@@ -62,6 +62,7 @@ func (t *Table) Restarted(i int, s Incarnation, now time.Time) {
 	n.incarnation = n.epoch
 	n.scanned, n.began, n.synced = 0, 0, 0
 	n.count(monitor.LostByRestart, s.Keys, n.restarted)
+	n.restart.expired, n.expired = n.expired, expiredCopies{}
 	t.sweepAll()
 	t.Work(now, Slice)
 }

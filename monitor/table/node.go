@@ -3,6 +3,7 @@ package table
 import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/internal/packed"
+	"redlockctl/redlock"
 	"redlockctl/server/safetext"
 	"slices"
 	"time"
@@ -42,6 +43,7 @@ type node struct {
 	// loads: it has keys that have not been read since it started.
 	sealed, loads bool
 	lost          lostCopies
+	expired       expiredCopies
 }
 
 // lostCopies counts the lost copies of a node whose locks are still held.
@@ -49,6 +51,25 @@ type lostCopies struct {
 	since      packed.Moment // start of the current second
 	reported   int           // one by one in that second
 	unreported int           // the others, to be reported in one event
+}
+
+// expiredCopies are the copies of locks on a node that expired while it did not answer.
+type expiredCopies struct {
+	copies int
+	until  packed.Moment // the latest end that was known
+	names  []string
+}
+
+// noteExpired counts the copy of r on node i, which does not answer, as one that expires unseen: if the node
+// crashed, it was lost while its holder relied on it. The holder of a grant that has ended does not.
+func (t *Table) noteExpired(r *record, i int) {
+	c, e := &r.Copies[i], &t.nodes[i].expired
+	if c.Kind != packed.LockCopy || t.hasEnded(r, int8(c.Token)) || redlock.IsTombstone(r.Tokens[c.Token].Prefix) {
+		return
+	}
+	e.copies++
+	e.until = max(e.until, t.reliedOn(r, i))
+	e.names = named(e.names, r)
 }
 
 // restartCost is the cost of a restart or a wipe, while it is counted.
@@ -60,6 +81,7 @@ type restartCost struct {
 	hits                          int // locks whose part of it is still to be counted
 	copies, bare, fell, unrevoked int
 	others                        int           // copies of other tokens than the holder's
+	expired                       expiredCopies // before the restart was seen
 	until                         packed.Moment // latest end of a lost majority; far: there is none
 	// locks that lost their majority, that are not revoked any more, that have a bare majority
 	// now, and that lost a copy otherwise
@@ -121,8 +143,8 @@ func (t *Table) lossCost(i int) monitor.RestartCost {
 	if c.until == far {
 		c.until = 0
 	}
-	cost := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Unrevoked: c.unrevoked, Others: c.others, Loaded: t.loaded(i)}
-	names := slices.Concat(c.felled, c.freed, c.bared, c.names)
+	cost := monitor.RestartCost{Cause: c.cause, Lost: c.copies, Bare: c.bare, LostMajority: c.fell, HeldUntil: t.Time(c.until), Unrevoked: c.unrevoked, Others: c.others, Expired: c.expired.copies, ExpiredAt: t.Time(c.expired.until), Loaded: t.loaded(i)}
+	names := slices.Concat(c.felled, c.freed, c.bared, c.names, c.expired.names)
 	for _, name := range names[:min(len(names), mostNamed)] {
 		cost.Locks = append(cost.Locks, safetext.New(name))
 	}
@@ -197,7 +219,7 @@ func (t *Table) Reachable(i int, closed bool) {
 func (t *Table) Unreachable(i int, now time.Time) {
 	n := &t.nodes[i]
 	if n.reachable {
-		n.lostSight = t.Moment(now)
+		n.lostSight, n.expired = t.Moment(now), expiredCopies{}
 	}
 	n.reachable, n.missed = false, 0
 	n.epoch++

@@ -279,6 +279,7 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 		case !c.Have() && !c.Lost() || c.Expires == 0 || c.Expires > now:
 		case c.Lost(), t.nodes[i].provesEnd(c.Expires):
 			if !c.Lost() && !t.nodes[i].reachable {
+				t.noteExpired(r, i)
 				t.age(r, int8(c.Token)) // it may have been extended there
 			}
 			t.short.hasExpired(i, r.key(), now)
