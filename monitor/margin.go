@@ -38,7 +38,8 @@ func (l *Lock) Margin() int {
 // Access says who else can acquire a lock before its holder's end, and how long the
 // holder can extend it. It follows from the copies, the nodes' states and how the nodes
 // start: a node that refuses writes gives no vote, and one that starts fenced under a
-// guard refuses them until the votes that it lost have expired.
+// guard refuses them until the votes that it lost have expired, but for those of a lock
+// that lasts for longer than its wait.
 type Access struct {
 	// Now: another client can reach a quorum now. Perhaps: that cannot be excluded,
 	// because some nodes cannot be seen or have copies of another client that may be
@@ -88,14 +89,14 @@ func (a Access) least(b Access) Access {
 
 // accessOf returns who else can acquire a lock with one key.
 func (s *Snapshot) accessOf(l *Lock) Access {
-	end, seen := l.HeldUntil(), l.MajorityEnd()
+	end, seen, lasting := l.HeldUntil(), l.MajorityEnd(), l.Lasting()
 	a := Access{Restarts: -1, Spare: l.spare(s.Nodes)}
 	free, fragile := 0, 0
 	var rejoins []time.Time // of nodes that rejoin before the end
 	for i := range min(len(s.Nodes), l.Copies.Len()) {
 		n, c := &s.Nodes[i], l.Copies.At(i)
 		p := ProtectionOf(n, s.Guard)
-		fences := p == protectionVerified || p == protectionDurable
+		fences := p == protectionDurable || p == protectionVerified && !lasting
 		if own := c.State != CopyAbsent && c.State != CopyLost && c.Token == l.Holder && !c.Token.Empty(); own {
 			supposed := c.State == CopyUnknown && l.Supposed // its own expiry: the majority that is seen ends earlier
 			switch {
@@ -123,7 +124,7 @@ func (s *Snapshot) accessOf(l *Lock) Access {
 			}
 			continue
 		}
-		if !fences && (n.State == NodeFenced || n.State == NodeCordoned) {
+		if p != protectionDurable && p != protectionVerified && (n.State == NodeFenced || n.State == NodeCordoned) {
 			fragile++ // it serves after a restart
 		}
 		switch n.State {
@@ -139,7 +140,7 @@ func (s *Snapshot) accessOf(l *Lock) Access {
 		case NodeFenced:
 			switch at := n.RejoinsAfter; {
 			case at.IsZero():
-				if l.State == LockOverTTL {
+				if lasting {
 					a.Unsure = append(a.Unsure, i) // its wait is shorter than the lock
 				}
 			case at.Before(s.At):
@@ -173,6 +174,12 @@ func (s *Snapshot) accessOf(l *Lock) Access {
 		}
 	}
 	return a
+}
+
+// Lasting reports whether the lock lasts for longer than a fence after a restart: it has no end, or one beyond the
+// cluster's maximum.
+func (l *Lock) Lasting() bool {
+	return l.Unending || l.Over || l.State == LockOverTTL || l.State == LockNoTTL && l.HeldUntil().IsZero()
 }
 
 // spare returns how many more of these nodes may be lost before Holder cannot extend the
@@ -276,7 +283,7 @@ func (l *Lock) EndlessText(serves func(node int) bool) string {
 		}
 		return on + held + "; nobody else gets the lock unless a node that does not serve now serves without its copy, or the holder or an operator removes the lock"
 	}
-	return on + "nobody else gets the lock until its holder or an operator removes it"
+	return on + "nobody else gets the lock until its holder or an operator removes it, or nodes lose their copies"
 }
 
 // Serves reports whether node i serves.

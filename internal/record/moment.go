@@ -270,9 +270,14 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			} else {
 				*l = l.Timed(since, end)
 			}
+			if l.State == monitor.LockSplit {
+				l.Unending = relied == "0"
+			}
 			if l.State == monitor.LockSplit && l.Held < s.Cluster.Quorum {
 				ms, err := strconv.ParseInt(relied, 10, 64)
 				switch {
+				case l.Unending:
+					l.Contested = l.Earlier == nil && !granted && l.Tokens > 1
 				case l.Earlier != nil:
 					*l = l.Until(l.Earlier.Until)
 				case err == nil:

@@ -116,7 +116,7 @@ func copiesOf(l *monitor.Lock) (copies, tokens string) {
 }
 
 // reliedUntil is what stands in the copies of a split lock before the time in milliseconds
-// until when one of its clients may rely on it: by votes of which no letter tells.
+// until when one of its clients may rely on it: by votes of which no letter tells. 0: without end.
 const reliedUntil = "+"
 
 // lookOf returns the state of a lock that is worth recording; nil: nothing besides its
@@ -140,8 +140,12 @@ func (b *batch) lookOf(key string, l *monitor.Lock) *look {
 		now.state = monitor.LockOrphaned // the rest of its state does not matter
 	}
 	if !unseen(l) && now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
-		if now.state == monitor.LockSplit && l.ReliedOn() && !l.HeldUntil().IsZero() {
-			now.copies += reliedUntil + strconv.FormatInt(millis(l.HeldUntil().Round(extendedBy)), 10)
+		switch end := l.HeldUntil(); {
+		case now.state != monitor.LockSplit || !l.ReliedOn():
+		case !end.IsZero():
+			now.copies += reliedUntil + strconv.FormatInt(millis(end.Round(extendedBy)), 10)
+		case l.Unending:
+			now.copies += reliedUntil + "0"
 		}
 		return now
 	}

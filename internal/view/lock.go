@@ -274,7 +274,7 @@ func lockEnds(c *Context, l *monitor.Lock) Cell {
 		return Cell{Text: end.Format("15:04")}
 	case !end.IsZero():
 		return Cell{Text: c.remaining(end)}
-	case l.State == monitor.LockNoTTL:
+	case l.State == monitor.LockNoTTL, l.Unending:
 		return Cell{Text: c.Endless}
 	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):
 		return Cell{Text: c.None, Tone: Dim} // a record may not know the time of an extension

@@ -55,9 +55,9 @@ func accessText(c *Context, l *monitor.Lock, a *monitor.Access) (string, Tone) {
 	case !a.From.IsZero():
 		return "from " + Clock(a.From) + ", when " + openingText(c, l, a), Warn
 	case a.Restarts == 1:
-		return "after 1 more restart of a node that is " + unproven(c), Warn
+		return "after 1 more restart of a node " + unproven(c, l, "that is "), Warn
 	case a.Restarts > 1:
-		return "after " + strconv.Itoa(a.Restarts) + " more restarts of nodes that are " + unproven(c), None
+		return "after " + strconv.Itoa(a.Restarts) + " more restarts of nodes " + unproven(c, l, "that are "), None
 	}
 	return least, None
 }
@@ -79,11 +79,14 @@ func openingText(c *Context, l *monitor.Lock, a *monitor.Access) string {
 }
 
 // unproven says why a node may vote twice when it restarts.
-func unproven(c *Context) string {
-	if slices.ContainsFunc(c.Snap.Nodes, func(n monitor.Node) bool { return len(n.Guards) > 0 || !n.GuardsKnown }) {
-		return "not verified to start fenced"
+func unproven(c *Context, l *monitor.Lock, are string) string {
+	if l.Lasting() {
+		return "with a copy: a fence does not last as long"
 	}
-	return "not guarded"
+	if slices.ContainsFunc(c.Snap.Nodes, func(n monitor.Node) bool { return len(n.Guards) > 0 || !n.GuardsKnown }) {
+		return "that is not verified to start fenced"
+	}
+	return are + "not guarded"
 }
 
 // unsureText says why it is not known whether another client can get a lock.

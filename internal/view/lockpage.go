@@ -21,7 +21,7 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 		return "ends in " + Left(end.Sub(c.Now)) + " (" + Clock(end) + ")"
 	case l.ReliedOn() && l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum):
 		return reliedText(c, l)
-	case l.State == monitor.LockNoTTL:
+	case l.State == monitor.LockNoTTL, l.Unending:
 		if _, block := l.Endless(c.Snap.Serves); block {
 			return "never expires: no TTL"
 		}

@@ -105,16 +105,15 @@ func (w *lockWatch) kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 		kinds[badOverTTL], any = true, true
 	}
 	switch l.State {
-	case monitor.LockNoTTL:
-		switch _, block := l.Endless(w.snap.Serves); {
+	case monitor.LockNoTTL, monitor.LockSplit: // one may be both
+		switch copies, block := l.Endless(w.snap.Serves); {
+		case copies == 0 && l.State == monitor.LockSplit:
 		case block:
 			kinds[badNoTTL] = true
 		case !lost: // otherwise its advice to remove the copy would let a second client in
 			kinds[badEndless] = true
 		}
-		kinds[several(l)], any = rivals(l), true
-	case monitor.LockSplit:
-		kinds[several(l)], any = true, true
+		kinds[several(l)], any = l.State == monitor.LockSplit || rivals(l), true
 	case monitor.LockOrphaned:
 		switch {
 		case l.LeftByStep: // the step is reported, and no client left them
