@@ -24,31 +24,32 @@ type nodeCase struct {
 	// copies were, before their first expiry.
 	supposed, seen bool
 	brief          bool // its copy expires before the holder's end
+	lasting        bool // the lock has no end: each fence ends before
 }
 
 var nodeCases = []nodeCase{
-	{"own, starts fenced", CopyPresent, "a", NodeServing, true, false, false, false, false},
-	{"own, starts unfenced", CopyPresent, "a", NodeServing, false, false, false, false, false},
-	{"own, fenced", CopyPresent, "a", NodeFenced, true, false, false, false, false},
-	{"own, fenced, starts unfenced", CopyPresent, "a", NodeFenced, false, false, false, false, false},
-	{"lost, cordoned, starts unfenced", CopyLost, "a", NodeCordoned, false, false, false, false, false},
-	{"free", CopyAbsent, "", NodeServing, true, false, false, false, false},
-	{"lost, serves", CopyLost, "a", NodeServing, true, false, false, false, false},
-	{"lost, fenced to the end", CopyLost, "a", NodeFenced, true, false, false, false, false},
-	{"lost, rejoins before", CopyLost, "a", NodeFenced, true, true, false, false, false},
-	{"lost, cordoned", CopyLost, "a", NodeCordoned, true, false, false, false, false},
-	{"another client's", CopyPresent, "b", NodeServing, true, false, false, false, false},
-	{"own, silent", CopyUnknown, "a", NodeSlow, true, false, false, false, false},
-	{"own, silent, starts unfenced", CopyUnknown, "a", NodeSlow, false, false, false, false, false},
-	{"own, down, starts fenced", CopyUnknown, "a", NodeDown, true, false, false, false, false},
-	{"own, down, starts unfenced", CopyUnknown, "a", NodeDown, false, false, false, false, false},
-	{"silent", CopyUnknown, "", NodeSlow, true, false, false, false, false},
-	{"down, starts fenced", CopyUnknown, "", NodeDown, true, false, false, false, false},
-	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false, false, false, false},
-	{"own, expires before", CopyPresent, "a", NodeServing, true, false, false, false, true},
-	{"own, silent, expires before", CopyUnknown, "a", NodeSlow, true, false, false, false, true},
-	{"own, expires before, fenced", CopyPresent, "a", NodeFenced, true, false, false, false, true},
-	{"own, expires before, rejoins before", CopyPresent, "a", NodeFenced, true, true, false, false, true},
+	{"own, starts fenced", CopyPresent, "a", NodeServing, true, false, false, false, false, false},
+	{"own, starts unfenced", CopyPresent, "a", NodeServing, false, false, false, false, false, false},
+	{"own, fenced", CopyPresent, "a", NodeFenced, true, false, false, false, false, false},
+	{"own, fenced, starts unfenced", CopyPresent, "a", NodeFenced, false, false, false, false, false, false},
+	{"lost, cordoned, starts unfenced", CopyLost, "a", NodeCordoned, false, false, false, false, false, false},
+	{"free", CopyAbsent, "", NodeServing, true, false, false, false, false, false},
+	{"lost, serves", CopyLost, "a", NodeServing, true, false, false, false, false, false},
+	{"lost, fenced to the end", CopyLost, "a", NodeFenced, true, false, false, false, false, false},
+	{"lost, rejoins before", CopyLost, "a", NodeFenced, true, true, false, false, false, false},
+	{"lost, cordoned", CopyLost, "a", NodeCordoned, true, false, false, false, false, false},
+	{"another client's", CopyPresent, "b", NodeServing, true, false, false, false, false, false},
+	{"own, silent", CopyUnknown, "a", NodeSlow, true, false, false, false, false, false},
+	{"own, silent, starts unfenced", CopyUnknown, "a", NodeSlow, false, false, false, false, false, false},
+	{"own, down, starts fenced", CopyUnknown, "a", NodeDown, true, false, false, false, false, false},
+	{"own, down, starts unfenced", CopyUnknown, "a", NodeDown, false, false, false, false, false, false},
+	{"silent", CopyUnknown, "", NodeSlow, true, false, false, false, false, false},
+	{"down, starts fenced", CopyUnknown, "", NodeDown, true, false, false, false, false, false},
+	{"down, starts unfenced", CopyUnknown, "", NodeDown, false, false, false, false, false, false},
+	{"own, expires before", CopyPresent, "a", NodeServing, true, false, false, false, true, false},
+	{"own, silent, expires before", CopyUnknown, "a", NodeSlow, true, false, false, false, true, false},
+	{"own, expires before, fenced", CopyPresent, "a", NodeFenced, true, false, false, false, true, false},
+	{"own, expires before, rejoins before", CopyPresent, "a", NodeFenced, true, true, false, false, true, false},
 }
 
 // rivalWins tries everything that can happen before the holder's end: another client sets
@@ -67,13 +68,13 @@ func rivalWins(nodes []nodeCase, quorum, restarts int, doubt, later bool) bool {
 	votes := func(n nodeCase, restarted bool) bool {
 		switch {
 		case restarted:
-			return !n.fenced // before a guard fences it again
+			return !n.fenced || n.lasting && n.copy == CopyPresent && n.token == "a" // before a guard fences it again, or after that
 		case n.state == NodeFenced:
 			return n.rejoins && later && (n.copy == CopyLost || n.brief)
 		case n.state == NodeCordoned:
 			return false
 		case n.state == NodeDown, n.copy == CopyUnknown && n.token == "a": // it may have restarted, which was not seen
-			return doubt && !n.fenced || n.supposed && (doubt && !n.seen || later && n.seen) || n.brief && later
+			return doubt && (!n.fenced || n.lasting) || n.supposed && (doubt && !n.seen || later && n.seen) || n.brief && later
 		case n.token == "a" && n.copy != CopyLost:
 			return n.brief && later // else its copy exists until the end
 		case n.token == "b", n.state == NodeSlow:
@@ -100,12 +101,17 @@ func TestAccessByEnumeration(t *testing.T) {
 		size           int
 		supposed, seen bool
 		earlier        bool // a client may rely on the lock beside its holder, whatever is left of its votes
-	}{{size: 3}, {size: 5}, {3, true, false, false}, {3, true, true, false}, {5, true, false, false}, {5, true, true, false}, {size: 3, earlier: true}, {size: 5, earlier: true}} {
+		lasting        bool
+	}{{size: 3}, {size: 5}, {3, true, false, false, false}, {3, true, true, false, false}, {5, true, false, false, false}, {5, true, true, false, false},
+		{size: 3, earlier: true}, {size: 5, earlier: true}, {size: 3, lasting: true}, {size: 5, lasting: true}} {
 		size, quorum := world.size, redlock.Quorum(world.size)
 		var each func(chosen []nodeCase, from int)
 		each = func(chosen []nodeCase, from int) {
 			if len(chosen) < size { // the order of nodes does not matter
 				for k := from; k < len(nodeCases); k++ {
+					if world.lasting && (nodeCases[k].brief || nodeCases[k].state == NodeFenced && nodeCases[k].copy == CopyLost && !nodeCases[k].rejoins) {
+						continue // it has no end, and a fenced node rejoins before that
+					}
 					each(append(chosen[:len(chosen):len(chosen)], nodeCases[k]), k)
 				}
 				return
@@ -116,7 +122,7 @@ func TestAccessByEnumeration(t *testing.T) {
 			spare := -quorum
 			chosen = slices.Clone(chosen)
 			for i, c := range chosen {
-				if c.copy == CopyUnknown && c.token == "a" {
+				if chosen[i].lasting = world.lasting; c.copy == CopyUnknown && c.token == "a" {
 					chosen[i].supposed, chosen[i].seen = world.supposed, world.seen
 				}
 				n := Node{Name: fmt.Sprint("n", i+1), State: c.state, GuardsKnown: true, Guards: []announce.Guard{{ID: "g", Boot: announce.BootUnfenced}}}
@@ -131,6 +137,9 @@ func TestAccessByEnumeration(t *testing.T) {
 				if c.token != "" {
 					one.Type, one.Token, one.Len, one.Expires = "string", safetext.New(c.token), 1, end
 				}
+				if world.lasting {
+					one.Expires = time.Time{}
+				}
 				if c.brief {
 					one.Expires = now.Add(4 * time.Second)
 				}
@@ -140,6 +149,10 @@ func TestAccessByEnumeration(t *testing.T) {
 				}
 			}
 			l := Lock{Copies: PackCopies(copies...), Holder: safetext.New("a"), Supposed: world.supposed}.Until(end)
+			if world.lasting {
+				l = l.Until(time.Time{})
+				l.Unending = true
+			}
 			if world.seen {
 				l = l.Timed(now, now.Add(4*time.Second))
 			}

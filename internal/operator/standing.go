@@ -55,9 +55,12 @@ func (s *Standing) isEarlier(r *monitor.Reliance) bool {
 	return s.Lock.Earlier != nil && r.Token == s.Lock.Earlier.Token
 }
 
+// endlessAt reports whether somebody relies on a lock without end, or for longer than any lock lasts.
+func endlessAt(at, now time.Time) bool { return at.IsZero() || at.Sub(now) > redlock.LongestTTL }
+
 // until formats the time until which somebody relies on a lock.
 func until(at, now time.Time) string {
-	if at.IsZero() || at.Sub(now) > redlock.LongestTTL {
+	if endlessAt(at, now) {
 		return "without end"
 	}
 	return "until " + words.Moment(at, now) + " (" + at.Sub(now).Round(time.Second).String() + ")"
@@ -117,6 +120,8 @@ func (s *Standing) releaseRisk(r *monitor.Reliance, name string, now time.Time) 
 	switch {
 	case s.Access.Now:
 		return risk + ". Another client can get in already"
+	case endlessAt(r.Until, now):
+		return risk + saferRisk
 	case s.keepsOut():
 		return risk + ". Until then nobody else can get in: wait"
 	}

@@ -45,6 +45,26 @@ func TestThePlanOfALockThatLostItsMajority(t *testing.T) {
 	}
 }
 
+// Nobody is told to wait for the end of a lock that has none.
+func TestThePlanOfALockWithoutAnEnd(t *testing.T) {
+	now := time.Now()
+	holds := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("a"), Len: 1}
+	for _, state := range []monitor.NodeState{monitor.NodeDown, monitor.NodeFenced, monitor.NodeServing} {
+		s := &monitor.Snapshot{At: now, Cluster: monitor.Cluster{N: 5, Quorum: 3}}
+		for i := range 5 {
+			s.Nodes = append(s.Nodes, monitor.Node{Name: "n" + string(rune('1'+i)), State: monitor.NodeServing})
+		}
+		s.Nodes[0].State = state
+		lost := holds
+		lost.State = monitor.CopyLost
+		l := monitor.Lock{Key: safetext.New("job"), State: monitor.LockNoTTL, Holder: holds.Token, Held: 2, Lost: 1, Tokens: 1, Unending: true, Copies: monitor.PackCopies(lost, holds, holds, monitor.Copy{}, monitor.Copy{})}
+		p, err := PlanOf(ForceRelease, s, &l, "job", now)
+		if err != nil || !strings.Contains(p.Risk, "relies on it without end") || strings.Contains(strings.ToLower(p.Risk), "wait") || strings.Contains(p.Risk, "Until then") {
+			t.Errorf("%s: %q: %v", state, p.Risk, err)
+		}
+	}
+}
+
 // Each client that relies on a lock is named, whichever of their tokens are removed.
 func TestThePlanOfALockThatTwoRelyOn(t *testing.T) {
 	now := time.Now()

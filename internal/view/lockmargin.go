@@ -84,7 +84,7 @@ func unproven(c *Context, l *monitor.Lock, are string) string {
 		return "with a copy: a fence does not last as long"
 	}
 	if slices.ContainsFunc(c.Snap.Nodes, func(n monitor.Node) bool { return len(n.Guards) > 0 || !n.GuardsKnown }) {
-		return "that is not verified to start fenced"
+		return are + "not verified to start fenced"
 	}
 	return are + "not guarded"
 }

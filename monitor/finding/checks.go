@@ -326,7 +326,11 @@ func endlessCopy(k known, f *found) bool {
 		return false
 	}
 	if k.locks[badEndless].relied {
-		f.Remedy = "Set the TTL in the same command as the value (SET … NX PX). Do not force-release a lock while somebody relies on it: wait until its holder has released it or it has expired, and remove only a copy that is left then."
+		until := "its holder has released it or it has expired"
+		if k.locks[badEndless].unending {
+			until = "its holder has released it: it may never expire"
+		}
+		f.Remedy = "Set the TTL in the same command as the value (SET … NX PX). Do not force-release a lock while somebody relies on it: wait until " + until + ", and remove only a copy that is left then."
 	}
 	return true
 }

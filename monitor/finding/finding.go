@@ -89,10 +89,14 @@ type openFinding struct {
 	monitor.Finding
 	check  *check
 	raised bool
-	last   time.Time // when it was last seen
-	grave  time.Time // when it last had its reported severity
-	flaps  int       // how often it came back soon
-	gone   time.Time // when it was cleared; zero: it was not
+	// title and key are those that were told when it was reported: the locks that it is about may be
+	// others by the time that it is cleared.
+	title string
+	key   safetext.Text
+	last  time.Time // when it was last seen
+	grave time.Time // when it last had its reported severity
+	flaps int       // how often it came back soon
+	gone  time.Time // when it was cleared; zero: it was not
 }
 
 // Guarded sets the source of what the guard in this process knows. [Findings.Look] calls it.
@@ -235,7 +239,7 @@ func (f *Findings) settle(o *openFinding, k known, emit func(monitor.Event)) {
 		if o.check.covered != nil && o.check.covered(&k.Cluster) {
 			delete(f.open, name)
 		} else if now.Sub(o.Since) >= o.check.after {
-			o.raised = true
+			o.raised, o.title, o.key = true, o.Title, o.Key
 			emit(o.event("finding opened", now))
 		}
 	case !o.raised:
@@ -290,11 +294,13 @@ func compare(checks []check, a, b *monitor.Finding) int {
 }
 
 func (o *openFinding) event(kind string, now time.Time) monitor.Event {
-	e := Opened(&o.Finding)
+	f := o.Finding
+	f.Title, f.Key = o.title, o.key
+	e := Opened(&f)
 	e.At, e.Kind, e.Part = now, kind, o.check.state
 	if kind == "finding closed" { // good news, whatever was found
 		e.Level = min(e.Level, monitor.LevelNotice)
-		e.Text = told("cleared: ", &o.Finding)
+		e.Text = told("cleared: ", &f)
 	}
 	return e
 }

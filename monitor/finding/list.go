@@ -107,7 +107,7 @@ func allChecks() []check {
 	}, {
 		id: "no-ttl-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badNoTTL, "a lock without a TTL")),
 		title: "locks without a TTL",
-		why:   "Such a lock never expires: if its holder dies, nobody can take it again.",
+		why:   "Such a lock never expires: if its holder dies, nobody gets it until somebody removes it, or nodes serve that have lost its copies.",
 		do:    "Set the TTL in the same command as the value (SET … NX PX). If the holder is dead, end the lock: redlockctl revoke NAME, or force-release NAME.",
 		more:  "So many nodes have a copy without a TTL that nobody else can reach a quorum. A node that does not serve and may have one, or have lost one, counts too.",
 	}, {

@@ -63,11 +63,12 @@ const (
 
 // badLocks are the locks of one kind.
 type badLocks struct {
-	count   int
-	sample  *monitor.Lock // the first one by key
-	lost    losses        // of those that lost their majority
-	relied  bool          // a client relies on one of them, or may
-	perhaps bool          // of those that lost their majority: another client may be able to get one of them
+	count    int
+	sample   *monitor.Lock // the first one by key
+	lost     losses        // of those that lost their majority
+	relied   bool          // a client relies on one of them, or may
+	unending bool          // and without end
+	perhaps  bool          // of those that lost their majority: another client may be able to get one of them
 }
 
 // badLock is one lock in a bad state.
@@ -250,6 +251,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 				these.perhaps = these.perhaps || s.Access(l).Perhaps
 			}
 			these.relied = these.relied || l != nil && l.ReliedOn()
+			these.unending = these.unending || l != nil && (l.Unending || l.Earlier != nil && l.Earlier.Until.IsZero())
 			if these.sample == nil || key < these.sample.Key.Raw() {
 				these.sample = l
 			}

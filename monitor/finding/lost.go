@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
 )
 
 // losses are the copies that locks have lost: which nodes lost one, and how.
 type losses struct {
-	nodes            []nodeLoss
-	ending, unending bool // one of the locks has an end; one has none
+	nodes  []nodeLoss
+	others []string // the keys of the locks without an end
 }
 
 // nodeLoss is what one node lost.
@@ -22,7 +23,9 @@ type nodeLoss struct {
 
 // add adds the copies that a lock has lost.
 func (s *losses) add(l *monitor.Lock) {
-	s.ending, s.unending = s.ending || !l.HeldUntil().IsZero(), s.unending || l.HeldUntil().IsZero()
+	if l.HeldUntil().IsZero() {
+		s.others = append(s.others, clip(l.Key.Raw(), 60))
+	}
 	for i, c := range l.Copies.All() {
 		if i >= len(s.nodes) {
 			s.nodes = append(s.nodes, nodeLoss{})
@@ -50,6 +53,10 @@ func lostMajority(k known, f *found) bool {
 		f.Title = "another client can get locks that their holders still rely on"
 	}
 	f.explainLoss(k, badExposed)
+	if others := k.locks[badLost]; others.count > 0 && others.sample != nil {
+		f.Consequence += fmt.Sprintf(" Besides, %s lost a majority (the first: %s): before the end of those, no other client is known to get in.",
+			words.Count(others.count, "lock", "locks"), clip(others.sample.Key.Raw(), 60))
+	}
 	return true
 }
 
@@ -79,17 +86,18 @@ func (f *found) explainLoss(k known, kind int) {
 			}
 		}
 	}
-	until, before := "until they expire, and cannot extend them", " before that"
-	switch lost := k.locks[kind].lost; {
-	case lost.unending && lost.ending:
-		until, before = "until they expire, or without end where a copy has no TTL, and cannot extend them", ""
-	case lost.unending:
-		until, before = "without end: copies have no TTL", ""
+	until, before, by := "the locks until they expire, and cannot extend them", " before that", "serve by then"
+	if others := k.locks[kind].lost.others; others != nil {
+		slices.Sort(others)
+		until, before, by = "the locks without end: copies have no TTL", "", "rejoin"
+		wait := ""
+		if ending := f.Count - len(others); ending > 0 {
+			until = fmt.Sprintf("%s, and without end on %s, where copies have no TTL; they cannot extend them", words.Count(ending, "lock until its end", "locks until the end of each"), few(others))
+			wait = ", or wait until those with an end have expired"
+		}
+		f.Remedy = "Let the holders release the locks" + wait + ". Do not force-release them while their holders may work: that lets a second client in."
 	}
-	if before == "" {
-		f.Remedy = "Let the holders release the locks, or wait until they have expired. Do not force-release them while their holders may work: that lets a second client in."
-	}
-	f.Consequence = howLost(causes) + " Their holders rely on the locks " + until + ". "
+	f.Consequence = howLost(causes) + " Their holders rely on " + until + ". "
 	switch {
 	case kind == badLost && k.locks[kind].perhaps:
 		f.Consequence += "Whether another client can get in" + before + " is not known: nodes do not answer, or another client has a copy, with which it may reach a quorum."
@@ -101,7 +109,7 @@ func (f *found) explainLoss(k known, kind int) {
 		f.Consequence += "No other client gets in" + before + ", though " + lostAndServe(serve) + ": they are too few."
 		return
 	case serve == nil:
-		f.Consequence += "Another client can get in" + before + ": nodes without a copy serve by then."
+		f.Consequence += "Another client can get in" + before + ": nodes without a copy " + by + "."
 	default:
 		f.Consequence += "Another client can get in: " + lostAndServe(serve) + "."
 	}
@@ -114,7 +122,11 @@ func (f *found) explainLoss(k known, kind int) {
 	}
 	unfenced := slices.Concat(serving[monitor.LostByRestart], serving[monitor.LostByWipe], serving[monitor.LostByClock])
 	if slices.Sort(unfenced); unfenced != nil {
-		do = append(do, "Find out why "+few(slices.Compact(unfenced))+" did not stay fenced until the locks have expired: no guard watches, the start was unfenced, or somebody let it rejoin.")
+		why := " until the locks have expired: no guard watches, the start was unfenced, or somebody let it rejoin."
+		if k.locks[kind].lost.others != nil {
+			why = ": no guard watches, the start was unfenced, somebody let it rejoin, or a guard did, as no fence lasts as long as a lock without a TTL."
+		}
+		do = append(do, "Find out why "+few(slices.Compact(unfenced))+" did not stay fenced"+why)
 	}
 	if names := serving[monitor.LostUnseen]; names != nil {
 		do = append(do, "Find out how "+few(names)+" lost the copies: by a restart or a wipe of data without a fence, a deletion, eviction, or a release that did not reach all nodes.")

@@ -103,17 +103,19 @@ func TestALostMajorityUnderAnotherState(t *testing.T) {
 	}
 }
 
-// Nobody is told to force-release a lock that is held because one of its copies has no TTL.
+// Nobody is told to force-release a lock that is held because one of its copies has no TTL, nor to wait for the
+// end of one that has none.
 func TestAdviceAboutACopyWithoutATTL(t *testing.T) {
-	for name, tokens := range map[string][]string{"held": {"a", "a", "a", "a", "a"}, "left over": {"a", "", "", "", ""}} {
+	for name, tokens := range map[string][]string{"held": {"a", "a", "a", "a", "a"}, "no end": {"a", "a", "", "", ""}, "left over": {"a", "", "", "", ""}} {
 		s := goodScene()
 		l := lockOf("job:3", monitor.LockNoTTL, tokens...)
 		for i := 1; i < 5 && name == "held"; i++ {
 			l.Copies = changed(l.Copies, i, func(copy *monitor.Copy) { copy.Expires = findingEpoch.Add(20 * time.Second) })
 		}
+		l.Unending = name == "no end"
 		s.Locks = monitor.NewLocks(l)
 		_, got := film(t, s, 6*time.Second, nil)
-		if len(got) != 1 || got[0].ID != "endless-copy" || strings.Contains(got[0].Remedy, "Do not force-release") != (name == "held") {
+		if len(got) != 1 || got[0].ID != "endless-copy" || strings.Contains(got[0].Remedy, "Do not force-release") != (name != "left over") || strings.Contains(got[0].Remedy, "has expired") != (name == "held") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -165,5 +167,95 @@ func TestAFindingAboutLocksGoesWithThem(t *testing.T) {
 		if open(begun+6*time.Second, good) {
 			t.Errorf("time %d: still there 3 s after the lock was gone", i)
 		}
+	}
+}
+
+// Of several locks that lost a majority each end is told: of those that have one, and of one without.
+func TestTheEndsOfSeveralLostMajorities(t *testing.T) {
+	named := func(l monitor.Lock, key string) monitor.Lock {
+		l.Key = safetext.New(key)
+		return l
+	}
+	endless := func(key string) monitor.Lock {
+		l := named(lostLock(), key).Until(time.Time{})
+		l.State, l.Unending = monitor.LockNoTTL, true
+		for i := range 3 {
+			l.Copies = changed(l.Copies, i, func(c *monitor.Copy) { c.Expires = time.Time{} })
+		}
+		return l
+	}
+	contended := func(key string) monitor.Lock { // two copies are left, and another client has one
+		l := named(lostLock(), key)
+		for i := range 3 {
+			l.Copies = changed(l.Copies, i+1, func(c *monitor.Copy) {
+				*c = monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New([]string{"a", "a", "b"}[i]), Len: 1, Expires: l.HeldUntil()}
+			})
+		}
+		l.Held, l.Lost = 2, 1
+		return l
+	}
+	for name, c := range map[string]struct {
+		locks     []monitor.Lock
+		want, not string
+	}{
+		"one with an end":            {[]monitor.Lock{lostLock()}, "rely on the locks until they expire, and cannot", "without end|Besides"},
+		"one without":                {[]monitor.Lock{endless("e")}, "rely on the locks without end: copies have no TTL. |or a guard did", "until|before that|by then|expire"},
+		"one of each":                {[]monitor.Lock{endless("e"), lostLock()}, "rely on 1 lock until its end, and without end on e, where|or a guard did", "before that|by then"},
+		"another one is not exposed": {[]monitor.Lock{lostLock(), contended("safe")}, "Another client can get in: n1 n2 n3|Besides, 1 lock lost a majority (the first: safe)", "without end"},
+	} {
+		s := goodScene()
+		s.Locks = monitor.NewLocks(c.locks...)
+		_, got := film(t, s, 6*time.Second, nil)
+		i := slices.IndexFunc(got, func(f monitor.Finding) bool { return f.ID == "lost-majority" })
+		if i < 0 {
+			t.Errorf("%s: %v", name, names(got))
+			continue
+		}
+		text := got[i].Consequence + " " + got[i].Remedy
+		for _, want := range strings.Split(c.want, "|") {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in: %s", name, want, text)
+			}
+		}
+		for _, not := range strings.Split(c.not, "|") {
+			if strings.Contains(text, not) {
+				t.Errorf("%s: %q is in: %s", name, not, text)
+			}
+		}
+	}
+}
+
+// A finding about locks is cleared under the name under which it was raised, also if it is about others by then.
+func TestAFindingIsClearedAsItWasRaised(t *testing.T) {
+	s := goodScene()
+	named := func(key string) monitor.Lock {
+		l := lostLock()
+		l.Key = safetext.New(key)
+		return l
+	}
+	events, _ := film(t, s, 12*time.Second, func(s *scene, at time.Duration) {
+		switch {
+		case at < 3*time.Second:
+			s.Locks = monitor.NewLocks(named("b"))
+		case at < 5*time.Second:
+			s.Locks = monitor.NewLocks(named("a"), named("b"))
+		case at < 7*time.Second:
+			s.Locks = monitor.NewLocks(named("a"))
+		default:
+			s.Locks = monitor.NewLocks()
+		}
+	})
+	var opened, closed []monitor.Event
+	for _, e := range events {
+		if !strings.HasSuffix(e.Text.Raw(), "lost-majority]") {
+			continue
+		} else if e.Kind == "finding opened" {
+			opened = append(opened, e)
+		} else {
+			closed = append(closed, e)
+		}
+	}
+	if len(opened) != 1 || len(closed) != 1 || opened[0].Key.Raw() != "b" || closed[0].Key != opened[0].Key || closed[0].Text.Raw() != "cleared: "+opened[0].Text.Raw() {
+		t.Errorf("%v, %v", opened, closed)
 	}
 }
