@@ -24,7 +24,7 @@ type nodeCase struct {
 	// copies were, before their first expiry.
 	supposed, seen bool
 	brief          bool // its copy expires before the holder's end
-	lasting        bool // the lock has no end: each fence ends before
+	lasting        bool // the lock never expires: each fence ends before
 }
 
 var nodeCases = []nodeCase{
@@ -110,7 +110,7 @@ func TestAccessByEnumeration(t *testing.T) {
 			if len(chosen) < size { // the order of nodes does not matter
 				for k := from; k < len(nodeCases); k++ {
 					if world.lasting && (nodeCases[k].brief || nodeCases[k].state == NodeFenced && nodeCases[k].copy == CopyLost && !nodeCases[k].rejoins) {
-						continue // it has no end, and a fenced node rejoins before that
+						continue // a fenced node rejoins
 					}
 					each(append(chosen[:len(chosen):len(chosen)], nodeCases[k]), k)
 				}

@@ -315,7 +315,24 @@ func TestASplitThatMayBeHeld(t *testing.T) {
 	put(5, second(20), false)
 	put(10, time.Time{}, true)
 	put(12, time.Time{}, true)
+	from.s.Version++
+	from.s.At = second(14)
+	endless := monitortest.LockOf(second(14), "import", monitor.LockSplit, monitortest.TokenA, "i i 9b - -")
+	endless.Unending = true
+	monitortest.Put(&from.s, endless)
+	for _, at := range []int{14, 17} {
+		from.s.Version++
+		from.s.At = second(at)
+		if err := w.write(t.Context(), changing{from}, second(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r := read(t, path)
+	if m, err := r.At(second(15)); err != nil {
+		t.Fatal(err)
+	} else if l := m.Snapshot.Locks.Get("import"); l == nil || l.State != monitor.LockSplit || !l.ReliedOn() || !l.Unending || !l.HeldUntil().IsZero() {
+		t.Errorf("without end: %+v", l)
+	}
 	for at, want := range map[int]bool{8: true, 11: false} {
 		m, err := r.At(second(at))
 		if err != nil {

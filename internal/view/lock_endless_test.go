@@ -30,7 +30,7 @@ func TestWhatIsSaidOfALockWithoutTTLWhileANodeIsDown(t *testing.T) {
 	for _, bar := range LockBars(ctx, &l, 0, 20) {
 		said = append(said, bar.Node+": "+bar.Note.Text)
 	}
-	// A guard fences n2 after its start, and lets it rejoin without its copy: the lock has no end.
+	// A guard fences n2 after its start, and lets it rejoin without its copy, as the lock never expires.
 	for i := range s.Nodes {
 		s.Nodes[i].GuardsKnown, s.Nodes[i].Guards = true, []announce.Guard{{ID: "g", Boot: announce.BootFenced}}
 	}
