@@ -288,11 +288,7 @@ func unseen(cfg *config.Config, s *monitor.Snapshot, name string) error {
 // notLocked is the error for a lock without a copy. It says too if somebody may rely on it because it was
 // force-released.
 func notLocked(cfg *config.Config, name string, answer, of int) error {
-	return withForceRelease(cfg, name, operator.NotLocked(name, answer, of))
-}
-
-// withForceRelease adds to an error who force-released the lock, if that matters still.
-func withForceRelease(cfg *config.Config, name string, err error) error {
+	err := operator.NotLocked(name, answer, of)
 	if relies := app.KeptBy(cfg).ForceReleased(name, nil, time.Now()); relies != "" {
 		return fmt.Errorf("%w; %s", err, safetext.Escape(relies))
 	}

@@ -160,9 +160,6 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 	defer done()
 	out := t.op.Remove(ctx, removal)
 	o.results, o.extend, o.err = out[0].Results, out[0].Extendable, out.Err()
-	if errors.Is(o.err, redlock.ErrNotHeld) { // perhaps somebody else was a moment faster
-		o.err = withForceRelease(t.cfg, name, o.err)
-	}
 	o.further = slices.DeleteFunc(out[1:], func(k operator.KeyOutcome) bool { return errors.Is(k.Err, redlock.ErrNotHeld) })
 	return o
 }

@@ -50,6 +50,7 @@ type Event struct {
 	// Part says that another event reports the cause. It is shown in full lists of events
 	// and in the history of its lock.
 	Part bool
+	Act  string       // the id in the audit log of what an operator did here; empty: another event
 	Cost *RestartCost // of a restart or a wipe; nil: another event
 }
 

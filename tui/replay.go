@@ -178,16 +178,18 @@ func (m *model) askHolders() tea.Cmd {
 	return m.replay.AskHolders(m.here.Record, key, m.shownNow())
 }
 
-// askRemoval asks how the shown lock was force-released, if no copy of it is left or a client has it.
+// askRemoval asks how the shown lock, or that of a dialog, was force-released, if no copy of it is left or a client has it.
 func (m *model) askRemoval() tea.Cmd {
 	if !m.tellsRemovals() {
 		return nil
 	}
 	var key string
-	switch at := m.Page.Place(); at.Kind {
-	case page.Lock:
+	switch at := m.Page.Place(); {
+	case m.Dialog != nil && m.Dialog.Lock != "":
+		key = m.Dialog.Lock
+	case at.Kind == page.Lock:
 		key = at.Name
-	case page.Locks:
+	case at.Kind == page.Locks:
 		if l := m.Page.Selected().Lock; l != nil {
 			key = l.Key.Raw()
 		}

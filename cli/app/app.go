@@ -152,6 +152,7 @@ func NodeOf(cfg *config.Config, name string) (*redlock.Node, fences.Method, erro
 // and clients of the nodes.
 func OpenOperator(s Spec, opt operator.Options) (*operator.Operator, error) {
 	opt.Cluster, opt.ReadOnly, opt.MaxTTL, opt.Methods = s.Monitor.ClusterName, s.ReadOnly, s.Monitor.MaxTTL, s.Guard.Methods
+	opt.Overtaken = s.kept().Overtaken
 	if !s.ReadOnly {
 		log, err := audit.Open(s.Audit)
 		if err != nil {

@@ -173,10 +173,18 @@ func (a *removals) step(now time.Time, ended []audit.Record, from record.Source)
 		}
 	}
 	a.waiting = slices.DeleteFunc(a.waiting, func(r audit.Record) bool {
-		seen := slices.ContainsFunc(a.seen, func(e monitor.Event) bool {
-			same := e.Kind == "operator" || r.Phase == audit.Done && (e.Kind == monitor.LockLostMajority.String() || (e.Kind == "force-released") == (r.Act == "force-release"))
-			return same && (e.Key.Raw() == r.Target || safetext.Escape(e.Key.Raw()) == r.Target) && e.At.After(r.Time.Add(-time.Second))
-		})
+		at, seen := r.Time, false
+		for _, e := range a.seen {
+			switch {
+			case e.Kind == "operator":
+				seen = seen || e.Act == r.ID
+			case e.Key.Raw() != r.Target && safetext.Escape(e.Key.Raw()) != r.Target || !e.At.After(r.Time.Add(-time.Second)):
+			case r.Phase == audit.Done:
+				seen = seen || e.Kind == monitor.LockLostMajority.String() || (e.Kind == "force-released") == (r.Act == "force-release")
+			case r.FoundNothing() && e.At.After(at) && e.At.Before(r.Time.Add(time.Second)):
+				at = e.At // why nothing was found: it was seen a moment after it happened
+			}
+		}
 		if seen || now.Sub(r.Time) < removalLate {
 			return seen
 		}
@@ -192,7 +200,7 @@ func (a *removals) step(now time.Time, ended []audit.Record, from record.Source)
 		if r.Phase == audit.Failed {
 			text += ": " + r.Detail
 		}
-		unseen = append(unseen, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text)})
+		unseen = append(unseen, monitor.Event{At: at, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text)})
 		return true
 	})
 	return unseen

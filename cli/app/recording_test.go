@@ -12,7 +12,7 @@ import (
 
 // A lock that was force-released before anybody saw its holder is reported once, by the audit log
 // alone; one that was seen is not reported again. What failed is reported too, as it may have
-// reached some nodes, unless it was done here.
+// reached some nodes, unless it was done here; what found nothing follows what removed the copies.
 func TestActsThatNobodySaw(t *testing.T) {
 	now := time.Now()
 	from := &guardSource{}
@@ -24,8 +24,12 @@ func TestActsThatNobodySaw(t *testing.T) {
 		r.Phase, r.Detail = audit.Failed, "revoked on 2 of 5 nodes only"
 		return r
 	}
+	late := failed(act("7", "force-release", "seen", "prod"))
+	late.Detail = `"seen" is not locked: no copy on the 2 of 2 nodes that answered; n1 absent, n2 absent`
+	early := failed(act("8", "force-release", "odd", "prod"))
+	early.Detail = "refused; n1 held, n2 absent"
 	done := []audit.Record{act("1", "force-release", "unseen", "prod"), act("2", "force-release", "seen", "prod"), act("3", "revoke", `odd\x1b`, "prod"), act("4", "revoke", "job", "other"),
-		failed(act("5", "revoke", "partly", "prod")), failed(act("6", "revoke", "here", "prod"))}
+		failed(act("5", "revoke", "partly", "prod")), failed(act("6", "revoke", "here", "prod")), late, early}
 	if got := a.step(now, done, from); len(got) != 0 {
 		t.Fatalf("told before anybody could see it: %v", got)
 	}
@@ -33,7 +37,9 @@ func TestActsThatNobodySaw(t *testing.T) {
 	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "revoked", Key: safetext.New("odd\x1b")})
 	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "revoked", Key: safetext.New("unseen")})
 	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "revoked", Key: safetext.New("partly")}) // on some nodes
-	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "operator", Key: safetext.New("here")})
+	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "operator", Key: safetext.New("here"), Act: "6"})
+	from.Note(monitor.Event{At: now.Add(100 * time.Millisecond), Kind: "operator", Key: safetext.New("seen"), Act: "2"}) // who was faster
+	from.Note(monitor.Event{At: now.Add(200 * time.Millisecond), Kind: "force-released", Key: safetext.New("odd")})
 	from.Note(monitor.Event{At: now.Add(-time.Minute), Kind: "force-released", Key: safetext.New("unseen")})
 	var got []monitor.Event
 	for d := time.Second; d < 20*time.Second; d += time.Second {
@@ -44,9 +50,15 @@ func TestActsThatNobodySaw(t *testing.T) {
 		"unseen": "force-release by ops@host: its host is gone (" + sha + "), by the audit log at " + at,
 		"partly": "revoke failed by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ": revoked on 2 of 5 nodes only",
 	}
+	want["seen"] = "force-release failed by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ": " + late.Detail
+	want["odd"] = "force-release failed by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ": " + early.Detail
 	for _, e := range got {
-		if text := want[e.Key.Raw()]; e.Text.Raw() != text || !e.At.Equal(now) {
-			t.Errorf("told %v, want %q", e, text)
+		when := now
+		if e.Key.Raw() == "seen" {
+			when = now.Add(100 * time.Millisecond)
+		}
+		if text := want[e.Key.Raw()]; e.Text.Raw() != text || !e.At.Equal(when) {
+			t.Errorf("told %v, want %q at %s", e, text, when)
 		}
 		delete(want, e.Key.Raw())
 	}

@@ -61,8 +61,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, m *metrics.Metrics
 	if err != nil {
 		return nil, err
 	}
-	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, memory: s.Memory, metrics: m, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName),
-		kept: Kept{s.Monitor.ClusterName, s.Record.Path, s.Audit, s.Monitor.MaxTTL, s.Monitor.Forced}}
+	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, memory: s.Memory, metrics: m, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName), kept: s.kept()}
 	if s.Audit != "" {
 		ses.audit = (&auditReader{path: s.Audit}).read
 		ses.cordoned = func(node string) string { return cordonedBy(s.Audit, s.Monitor.ClusterName, node) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/base/sleep"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
@@ -43,6 +44,10 @@ func KeptBy(cfg *config.Config) Kept {
 	return k
 }
 
+func (s *Spec) kept() Kept {
+	return Kept{s.Monitor.ClusterName, s.Record.Path, s.Audit, s.Monitor.MaxTTL, s.Monitor.Forced}
+}
+
 // RemovalOf finds how a lock was revoked or force-released that nobody has acquired since, in the
 // record and the audit log: it may also have been removed before, or the last time from another machine.
 func (k Kept) RemovalOf(kind operator.RemovalKind, lock string, now time.Time) (found Removal) {
@@ -54,7 +59,7 @@ func (k Kept) RemovalOf(kind operator.RemovalKind, lock string, now time.Time) (
 		}
 	}
 	lines, err := audit.Latest(k.Audit, 1, func(e audit.Entry) bool {
-		return e.Act == kind.String() && e.Phase == audit.Done && e.Cluster == k.Cluster && (e.Target == lock || e.Target == safetext.Escape(lock))
+		return e.Phase == audit.Done && k.isRemoval(&e, kind, lock)
 	})
 	if err != nil || len(lines) == 0 {
 		return found
@@ -92,6 +97,40 @@ func (k Kept) ForceReleased(lock string, l *monitor.Lock, now time.Time) string 
 	}
 	r.By.At = r.At
 	return "it was " + r.By.ToldAs(relies, now)
+}
+
+// overtakenWait is how long a removal that found nothing waits for the outcome of another one.
+const overtakenWait = time.Second
+
+// Overtaken is [Kept.ForceReleased] of a removal that found nothing: the copies are gone a moment before
+// the log has the outcome of the one that removed them.
+func (k Kept) Overtaken(ctx context.Context, lock string) string {
+	for end := time.Now().Add(overtakenWait); k.underWay(lock) && time.Now().Before(end); {
+		if sleep.For(ctx, overtakenWait/50) != nil {
+			break
+		}
+	}
+	return k.ForceReleased(lock, nil, time.Now())
+}
+
+// underWay reports whether a force-release of a lock has begun and has no outcome.
+func (k Kept) underWay(lock string) bool {
+	open := map[string]bool{}
+	_ = audit.Read(k.Audit, func(e audit.Entry) error {
+		switch {
+		case e.Phase != audit.Intent:
+			delete(open, e.ID)
+		case k.isRemoval(&e, operator.ForceRelease, lock) && time.Since(e.Time) < 10*overtakenWait:
+			open[e.ID] = true
+		}
+		return nil
+	})
+	return len(open) > 0
+}
+
+// isRemoval reports whether a line of the audit log is about such a removal of a lock.
+func (k Kept) isRemoval(e *audit.Entry, kind operator.RemovalKind, lock string) bool {
+	return e.Act == kind.String() && e.Cluster == k.Cluster && (e.Target == lock || e.Target == safetext.Escape(lock))
 }
 
 // ReliedOn is the lock of an answer, where a client relies on it, or may, whatever copies were

@@ -136,7 +136,8 @@ func (f *Follower) ActedOn(cluster, node string) (Record, bool) {
 }
 
 // Ended returns the force-releases and revokes that were done or failed since the last call, at
-// most the latest few: the intent, with the phase and the detail of its outcome.
+// most the latest few: the intent, with the phase and the detail of its outcome. One that failed and
+// changed nothing has the time of its outcome: what it found happened before.
 func (f *Follower) Ended() []Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,7 +198,9 @@ func (f *Follower) add(r Record) {
 			}
 			if removes(r.Act) {
 				ended := *old
-				ended.Phase, ended.Detail = r.Phase, r.Detail
+				if ended.Phase, ended.Detail = r.Phase, r.Detail; r.Phase == Failed && len(r.Obeyed()) == 0 {
+					ended.Time = r.Time
+				}
 				f.ended = append(f.ended[max(0, len(f.ended)+1-followed):], ended)
 			}
 			switch {

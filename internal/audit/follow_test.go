@@ -36,6 +36,7 @@ func TestFollower(t *testing.T) {
 	}
 	write(Record{ID: "1", Phase: Intent, Act: "force-release", Target: "job", TokenSHA: TokenSHA("t1"), Reason: "dead"})
 	is("job", "t1", true)
+	begun := time.Now()
 	is("job", "t2", false)
 	is("other", "t1", false)
 	write(Record{ID: "1", Phase: Failed, Act: "force-release", Target: "job", TokenSHA: TokenSHA("t1")})
@@ -72,6 +73,9 @@ func TestFollower(t *testing.T) {
 	write(Record{ID: "7", Phase: Done, Act: "node uncordon", Target: "n1", Cluster: "shop"})
 	acted("n1", "node uncordon")
 	ended := f.Ended()
+	if outcome := ended[0].Time; !outcome.After(begun) {
+		t.Errorf("what found nothing is of %s, and began at %s", outcome, begun)
+	}
 	if len(ended) != 3 || ended[0].ID != "1" || ended[0].Phase != Failed || ended[0].Reason != "dead" || ended[1].ID != "2" || ended[1].Phase != Done {
 		t.Errorf("%+v", ended)
 	}

@@ -105,6 +105,9 @@ type Options struct {
 	Actor string
 	// Note, if set, is called after each action and when a kept lock changes.
 	Note func(monitor.Event)
+	// Overtaken, if set, says of a removal that found nothing who force-released the lock before, and
+	// until when its holder may rely on it; empty: it does not, as far as is known. The text is not escaped.
+	Overtaken func(ctx context.Context, lock string) string
 	// Acquired, if set, is called with the time that each acquisition took.
 	Acquired func(took time.Duration, err error)
 }
@@ -228,7 +231,10 @@ func (a *act) end(detail string, err error) error {
 
 func (a *act) note(err error) {
 	r := a.record
-	e := monitor.Event{Level: monitor.LevelNotice}
+	if errors.Is(err, redlock.ErrNotHeld) && (r.Act == ForceRelease.String() || r.Act == Revoke.String()) {
+		return // who follows the log tells it, after what took the copies away, which may not be seen yet
+	}
+	e := monitor.Event{Level: monitor.LevelNotice, Act: r.ID}
 	act, onNode := strings.CutPrefix(r.Act, "node ")
 	switch {
 	case onNode:

@@ -96,6 +96,24 @@ func TestAnActionIsNotedWithWhoDidIt(t *testing.T) {
 	}
 }
 
+// Who finds nothing to remove is told who was faster; the event of that is left to who follows the log.
+func TestARemovalThatWasOvertaken(t *testing.T) {
+	noted := 0
+	o, c := start(t, func(o *Options) {
+		o.Note = func(monitor.Event) { noted++ }
+		o.Overtaken = func(_ context.Context, lock string) string { return "it was force-released by alice: " + lock + " \\" }
+	})
+	c.look = look("", "", "")
+	err := o.Remove(t.Context(), Removal{Kind: Revoke, Keys: []string{"none"}, Reason: "dead"}).Err()
+	const told = `it was force-released by alice: none \\`
+	if !errors.Is(err, redlock.ErrNotHeld) || OvertakenBy(err) != told || !strings.HasSuffix(err.Error(), "; "+told) || noted != 0 {
+		t.Errorf("%v, by %q, %d events", err, OvertakenBy(err), noted)
+	}
+	if by := OvertakenBy(redlock.ErrNotHeld); by != "" {
+		t.Errorf("by %q", by)
+	}
+}
+
 func TestDangerousActsNeedAReason(t *testing.T) {
 	for _, reason := range []string{"", " \t\n"} {
 		o, c := start(t, nil)

@@ -86,7 +86,33 @@ func (o Outcome) Err() error {
 // cannot be removed, and with [redlock.ErrNoQuorum] if too few nodes answered to be sure
 // that the lock ended. A single node that is down does not fail it.
 func (o *Operator) Remove(ctx context.Context, r Removal) Outcome {
-	var out Outcome
+	out := o.removeKeys(ctx, r)
+	if o.opt.Overtaken != nil && errors.Is(out.Err(), redlock.ErrNotHeld) { // perhaps somebody else was faster
+		if told := o.opt.Overtaken(ctx, r.Keys[0]); told != "" {
+			out[0].Err = overtakenError{out[0].Err, safetext.Escape(told)}
+		}
+	}
+	return out
+}
+
+// overtakenError is the error of a removal that found nothing, with who force-released the lock.
+type overtakenError struct {
+	error
+	told string // safe to show
+}
+
+func (e overtakenError) Error() string { return e.error.Error() + "; " + e.told }
+func (e overtakenError) Unwrap() error { return e.error }
+
+// OvertakenBy says by the error of a removal who force-released the lock before; empty: nobody, as far as
+// is known.
+func OvertakenBy(err error) string {
+	var e overtakenError
+	errors.As(err, &e)
+	return e.told
+}
+
+func (o *Operator) removeKeys(ctx context.Context, r Removal) (out Outcome) {
 	for i, key := range r.Keys {
 		if slices.ContainsFunc(out, func(k KeyOutcome) bool { return k.Key == key }) {
 			continue // already removed with an earlier key

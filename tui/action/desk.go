@@ -40,10 +40,12 @@ type Desk struct {
 	Busy    int     // running steps
 	Running Running
 	Mine    map[string]Grant // locks acquired by hand, by key
-	// watching is the lock whose holder is being looked for; empty if none.
+	// watching is the lock whose holder is being looked for, safe to show; empty if none.
 	watching     string
+	watchingKey  string
 	watchingFrom time.Time
 	told         *whoNote // the last answer, until it is closed
+	unanswered   *whoNote // the last search that gave no answer; nil: it gave one
 	Forced       bool     // a lock was force-released
 	Losses       []loss   // kept locks that were lost, until the user has seen it
 }

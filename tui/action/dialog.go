@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
 	"redlockctl/tui/input"
 	"redlockctl/tui/page"
@@ -65,6 +66,7 @@ func (f *field) line(st *styles.Styles, w int, focused bool) string {
 // lock, token and node for which it was opened, wherever the cursor moves.
 type Dialog struct {
 	title, Verb string          // verb: what enter does
+	Lock        string          // its target, if that is to be removed; empty: something else
 	danger      bool            // it can let two clients hold one lock
 	Refusal     bool            // it only says why an action is not possible
 	facts       func() []string // the target, and what the action will do
@@ -351,6 +353,9 @@ func (d *Dialog) progress(st *styles.Styles, w int) (out []string) {
 		case s.end == nil:
 		case s.end.gone():
 			text = "it had ended: nothing of this token was left"
+			if by := operator.OvertakenBy(s.end.err); by != "" {
+				text += "; " + st.Whole(by)
+			}
 		case s.end.err != nil:
 			glyph, p, text = st.Off, st.Bad, st.Whole(s.end.err.Error())
 		default:

@@ -263,7 +263,7 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 	}
 	return m.openOnLock(&Dialog{
 		title: capital(a.verb) + " " + m.St.Escape(key, 60) + m.hiddenMark(key, keys) + "?",
-		Verb:  a.verb, danger: *a.way == operator.ForceRelease,
+		Verb:  a.verb, Lock: key, danger: *a.way == operator.ForceRelease,
 		facts: func() []string {
 			u := t
 			u.tokens = chosen()
@@ -385,6 +385,11 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 	} else {
 		out = append(out, st.Fact("Copies", has))
 	}
+	if l == nil || l.Holder.Raw() != t.token {
+		for _, f := range m.Lock.Removal.Facts(&st.Glyphs, t.keys[0]) {
+			out = append(out, st.Fact(f.Label, f.Text))
+		}
+	}
 	if effect != "" {
 		out = append(out, st.Fact("Effect", st.Our(effect)))
 	}
@@ -406,9 +411,9 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 		}
 		out = append(out, st.Fact("Keys", view.Plural(n, "key")+" with this token are one lock and go together: "+someOf(names, bounded)))
 	}
-	if m.Answers[t.token] == nil && way == operator.ForceRelease && !several {
-		life := "not asked: esc, then w says whether its holder is alive, silent or gone"
-		if l != nil && l.Holder.Raw() == t.token {
+	if l != nil && m.Answers[t.token] == nil && way == operator.ForceRelease && !several {
+		life := m.whoText(t.keys[0])
+		if l.Holder.Raw() == t.token {
 			life = strings.TrimPrefix(view.WhoLivenessNow(m.latest(), l, nil)+"; "+life, "; ")
 		}
 		out = append(out, st.Fact("Liveness", life))

@@ -18,7 +18,8 @@ const mostAnswers = 1000
 // Answered is the answer to who holds a lock.
 type Answered struct {
 	by     Actions // of the cluster of the lock
-	name   string  // safe to show
+	key    string
+	name   string // safe to show
 	answer *who.Answer
 	err    error
 }
@@ -45,15 +46,16 @@ func (m *Desk) AskWho() tea.Cmd {
 	l, ctx, by := m.one(nil), m.Ctx, m.Actions
 	key, known := l.Key.Raw(), m.Answers[l.Holder.Raw()]
 	name := m.St.Escape(key, 40)
-	m.told, m.watching, m.watchingFrom = nil, name, m.Now()
+	m.told, m.unanswered, m.watching, m.watchingKey, m.watchingFrom = nil, nil, name, key, m.Now()
 	return func() tea.Msg {
 		a, err := by.Who(ctx, key, known)
-		return Answered{by, name, a, err}
+		return Answered{by, key, name, a, err}
 	}
 }
 
 // whoNote is what the screen says of an answer until it is closed.
 type whoNote struct {
+	key   string // of the lock
 	tone  view.Tone
 	texts []string // each begins on a line of its own; safe to show
 	at    time.Time
@@ -104,15 +106,16 @@ func (m *Desk) CloseWho() bool {
 // TakeAnswer shows who holds a lock, and remembers it as long as the token is the same.
 func (m *Desk) TakeAnswer(a Answered) {
 	m.watching = ""
-	tell := func(tone view.Tone, texts ...string) { m.told = &whoNote{tone, texts, m.Now()} }
+	tell := func(tone view.Tone, texts ...string) { m.told = &whoNote{a.key, tone, texts, m.Now()} }
+	fails := func(text string) { tell(view.Bad, text); m.unanswered = m.told }
 	switch {
 	case a.by != m.Actions: // the screen shows another cluster now
 	case errors.Is(a.err, who.ErrTooMany):
-		tell(view.Bad, m.St.Whole(a.err.Error())+". On the command line: redlockctl who --force")
+		fails(m.St.Whole(a.err.Error()) + ". On the command line: redlockctl who --force")
 	case a.err != nil:
-		tell(view.Bad, a.name+": "+m.St.Whole(a.err.Error()))
+		fails(a.name + ": " + m.St.Whole(a.err.Error()))
 	case view.WhoRefused(a.answer) != "":
-		tell(view.Bad, a.name+": who holds it is not known: "+view.WhoRefused(a.answer))
+		fails(a.name + ": who holds it is not known: " + view.WhoRefused(a.answer))
 	case a.answer.Held == 0:
 		tell(view.Warn, a.name+": nobody holds it any more")
 	default:
@@ -133,4 +136,15 @@ func (m *Desk) TakeAnswer(a Answered) {
 			m.told.texts = append(m.told.texts, hint)
 		}
 	}
+}
+
+// whoText says that a lock's holder was not looked for, is being looked for, or was not found.
+func (m *Desk) whoText(key string) string {
+	switch no := m.unanswered; {
+	case m.watching != "" && m.watchingKey == key:
+		return "w is watching it for up to a minute, " + view.Age(m.Now().Sub(m.watchingFrom)) + " by now: the answer will be here"
+	case no != nil && no.key == key:
+		return "asked " + view.Age(m.Now().Sub(no.at)) + " ago: " + no.texts[0]
+	}
+	return "not asked: esc, then w says whether its holder is alive, silent or gone"
 }

@@ -47,7 +47,7 @@ func (f *lockFacts) pane(l *monitor.Lock, n int) (pn Pane, lines []string) {
 	ctx.Holders = f.Holders.of(l)
 	lines = append(f.lockBars(ctx, l, w), "")
 	kept := view.Fact{Label: "Kept", Text: f.Kept(l.Key.Raw(), l.Holder.Raw()), Tone: view.Good}
-	lines = append(lines, f.facts(append(append(append(f.Removal.facts(&f.St.Glyphs, l.Key.Raw()), kept), view.LockFacts(ctx, l)...), f.Holders.Maker(ctx, l)...), w)...)
+	lines = append(lines, f.facts(append(append(append(f.Removal.Facts(&f.St.Glyphs, l.Key.Raw()), kept), view.LockFacts(ctx, l)...), f.Holders.Maker(ctx, l)...), w)...)
 	lines = append(lines, f.Holders.lines(f.Screen, f.Watched.key, f.Watched.Events, w)...)
 	if log := f.lockEvents(w, n); len(log) > 0 {
 		lines = append(append(lines, ""), log...)

@@ -32,7 +32,7 @@ func (p *lockPage) Lines(h int) []string {
 	}
 	p.Watch(p.key)
 	title := p.St.Escape(p.key, max(8, p.W/2)) + " " + p.St.Thin.Rule + " " + p.St.Off + " gone: no node has a copy of it"
-	lines := p.facts(p.Removal.facts(&p.St.Glyphs, p.key), p.In())
+	lines := p.facts(p.Removal.Facts(&p.St.Glyphs, p.key), p.In())
 	lines = append(append(lines, p.Holders.lines(p.Screen, p.key, p.Watched.Events, p.In())...), p.lockEvents(p.In(), n)...)
 	return p.frame(Pane{Title: title, Focused: true}, p.inSight(p.St, lines, n), h)
 }

@@ -53,9 +53,9 @@ func (r *removal) Take(key, text string) {
 	}
 }
 
-// facts say how a lock was force-released.
-func (r *removal) facts(g *view.Glyphs, key string) []view.Fact {
-	if r.key != key {
+// Facts say how a lock was force-released.
+func (r *removal) Facts(g *view.Glyphs, key string) []view.Fact {
+	if r.key != key || r.text == "" {
 		return nil
 	}
 	return []view.Fact{{Label: "Earlier", Text: g.Whole(r.text), Tone: view.Bad}}
