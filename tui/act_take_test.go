@@ -15,10 +15,10 @@ import (
 )
 
 // only is a screen with this lock alone.
-func only(t *testing.T, l monitor.Lock) *rig {
+func only(t *testing.T, locks ...monitor.Lock) *rig {
 	t.Helper()
 	s := monitortest.Degraded(monitortest.Epoch)
-	s.Locks = monitor.NewLocks(l)
+	s.Locks = monitor.NewLocks(locks...)
 	return newRig(t, s, 120, 40)
 }
 

@@ -204,3 +204,28 @@ func TestHowANameIsKnownStandsWithIt(t *testing.T) {
 		}
 	}
 }
+
+// The dialog says that the holder is being looked for, and that it was not found.
+func TestADialogWhileTheHolderIsLookedFor(t *testing.T) {
+	const unasked = "Liveness not asked: esc, then w says whether its holder is alive, silent or gone"
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"),
+		monitortest.LockOf(monitortest.Epoch, "job:2", monitor.LockHeld, monitortest.TokenB, "9 9 9 9 9"))
+	r.acts.answer = &who.Answer{Key: "job:1", N: 5, Unusable: map[string]safetext.Text{"n1": safetext.New("no"), "n2": safetext.New("no"), "n3": safetext.New("no")}}
+	r.press("X")
+	r.sees(unasked)
+	r.press("esc", "w", "X")
+	r.wait(3 * time.Second)
+	r.sees("Liveness watching it for up to a minute: who holds it… 3s")
+	r.run()
+	r.wait(2 * time.Second)
+	r.sees("Liveness asked 2s ago: job:1: who holds it is not known: 2 of 5 nodes can be watched: n")
+	r.press("esc", "esc", "X")
+	r.sees("Liveness asked 2s ago: job:1: who holds it is not known")
+	r.press("esc", "j", "X")
+	r.sees("Force-release job:2?", unasked)
+	r.press("esc", "k", "w", "X")
+	r.acts.answer = &who.Answer{At: r.clock, Key: "job:1", Held: 5, N: 5, Token: safetext.New(monitortest.TokenA), Method: who.Told, Owner: safetext.New("web-7"), Liveness: who.Alive}
+	r.run()
+	r.sees("Owner held by web-7 (told by its token), asked 0s ago", "Liveness alive")
+	r.seesNot("who holds it is not known", "not asked")
+}

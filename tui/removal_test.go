@@ -106,3 +106,34 @@ func TestForceReleasedLock(t *testing.T) {
 		r.sees("there is no lock orders:42")
 	}
 }
+
+// A dialog whose lock somebody else has force-released says so, and until when the holder may rely on it.
+func TestADialogThatWasOvertaken(t *testing.T) {
+	const said = "it was force-released at 22:14:01 by ops@host: host burnt; its holder may rely on it until 22:15:00"
+	for _, size := range [][2]int{{80, 24}, {120, 40}} {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), size[0], size[1], func(o *Options) {
+			o.ForceReleased = func(lock string, l *monitor.Lock, now time.Time) string {
+				if lock == "orders:42" && l == nil {
+					return said
+				}
+				return ""
+			}
+		})
+		r.press(":")
+		r.typed("force-release orders:42")
+		_, cmd := r.m.Update(keyPress("enter"))
+		r.told(cmd)
+		r.sees("Force-release orders:42?")
+		r.seesNot("Earlier")
+		s := monitortest.Degraded(monitortest.Epoch)
+		monitortest.Drop(s, "orders:42")
+		r.m.Receive(s, nil, false, nil)
+		r.clock = r.clock.Add(time.Second)
+		_, cmd = r.m.Update(keyPress("x"))
+		if r.told(cmd) != 1 {
+			t.Error("a dialog whose lock is gone does not ask")
+		}
+		r.sees("Copies gone", "Earlier "+said, "the lock is gone: there is nothing to remove")
+		r.seesNot("Liveness")
+	}
+}

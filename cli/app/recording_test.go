@@ -21,7 +21,7 @@ func TestActsThatNobodySaw(t *testing.T) {
 		return audit.Record{ID: id, Time: now, Act: act, Target: target, Cluster: cluster, Actor: "ops@host", Reason: "its host is gone", TokenSHA: audit.TokenSHA("t"), Phase: audit.Done}
 	}
 	failed := func(r audit.Record) audit.Record {
-		r.Phase, r.Detail = audit.Failed, "revoked on 2 of 5 nodes only"
+		r.Phase, r.Detail = audit.Failed, "revoked on 2 of 5 nodes only; n1 ok, n2 ok, n3 fenced"
 		return r
 	}
 	late := failed(act("7", "force-release", "seen", "prod"))
@@ -48,7 +48,7 @@ func TestActsThatNobodySaw(t *testing.T) {
 	sha, at := "sha256:"+audit.TokenSHA("t")[:16], words.Moment(now, now)
 	want := map[string]string{
 		"unseen": "force-release by ops@host: its host is gone (" + sha + "), by the audit log at " + at,
-		"partly": "revoke failed by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ": revoked on 2 of 5 nodes only",
+		"partly": "revoke failed by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ": revoked on 2 of 5 nodes only; n1 ok, n2 ok, n3 fenced",
 	}
 	want["seen"] = "force-release failed by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ": " + late.Detail
 	want["odd"] = "force-release failed by ops@host: its host is gone (" + sha + "), by the audit log at " + at + ": " + early.Detail

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/audit"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/who"
@@ -67,6 +68,47 @@ func TestAConsoleTellsAForceRelease(t *testing.T) {
 	}
 	if told := c.ForceReleased("job:1", nil, now.Add(time.Minute)); told != "" {
 		t.Errorf("after its end: %s", told)
+	}
+}
+
+// Of two who force-release a lock at the same moment, the one that finds nothing is told who was faster,
+// even if the log has that outcome a moment later.
+func TestAForceReleaseThatWasOvertaken(t *testing.T) {
+	all := twoClusters(t, labtest.Servers(t, 3))
+	c, err := all.Open(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := all.Set.Choose("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(cfg.Audit.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	write := func(phase, detail string) {
+		if err := log.Write(audit.Record{Time: time.Now(), ID: "1", Phase: phase, Actor: "alice@host", Cluster: "shop", Act: "force-release", Target: "job:1", Reason: "host burnt", Detail: detail}); err != nil {
+			t.Error(err)
+		}
+	}
+	write(audit.Intent, "")
+	out := make(chan error)
+	go func() {
+		out <- c.Actions.Remove(t.Context(), operator.Removal{Kind: operator.ForceRelease, Keys: []string{"job:1"}, Tokens: []string{"aaa"}, Reason: "dead"}).Err()
+	}()
+	for failed := false; !failed; { // and waits for the other one
+		lines, err := audit.Latest(cfg.Audit.Path, 1, func(e audit.Entry) bool { return e.Phase == audit.Failed })
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed = len(lines) > 0
+	}
+	write(audit.Done, "its holder may rely on it until "+time.Now().Add(time.Minute).UTC().Format(time.RFC3339)+"; n1 ok, n2 ok, n3 ok")
+	want := regexp.MustCompile(`^it was force-released at [0-9:]+ by alice@host: host burnt; its holder may rely on it until [0-9:]+$`)
+	if err := <-out; !want.MatchString(operator.OvertakenBy(err)) {
+		t.Error(err)
 	}
 }
 

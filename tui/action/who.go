@@ -91,9 +91,13 @@ func (m *Desk) WhoLines(w, most int) (lines []string) {
 		}
 	}
 	if m.watching != "" {
-		add(st.Info, "watching "+m.watching+" for up to a minute: who holds it"+st.Ellipsis+" "+view.Age(m.Now().Sub(m.watchingFrom)))
+		add(st.Info, m.watchText(m.watching))
 	}
 	return lines
+}
+
+func (m *Desk) watchText(name string) string {
+	return "watching " + name + " for up to a minute: who holds it" + m.St.Ellipsis + " " + view.Age(m.Now().Sub(m.watchingFrom))
 }
 
 // CloseWho closes the answer, and reports whether there was one.
@@ -142,7 +146,7 @@ func (m *Desk) TakeAnswer(a Answered) {
 func (m *Desk) whoText(key string) string {
 	switch no := m.unanswered; {
 	case m.watching != "" && m.watchingKey == key:
-		return "w is watching it for up to a minute, " + view.Age(m.Now().Sub(m.watchingFrom)) + " by now: the answer will be here"
+		return m.watchText("it")
 	case no != nil && no.key == key:
 		return "asked " + view.Age(m.Now().Sub(no.at)) + " ago: " + no.texts[0]
 	}
