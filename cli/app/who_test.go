@@ -71,7 +71,7 @@ func TestAConsoleTellsAForceRelease(t *testing.T) {
 	}
 }
 
-// Of two who force-release a lock at the same moment, the one that finds nothing is told who was faster,
+// Of two operators who force-release a lock at the same moment, the one that finds nothing learns who was faster,
 // even if the log has that outcome a moment later.
 func TestAForceReleaseThatWasOvertaken(t *testing.T) {
 	all := twoClusters(t, labtest.Servers(t, 3))

@@ -96,7 +96,7 @@ func TestAnActionIsNotedWithWhoDidIt(t *testing.T) {
 	}
 }
 
-// Who finds nothing to remove is told who was faster; the event of that is left to who follows the log.
+// A removal that finds nothing names the operator who was faster; its event comes from the audit log.
 func TestARemovalThatWasOvertaken(t *testing.T) {
 	noted := 0
 	o, c := start(t, func(o *Options) {

@@ -87,7 +87,7 @@ func TestAFindingThatWasClearedInAGap(t *testing.T) {
 }
 
 // While too few nodes are seen, nothing is found of a node that is down: what an earlier recorder found
-// of it goes on until a quorum is seen.
+// of it lasts until a quorum is seen.
 func TestANodeStaysDownWithTheNextRecorder(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	path, from, w, at := handOver(t, now, 0, monitor.Finding{ID: monitor.NodeDownID, Node: "n2", Severity: monitor.SeverityWarning, Title: "the node is down"})

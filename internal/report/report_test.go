@@ -199,7 +199,7 @@ func TestKeptLocksThatWereLost(t *testing.T) {
 	}
 }
 
-// A lock whose majority did not answer at its end is no lock that lost nothing.
+// A lock whose majority did not answer at its end may have lost it.
 func TestLocksOutOfSightAreNamed(t *testing.T) {
 	rep := &Report{utc: true, NotSeen: []record.Grant{{Lock: "pm:a", Owner: "web-3", How: "not seen", Ended: time.Unix(1_800_000_000, 0)}}}
 	var text, page strings.Builder
