@@ -29,7 +29,7 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, where li
 		if err := a.tableOnly("use redlockctl status, nodes or locks with -o json"); err != nil {
 			return err
 		}
-		s, err := a.look(ctx, cfg, app.Aim{})
+		s, err := a.look(ctx, cfg, app.Aim{Findings: true})
 		if err != nil {
 			return err
 		}

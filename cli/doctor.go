@@ -37,7 +37,7 @@ type spreadJSON struct {
 	AllowancePPM float64       `json:"allowance_ppm"`
 }
 
-// doctorResults maps the most severe finding to the result of doctor.
+// doctorResults maps [monitor.Snapshot.Gravest] to the result of doctor.
 var doctorResults = [...]string{monitor.SeverityInfo: "clean", monitor.SeverityWarning: "warnings", monitor.SeverityDanger: "dangers"}
 
 // leastDoctor is the least time that is needed to distinguish a stuck lock from a short
@@ -55,9 +55,9 @@ first: what was seen, why it matters, what to do. Nothing is changed. Clocks are
 compared too; a longer run gives better estimates. docs/findings.md explains each
 finding.
 
-Exit code 0 when there is nothing but advice (info), 1 with warnings, 2 with
-dangers: two clients may hold one lock, or nothing can be locked. A cluster that
-is not protected against restarts has a warning at least. Wrong usage
+Exit code 0 when the cluster is safe and there is nothing but advice (info), 1 with
+warnings, or when the verdict is degraded, unprotected or unknown, 2 with dangers: two
+clients may hold one lock, or nothing can be locked. Wrong usage
 and a bad configuration have exit code 2 as well, and any other failure 1: then
 nothing is on standard output, and the reason is on standard error. Once it has
 looked, the first word of the output, and "result" in the JSON document, is
@@ -73,14 +73,12 @@ clean, warnings or dangers.`,
 				return err
 			}
 			began := time.Now()
-			s, err := app.Examine(ctx, cfg, span, app.Aim{Most: most, Reading: a.Reading})
+			s, err := app.Examine(ctx, cfg, span, app.Aim{Findings: true, Most: most, Reading: a.Reading})
 			if err != nil {
 				return err
 			}
-			gravest := monitor.SeverityInfo
-			counts := map[string]int{}
+			gravest, counts := s.Gravest(), map[string]int{}
 			for _, f := range s.Findings {
-				gravest = max(gravest, f.Severity)
 				counts[f.Severity.String()]++
 			}
 			found, err := flags.Sorted(&as, view.FindingColumns(), view.Rows(s.Findings))
@@ -132,12 +130,17 @@ func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding,
 		fmt.Fprintf(a.Out, "clocks: %s runs %.1f %s %.1f ppm faster than %s; the drift allowance is %.0f ppm\n",
 			safetext.Escape(r.Fastest), r.PPM, a.Glyphs().PM, r.Bound, safetext.Escape(r.Slowest), allowance*1e6)
 	}
-	var apart []string
+	var unknown []string
 	for _, c := range monitor.ClocksApart(s.Nodes) {
-		apart = append(apart, safetext.Escape(c.Node)+" "+words.Signed(c.By.Round(100*time.Millisecond)))
+		apart := safetext.Escape(c.Node) + " " + words.Signed(c.By.Round(100*time.Millisecond))
+		if c.Step.Node == "" {
+			unknown = append(unknown, apart)
+			continue
+		}
+		fmt.Fprintf(a.Out, "clocks: %s off most others, since %s was stepped by %s, %s\n", apart, safetext.Escape(c.Step.Node), words.Signed(c.Step.By), words.At(c.Step.At, s.At))
 	}
-	if apart != nil {
-		fmt.Fprintf(a.Out, "clocks: %s off most others, and a look cannot tell since when: old is harmless; new means that clocks were stepped, these or the others: redlockctl history --filter clock\n", strings.Join(apart, ", "))
+	if unknown != nil {
+		fmt.Fprintf(a.Out, "clocks: %s off most others, and a look cannot tell since when: old is harmless; new means that clocks were stepped, these or the others: redlockctl history --filter clock\n", strings.Join(unknown, ", "))
 	}
 	a.printFindings(s, found)
 }

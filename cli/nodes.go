@@ -53,7 +53,7 @@ machine remembers of it, and the findings about it.`,
 			if err := app.CheckNodes(cfg, args...); err != nil {
 				return err
 			}
-			return a.snapshots(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
+			return a.snapshots(ctx, cfg, &again, app.Aim{Findings: len(args) > 0}, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
 					return a.showNode(cfg, s, args[0])
 				}

@@ -32,7 +32,8 @@ func (a *commandLine) statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "The state of the cluster in a few lines",
 		Long: `Looks at every master once and prints the verdict, the nodes and a count of the
-locks by state. A node that does not answer costs its timeout once. All keys are
+locks by state. A node that does not answer costs its timeout once, and where something
+is wrong it looks for two seconds, to count all warnings that "doctor" has. All keys are
 read, however long that takes; what --timeout cuts off is said, with exit code 7.
 The guards that run are named, with their host and delay D: they announce themselves
 on the nodes, wherever they run. Where one on this machine keeps what it knows in
@@ -56,7 +57,7 @@ the verdict use "doctor".`,
 			if err != nil {
 				return err
 			}
-			return a.snapshots(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
+			return a.snapshots(ctx, cfg, &again, app.Aim{Findings: true}, func(s *monitor.Snapshot) error {
 				seen := app.GuardsOf(cfg, s)
 				guards := seen.Doc(nil)
 				printed, err := a.Document("status", statusJSON{

@@ -44,11 +44,21 @@ const clockApart = time.Second
 type ClockApart struct {
 	Node string
 	By   time.Duration // ahead of most clocks
+	// Step is the step of a clock that explains it: of this node, or of another one, which is of
+	// those that most agree with. No Node: none is known.
+	Step ClockStep
+}
+
+// ClockStep is a step of the clock of a node.
+type ClockStep struct {
+	Node string
+	By   time.Duration
+	At   time.Time
 }
 
 // ClocksApart returns the nodes whose clocks certainly differ from most of the nodes'
 // clocks and our own. Redlock counts durations and does not depend on that, but a
-// difference is what remains of a clock step that nobody saw.
+// difference is what remains of a clock step, perhaps of one that nobody saw.
 func ClocksApart(nodes []Node) (apart []ClockApart) {
 	shown := []time.Duration{0}
 	for i := range nodes {
@@ -61,8 +71,25 @@ func ClocksApart(nodes []Node) (apart []ClockApart) {
 	for i := range nodes {
 		n := &nodes[i]
 		if by := n.Offset.Offset - most; n.Offset.Valid && n.State.Readable() && by.Abs()-n.Offset.Bound > clockApart {
-			apart = append(apart, ClockApart{n.Name, by})
+			apart = append(apart, ClockApart{n.Name, by, stepBehind(nodes, n, by)})
 		}
 	}
 	return apart
+}
+
+// stepBehind returns the step because of which the clock of n is ahead by so much; the zero value: none
+// is known.
+func stepBehind(nodes []Node, n *Node, by time.Duration) ClockStep {
+	is := func(n *Node, by time.Duration) bool {
+		return !n.Facts.StepAt.IsZero() && (n.Facts.StepBy-by).Abs() <= clockApart+n.Offset.Bound
+	}
+	if is(n, by) {
+		return ClockStep{n.Name, n.Facts.StepBy, n.Facts.StepAt}
+	}
+	for i := range nodes {
+		if other := &nodes[i]; other.Name != n.Name && is(other, -by) {
+			return ClockStep{other.Name, other.Facts.StepBy, other.Facts.StepAt}
+		}
+	}
+	return ClockStep{}
 }

@@ -21,6 +21,27 @@ func (s *Snapshot) Dangers() int {
 	return n
 }
 
+// Gravest returns the severity of the cluster: of its most severe finding, or of its verdict: of a
+// node that is fenced or cordoned no finding warns.
+func (s *Snapshot) Gravest() Severity {
+	gravest := s.Cluster.Verdict.severity()
+	for i := range s.Findings {
+		gravest = max(gravest, s.Findings[i].Severity)
+	}
+	return gravest
+}
+
+// severity returns the severity of what the verdict says.
+func (v Verdict) severity() Severity {
+	switch v {
+	case VerdictSafe:
+		return SeverityInfo
+	case VerdictDanger, VerdictUnavailable:
+		return SeverityDanger
+	}
+	return SeverityWarning
+}
+
 // countNodes counts which nodes serve and which do not.
 func (s *Snapshot) countNodes() {
 	c := &s.Cluster

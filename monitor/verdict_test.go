@@ -101,6 +101,28 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// A cluster in which not all is well is not clean, also if no finding warns of it.
+func TestTheVerdictCountsAsAFinding(t *testing.T) {
+	for _, c := range []struct {
+		verdict Verdict
+		found   Severity
+		want    Severity
+	}{
+		{VerdictSafe, SeverityInfo, SeverityInfo},
+		{VerdictSafe, SeverityWarning, SeverityWarning},
+		{VerdictDegraded, SeverityInfo, SeverityWarning},
+		{VerdictUnprotected, SeverityInfo, SeverityWarning},
+		{VerdictUnknown, SeverityInfo, SeverityWarning},
+		{VerdictDegraded, SeverityDanger, SeverityDanger},
+		{VerdictUnavailable, SeverityInfo, SeverityDanger},
+	} {
+		s := Snapshot{Cluster: Cluster{Verdict: c.verdict}, Findings: []Finding{{Severity: c.found}}}
+		if got := s.Gravest(); got != c.want {
+			t.Errorf("%s with %s: %s", c.verdict, c.found, got)
+		}
+	}
+}
+
 // Of many nodes the reason names the worst three, and says how many more there are.
 func TestManyNodesInAReason(t *testing.T) {
 	s := Snapshot{Cluster: Cluster{N: 21, Quorum: 11}}

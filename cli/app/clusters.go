@@ -111,7 +111,7 @@ func fleetMonitor(cfg *config.Config, of int) (*observe.Monitor, error) {
 	}
 	opt.MaxMemory = max(opt.MaxMemory/int64(of), 1<<20)
 	opt.ProbeEvery, opt.InfoEvery, opt.ScanEvery = max(opt.ProbeEvery, fleetProbe), max(opt.InfoEvery, fleetProbe), max(opt.ScanEvery, fleetScan)
-	opt.EventsKept = 1
+	opt.EventsKept, opt.Warnings = 1, true
 	return newMonitor(s.Nodes, opt)
 }
 

@@ -23,9 +23,11 @@ type Aim struct {
 	// Starts: also how the nodes start, on which it depends who else can get a lock. With findings
 	// it is looked at in any case.
 	Starts bool
-	Match  string        // the locks under this pattern alone
-	Most   time.Duration // 0: as long as it takes
-	Fast   bool          // at the cost of the masters' other clients
+	// Findings: all warnings are asked for too, see [observe.Options].
+	Findings bool
+	Match    string        // the locks under this pattern alone
+	Most     time.Duration // 0: as long as it takes
+	Fast     bool          // at the cost of the masters' other clients
 	// Reading, if not nil, is called while it is waited for, and what it returns then.
 	Reading func(*observe.Monitor) (done func())
 }
@@ -36,7 +38,7 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Moni
 	if err != nil {
 		return err
 	}
-	s.Monitor.Keys, s.Monitor.Match, s.Monitor.NoLocks, s.Monitor.Patient = of.Keys, of.Match, of.Nodes, !of.Fast
+	s.Monitor.Keys, s.Monitor.Match, s.Monitor.NoLocks, s.Monitor.Patient, s.Monitor.Warnings = of.Keys, of.Match, of.Nodes, !of.Fast, of.Findings
 	mon, err := newMonitor(s.Nodes, s.Monitor)
 	if err != nil {
 		return err

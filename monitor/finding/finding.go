@@ -251,14 +251,14 @@ func (f *Findings) settle(o *openFinding, k known, emit func(monitor.Event)) {
 	}
 }
 
-// Undecided reports whether a problem that was first seen before until needs more time to
-// be certain, or whether Look still has to be called for now.
-func (f *Findings) Undecided(now, until time.Time) bool {
+// Undecided reports whether a problem of at least this severity that was first seen before until
+// needs more time to be certain, or whether Look still has to be called for now.
+func (f *Findings) Undecided(now, until time.Time, least monitor.Severity) bool {
 	if f.looked != now || f.locks.awaits(now, until, f.opt.NodeTimeout) {
 		return true
 	}
 	for _, o := range f.open {
-		if !o.raised && o.gone.IsZero() && o.Severity == monitor.SeverityDanger && o.check.after < measured && o.Since.Before(until) {
+		if !o.raised && o.gone.IsZero() && o.Severity >= least && o.check.after < measured && o.Since.Before(until) {
 			return true
 		}
 	}

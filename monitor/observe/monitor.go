@@ -123,8 +123,8 @@ func (m *Monitor) Settled(ctx context.Context) error { return await(ctx, m.settl
 // wait.
 func (m *Monitor) Assessed(ctx context.Context) error { return await(ctx, m.assessed) }
 
-// Decided waits for [Monitor.Assessed] and for all findings of the first view. Some
-// findings open only after a second or two.
+// Decided waits for [Monitor.Assessed] and for the dangers of the first view; with
+// [Options.Warnings] for the warnings too, of which some open only after two seconds.
 func (m *Monitor) Decided(ctx context.Context) error { return await(ctx, m.decided) }
 
 func await(ctx context.Context, done <-chan struct{}) error {

@@ -26,6 +26,7 @@ type Options struct {
 	Match        string        // only keys that match this pattern too; "": all
 	Keys         []string      // only these keys, whatever the patterns say: nothing is scanned
 	NoLocks      bool          // watch nodes only
+	Warnings     bool          // [Monitor.Decided] waits for all warnings too, two seconds if there are any
 	MaxTTL       time.Duration // of the cluster; 0: unknown, no TTL counts as too long
 	Redlock      redlock.Options
 	Timeout      time.Duration // of one command to a node; default 500 ms

@@ -32,10 +32,13 @@ const lateLock = time.Second
 
 // undecided reports whether something in the first view still needs time to settle: a
 // minority that may be an attempt, a bad lock state that may pass, a danger that must
-// last for a while. now is the time of the last snapshot.
+// last for a while, a warning too where that is asked for. now is the time of the last snapshot.
 func (w *world) undecided(now time.Time) bool {
-	until := w.settledAt.Add(w.table.Attempt + lateLock)
-	return w.unassessed(now) || !w.forcedKnown || w.unproven || w.asking || slices.ContainsFunc(w.nodes, (*watch).perhapsEarly) || w.findings.Undecided(now, until)
+	until, least := w.settledAt.Add(w.table.Attempt+lateLock), monitor.SeverityDanger
+	if w.opt.Warnings {
+		least = monitor.SeverityWarning
+	}
+	return w.unassessed(now) || !w.forcedKnown || w.unproven || w.asking || slices.ContainsFunc(w.nodes, (*watch).perhapsEarly) || w.findings.Undecided(now, until, least)
 }
 
 // unassessed is undecided for the states of locks only.
