@@ -158,13 +158,16 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *flags
 
 // noteUnread says whose copies are unknown, a line for each reason.
 func (a *commandLine) noteUnread(s *monitor.Snapshot) {
-	unread := causes{}
+	unread, hidden := causes{}, ""
+	if view.MayHide(s) {
+		hidden = ", and so are locks that have no others, unless a guard announces them"
+	}
 	for i := range s.Nodes {
 		switch n := &s.Nodes[i]; {
 		case n.State == monitor.NodeDenied:
 			unread.add(n.Name, n.State.String()+": its copies are unknown: "+n.Err.String())
 		case !n.State.Readable():
-			unread.add(n.Name, n.State.String()+": its copies are unknown, and so are locks that have no others, unless a guard announces them")
+			unread.add(n.Name, n.State.String()+": its copies are unknown"+hidden)
 		}
 	}
 	for cause, nodes := range unread.all() {

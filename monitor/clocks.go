@@ -71,24 +71,27 @@ func ClocksApart(nodes []Node) (apart []ClockApart) {
 	for i := range nodes {
 		n := &nodes[i]
 		if by := n.Offset.Offset - most; n.Offset.Valid && n.State.Readable() && by.Abs()-n.Offset.Bound > clockApart {
-			apart = append(apart, ClockApart{n.Name, by, stepBehind(nodes, n, by)})
+			apart = append(apart, ClockApart{n.Name, by, stepBehind(nodes, n, most)})
 		}
 	}
 	return apart
 }
 
-// stepBehind returns the step because of which the clock of n is ahead by so much; the zero value: none
-// is known.
-func stepBehind(nodes []Node, n *Node, by time.Duration) ClockStep {
-	is := func(n *Node, by time.Duration) bool {
-		return !n.Facts.StepAt.IsZero() && (n.Facts.StepBy-by).Abs() <= clockApart+n.Offset.Bound
-	}
-	if is(n, by) {
-		return ClockStep{n.Name, n.Facts.StepBy, n.Facts.StepAt}
-	}
-	for i := range nodes {
-		if other := &nodes[i]; other.Name != n.Name && is(other, -by) {
-			return ClockStep{other.Name, other.Facts.StepBy, other.Facts.StepAt}
+// stepBehind returns the step because of which the clock of n differs from the offset of most: its own,
+// or the opposite one of a node that shows that offset since. The zero value: none is known.
+func stepBehind(nodes []Node, n *Node, most time.Duration) ClockStep {
+	near := func(a, b time.Duration, n *Node) bool { return (a - b).Abs() <= clockApart+n.Offset.Bound }
+	by := n.Offset.Offset - most
+	for _, own := range []bool{true, false} {
+		for i := range nodes {
+			o := &nodes[i]
+			explains := o.Name == n.Name && near(o.Facts.StepBy, by, o)
+			if !own {
+				explains = o.Offset.Valid && near(o.Offset.Offset, most, o) && near(o.Facts.StepBy, -by, o)
+			}
+			if explains && !o.Facts.StepAt.IsZero() {
+				return ClockStep{o.Name, o.Facts.StepBy, o.Facts.StepAt}
+			}
 		}
 	}
 	return ClockStep{}

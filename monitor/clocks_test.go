@@ -51,10 +51,11 @@ func TestTheStepBehindClocksApart(t *testing.T) {
 		nodes []Node
 		want  []ClockStep
 	}{
-		"its own":                {[]Node{node("n1", 0, 0), node("n2", -20, -20), node("n3", 0, 0)}, []ClockStep{{"n2", -20 * time.Second, at}}},
-		"nobody saw it":          {[]Node{node("n1", 0, 0), node("n2", -20, 0), node("n3", 0, 0)}, []ClockStep{{}}},
-		"it explains too little": {[]Node{node("n1", 0, 0), node("n2", -20, -5), node("n3", 0, 0)}, []ClockStep{{}}},
-		"that of the others":     {[]Node{node("n1", 20, 20), node("n2", 0, 0), node("n3", 20, 20), node("n4", 20, 20), node("n5", 20, 20)}, []ClockStep{{"n1", 20 * time.Second, at}}},
+		"its own":                 {[]Node{node("n1", 0, 0), node("n2", -20, -20), node("n3", 0, 0)}, []ClockStep{{"n2", -20 * time.Second, at}}},
+		"nobody saw it":           {[]Node{node("n1", 0, 0), node("n2", -20, 0), node("n3", 0, 0)}, []ClockStep{{}}},
+		"it explains too little":  {[]Node{node("n1", 0, 0), node("n2", -20, -5), node("n3", 0, 0)}, []ClockStep{{}}},
+		"of one that is off, too": {[]Node{node("n1", 0, 0), node("n2", 20, 0), node("n3", -20, -20), node("n4", 0, 0), node("n5", 0, 0)}, []ClockStep{{}, {"n3", -20 * time.Second, at}}},
+		"that of the others":      {[]Node{node("n1", 20, 20), node("n2", 0, 0), node("n3", 20, 20), node("n4", 20, 20), node("n5", 20, 20)}, []ClockStep{{"n1", 20 * time.Second, at}}},
 	} {
 		var got []ClockStep
 		for _, a := range ClocksApart(c.nodes) {

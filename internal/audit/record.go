@@ -36,8 +36,11 @@ type Record struct {
 // Obeyed returns the nodes that did as asked, by the detail of an outcome: «n1 fenced, n2 ok».
 func (r Record) Obeyed() (nodes []string) { return r.nodes(" ok") }
 
-// FoundNothing reports whether no node had a copy, by the detail of an outcome.
-func (r Record) FoundNothing() bool { return len(r.nodes(" ok"))+len(r.nodes(" held")) == 0 }
+// FoundNothing reports whether a node answered that it has no copy, and none had one, by the detail of
+// an outcome.
+func (r Record) FoundNothing() bool {
+	return len(r.nodes(" absent")) > 0 && len(r.nodes(" ok"))+len(r.nodes(" held")) == 0
+}
 
 func (r Record) nodes(status string) (nodes []string) {
 	for _, part := range strings.Split(r.Detail, "; ") {

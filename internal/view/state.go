@@ -171,9 +171,9 @@ func NoLocks(s *monitor.Snapshot) string {
 	}
 }
 
-// mayHide reports whether a client may rely on a lock of which nothing is seen: nodes that do not answer and
+// MayHide reports whether a client may rely on a lock of which nothing is seen: nodes that do not answer and
 // those that are fenced, as they may have lost a copy, are a quorum.
-func mayHide(s *monitor.Snapshot) bool {
+func MayHide(s *monitor.Snapshot) bool {
 	silent := len(s.Nodes) - Answering(s)
 	fenced := 0
 	for i := range s.Nodes {
@@ -204,7 +204,7 @@ func LocksText(s *monitor.Snapshot) string {
 		return "not seen from here"
 	case Answering(s) == 0:
 		return "unknown: no node answers"
-	case s.Complete && mayHide(s):
+	case s.Complete && MayHide(s):
 		if len(parts) == 0 {
 			count = "none"
 		}
