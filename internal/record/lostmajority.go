@@ -103,9 +103,9 @@ func (r *Reader) LostNow(now time.Time, n int) (all []Grant, err error) {
 	return all, nil
 }
 
-// NotSeen returns the grants of a span, at most n, whose end came while locks were recorded and was not seen:
-// their majority did not answer.
-func (r *Reader) NotSeen(in Span, recorded []Span, n int) (all []Grant, err error) {
+// NotSeen returns the grants of a span, at most n, whose end came while locks were recorded and was not seen, as
+// their majority did not answer; left is how many more there are.
+func (r *Reader) NotSeen(in Span, recorded []Span, n int) (all []Grant, left int, err error) {
 	at, err := r.lastLocks(in.Until.Add(-time.Millisecond))
 	for class := len(lengths); class >= 0 && err == nil; class-- {
 		var some []Grant
@@ -116,5 +116,6 @@ func (r *Reader) NotSeen(in Span, recorded []Span, n int) (all []Grant, err erro
 		return !slices.ContainsFunc(recorded, func(s Span) bool { return g.Ended.After(s.Since) && g.Ended.Before(s.Until) })
 	})
 	slices.SortStableFunc(all, func(a, b Grant) int { return a.Ended.Compare(b.Ended) })
-	return all[:min(n, len(all))], err
+	left = max(0, len(all)-n)
+	return all[:len(all)-left], left, err
 }

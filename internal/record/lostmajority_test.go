@@ -433,8 +433,11 @@ func TestNotSeen(t *testing.T) {
 	write(t, w, from, second(9))
 	r, in := read(t, path), Span{now.Add(-time.Hour), second(3600)}
 	for want, recorded := range map[int][]Span{1: {{now, second(9)}}, 0: {{second(6), second(9)}}} {
-		if all, err := r.NotSeen(in, recorded, 10); err != nil || len(all) != want || want > 0 && (all[0].Lock != "a:1" || !all[0].Ended.Equal(second(5))) {
+		if all, left, err := r.NotSeen(in, recorded, 10); err != nil || left != 0 || len(all) != want || want > 0 && (all[0].Lock != "a:1" || !all[0].Ended.Equal(second(5))) {
 			t.Errorf("%+v: %v", all, err)
+		}
+		if all, left, err := r.NotSeen(in, recorded, 0); err != nil || len(all) != 0 || left != want {
+			t.Errorf("of none: %+v, %d more: %v", all, left, err)
 		}
 	}
 }

@@ -43,12 +43,14 @@ type Report struct {
 	// Lost are locks that lost their majority, and LostLeft how many more did.
 	Lost     []record.Event
 	LostLeft int
-	// NotSeen are grants at whose end their majority did not answer: whether it was lost is not known.
-	NotSeen  []record.Grant
-	Longest  []record.Grant
-	Busiest  []record.Use
-	Patterns []record.Minute
-	Coverage record.Coverage
+	// NotSeen are grants whose majority did not answer at their end, so that it is not known whether it was
+	// lost, and NotSeenLeft how many more there are.
+	NotSeen     []record.Grant
+	NotSeenLeft int
+	Longest     []record.Grant
+	Busiest     []record.Use
+	Patterns    []record.Minute
+	Coverage    record.Coverage
 	// LocksUnrecorded says that locks were not recorded then, and how to record them;
 	// empty: they were.
 	LocksUnrecorded string
@@ -154,7 +156,7 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	}
 	rep.LostLeft = max(0, len(rep.Lost)-mostLost)
 	rep.Lost = rep.Lost[:min(mostLost, len(rep.Lost))]
-	if rep.NotSeen, err = r.NotSeen(in, rep.Coverage.Locks, mostLost); err != nil {
+	if rep.NotSeen, rep.NotSeenLeft, err = r.NotSeen(in, rep.Coverage.Locks, mostLost); err != nil {
 		return nil, err
 	}
 	if rep.Longest, err = r.Longest(in, mostLocks); err != nil {
@@ -391,7 +393,7 @@ func (rep *Report) ended(g record.Grant) string {
 	return g.How + ", may rely on it until " + rep.at(g.Until)
 }
 
-// notSeen says of a grant what is known of its majority at its end.
+// notSeen describes a grant whose majority did not answer at its end.
 func (rep *Report) notSeen(g record.Grant) string {
 	who := ""
 	if g.Owner != "" {
@@ -479,6 +481,9 @@ func (rep *Report) Text(w io.Writer) error {
 	}
 	for _, g := range rep.NotSeen {
 		fmt.Fprintf(&b, "  %s  %s: %s\n", rep.at(g.Ended), safetext.Escape(g.Lock), rep.notSeen(g))
+	}
+	if rep.NotSeenLeft > 0 {
+		fmt.Fprintf(&b, "  and %s\n", view.Plural(rep.NotSeenLeft, "more grant"))
 	}
 	heading("Held longest")
 	if rep.LocksUnrecorded != "" {
