@@ -106,7 +106,7 @@ const overtakenWait = time.Second
 // the log has the outcome of the one that removed them.
 func (k Kept) Overtaken(ctx context.Context, lock string) string {
 	for end := time.Now().Add(overtakenWait); k.underWay(lock) && time.Now().Before(end); {
-		if sleep.For(ctx, overtakenWait/50) != nil {
+		if sleep.For(ctx, overtakenWait/5) != nil { // the log may be long
 			break
 		}
 	}
