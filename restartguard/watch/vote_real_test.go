@@ -95,7 +95,7 @@ func TestAGuardSaysForHowLongItWaitsForAnother(t *testing.T) {
 	first := guard(t, watch.Config{Delay: d}, s.Node())
 	first.becomes("fenced", func(st restartguard.NodeStatus) bool { return !st.Until.IsZero() })
 	alone := first.Status()[0].Until
-	time.Sleep(700 * time.Millisecond) // the second one counts later by this
+	first.becomes("waiting for a while", func(st restartguard.NodeStatus) bool { return time.Until(st.Until) < d-700*time.Millisecond })
 	second := guard(t, watch.Config{Delay: d}, s.Node())
 	second.becomes("fenced", func(st restartguard.NodeStatus) bool { return !st.Until.IsZero() })
 	first.becomes("that it waits for the other", func(st restartguard.NodeStatus) bool { return st.Until.Sub(alone) > 600*time.Millisecond })
