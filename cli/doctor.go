@@ -111,7 +111,7 @@ clean, warnings or dangers.`,
 		}),
 	}, view.Heads(view.FindingColumns()))
 	cmd.Flags().DurationVar(&most, "timeout", 0, "stop reading locks after this time; default: until all keys have been read")
-	cmd.Flags().DurationVar(&span, "for", 5*time.Second, "how long to look; a longer run gives better clock estimates")
+	cmd.Flags().DurationVar(&span, "for", 5*time.Second, "how long to look, at least; a longer run gives better clock estimates")
 	return cmd
 }
 
