@@ -38,8 +38,8 @@ func (l *Lock) Margin() int {
 // Access says who else can acquire a lock before its holder's end, and how long the
 // holder can extend it. It follows from the copies, the nodes' states and how the nodes
 // start: a node that refuses writes gives no vote, and one that starts fenced under a
-// guard refuses them until the votes that it lost have expired, but for those of a lock
-// that lasts for longer than its wait.
+// guard refuses them until the votes that it lost have expired, unless the lock lasts for
+// longer than the guard waits.
 type Access struct {
 	// Now: another client can reach a quorum now. Perhaps: that cannot be excluded,
 	// because some nodes cannot be seen or have copies of another client that may be

@@ -175,7 +175,7 @@ func statusIn(memory map[string]restartguard.Fact, s *monitor.Snapshot) (told []
 	return told
 }
 
-// waiting is the status of a fenced node of which this is known.
+// waiting returns the status of a fenced node, from what a guard knows of it.
 func waiting(node string, fact restartguard.Fact, now time.Time) restartguard.NodeStatus {
 	st := restartguard.NodeStatus{Node: node, Phase: restartguard.PhaseFenced, Reason: fact.Cause}
 	if fact.Wait > 0 {

@@ -105,8 +105,9 @@ type Options struct {
 	Actor string
 	// Note, if set, is called after each action and when a kept lock changes.
 	Note func(monitor.Event)
-	// Overtaken, if set, says of a removal that found nothing who force-released the lock before, and
-	// until when its holder may rely on it; empty: it does not, as far as is known. The text is not escaped.
+	// Overtaken, if set, is asked after a removal that found nothing. It names who force-released the lock,
+	// if its former holder may still rely on it, and until when; empty: it does not, as far as is known. The
+	// text is not escaped.
 	Overtaken func(ctx context.Context, lock string) string
 	// Acquired, if set, is called with the time that each acquisition took.
 	Acquired func(took time.Duration, err error)

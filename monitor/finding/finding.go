@@ -89,8 +89,7 @@ type openFinding struct {
 	monitor.Finding
 	check  *check
 	raised bool
-	// title and key are those that were told when it was reported: the locks that it is about may be
-	// others by the time that it is cleared.
+	// title and key as they were when it was reported. When it is cleared, it may be about other locks.
 	title string
 	key   safetext.Text
 	last  time.Time // when it was last seen

@@ -11,8 +11,8 @@ import (
 
 // losses are the copies that locks have lost: which nodes lost one, and how.
 type losses struct {
-	nodes  []nodeLoss
-	others []string // the keys of the locks without an end
+	nodes   []nodeLoss
+	endless []string // the keys of the locks without an end
 }
 
 // nodeLoss is what one node lost.
@@ -24,7 +24,7 @@ type nodeLoss struct {
 // add adds the copies that a lock has lost.
 func (s *losses) add(l *monitor.Lock) {
 	if l.HeldUntil().IsZero() {
-		s.others = append(s.others, clip(l.Key.Raw(), 60))
+		s.endless = append(s.endless, clip(l.Key.Raw(), 60))
 	}
 	for i, c := range l.Copies.All() {
 		if i >= len(s.nodes) {
@@ -87,12 +87,12 @@ func (f *found) explainLoss(k known, kind int) {
 		}
 	}
 	until, before, by := "the locks until they expire, and cannot extend them", " before that", "serve by then"
-	if others := k.locks[kind].lost.others; others != nil {
-		slices.Sort(others)
+	if endless := k.locks[kind].lost.endless; endless != nil {
+		slices.Sort(endless)
 		until, before, by = "the locks without end: copies have no TTL", "", "rejoin"
 		wait := ""
-		if ending := f.Count - len(others); ending > 0 {
-			until = fmt.Sprintf("%s, and without end on %s, where copies have no TTL; they cannot extend them", words.Count(ending, "lock until its end", "locks until the end of each"), few(others))
+		if ending := f.Count - len(endless); ending > 0 {
+			until = fmt.Sprintf("%s, and without end on %s, where copies have no TTL; they cannot extend them", words.Count(ending, "lock until its end", "locks until the end of each"), few(endless))
 			wait = ", or wait until those with an end have expired"
 		}
 		f.Remedy = "Let the holders release the locks" + wait + ". Do not force-release them while their holders may work: that lets a second client in."
@@ -123,7 +123,7 @@ func (f *found) explainLoss(k known, kind int) {
 	unfenced := slices.Concat(serving[monitor.LostByRestart], serving[monitor.LostByWipe], serving[monitor.LostByClock])
 	if slices.Sort(unfenced); unfenced != nil {
 		why := " until the locks have expired: no guard watches, the start was unfenced, or somebody let it rejoin."
-		if k.locks[kind].lost.others != nil {
+		if k.locks[kind].lost.endless != nil {
 			why = ": no guard watches, the start was unfenced, somebody let it rejoin, or a guard did, as no fence lasts as long as a lock without a TTL."
 		}
 		do = append(do, "Find out why "+few(slices.Compact(unfenced))+" did not stay fenced"+why)

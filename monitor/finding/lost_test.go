@@ -45,16 +45,22 @@ func TestWordsOfALostMajority(t *testing.T) {
 			t.Errorf("%s: no finding", name)
 			continue
 		}
-		text := f.Consequence + " " + f.Remedy
-		for _, want := range strings.Split(c.want, "|") {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: %q is not in: %s", name, want, text)
-			}
+		tells(t, name, (*monitor.Finding)(&f), c.want, c.not)
+	}
+}
+
+// tells fails unless what a finding means and advises has each part of want and none of not; | stands between parts.
+func tells(t *testing.T, name string, f *monitor.Finding, want, not string) {
+	t.Helper()
+	text := f.Consequence + " " + f.Remedy
+	for _, part := range strings.Split(want, "|") {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s: %q is not in: %s", name, part, text)
 		}
-		for _, not := range strings.Split(c.not, "|") {
-			if strings.Contains(text, not) {
-				t.Errorf("%s: %q is in: %s", name, not, text)
-			}
+	}
+	for _, part := range strings.Split(not, "|") {
+		if strings.Contains(text, part) {
+			t.Errorf("%s: %q is in: %s", name, part, text)
 		}
 	}
 }
@@ -211,17 +217,7 @@ func TestTheEndsOfSeveralLostMajorities(t *testing.T) {
 			t.Errorf("%s: %v", name, names(got))
 			continue
 		}
-		text := got[i].Consequence + " " + got[i].Remedy
-		for _, want := range strings.Split(c.want, "|") {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: %q is not in: %s", name, want, text)
-			}
-		}
-		for _, not := range strings.Split(c.not, "|") {
-			if strings.Contains(text, not) {
-				t.Errorf("%s: %q is in: %s", name, not, text)
-			}
-		}
+		tells(t, name, &got[i], c.want, c.not)
 	}
 }
 

@@ -32,7 +32,7 @@ const lateLock = time.Second
 
 // undecided reports whether something in the first view still needs time to settle: a
 // minority that may be an attempt, a bad lock state that may pass, a danger that must
-// last for a while, a warning too where that is asked for. now is the time of the last snapshot.
+// last for a while; with [Options.Warnings] a warning too. now is the time of the last snapshot.
 func (w *world) undecided(now time.Time) bool {
 	until, least := w.settledAt.Add(w.table.Attempt+lateLock), monitor.SeverityDanger
 	if w.opt.Warnings {
