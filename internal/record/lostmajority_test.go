@@ -436,6 +436,9 @@ func TestNotSeen(t *testing.T) {
 		if all, left, err := r.NotSeen(in, recorded, 10); err != nil || left != 0 || len(all) != want || want > 0 && (all[0].Lock != "a:1" || !all[0].Ended.Equal(second(5))) {
 			t.Errorf("%+v: %v", all, err)
 		}
+		if uses, err := r.Busiest(in, 10); err != nil || len(uses) != 2 || uses[0].NotSeen != 1 || uses[1].NotSeen != 0 {
+			t.Errorf("%+v: %v", uses, err)
+		}
 		if all, left, err := r.NotSeen(in, recorded, 0); err != nil || len(all) != 0 || left != want {
 			t.Errorf("of none: %+v, %d more: %v", all, left, err)
 		}

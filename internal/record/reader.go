@@ -410,16 +410,17 @@ func (r *Reader) longest(in Span, n int) ([]Grant, error) {
 	return all[:min(n, len(all))], err
 }
 
-// Use is how often a lock was granted.
+// Use is how often a lock was granted, how many of these grants lost their majority, and of how many the end was not
+// seen.
 type Use struct {
-	Lock         string
-	Grants, Lost int
+	Lock                  string
+	Grants, Lost, NotSeen int
 }
 
 // Busiest returns the n locks that were granted most often in a span.
 func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
-	return collect(r.db, func(row *sql.Rows, u *Use) error { return row.Scan(&u.Lock, &u.Grants, &u.Lost) },
-		`SELECT l.name, most.times, sum(g.ended IS 'lost majority' OR g.ends IS 'lost majority') FROM
+	return collect(r.db, func(row *sql.Rows, u *Use) error { return row.Scan(&u.Lock, &u.Grants, &u.Lost, &u.NotSeen) },
+		`SELECT l.name, most.times, sum(g.ended IS 'lost majority' OR g.ends IS 'lost majority'), sum(g.ended IS 'not seen') FROM
 		(SELECT lock, count(*) AS times FROM grants INDEXED BY grants_of_lock WHERE lock IN (SELECT id FROM locks WHERE cluster = ?1) AND began_ms >= ?2 AND began_ms < ?3
 			GROUP BY lock ORDER BY count(*) DESC, lock LIMIT ?4) AS most
 		JOIN locks l ON l.id = most.lock JOIN grants g ON g.lock = most.lock AND g.began_ms >= ?2 AND g.began_ms < ?3

@@ -201,16 +201,21 @@ func TestKeptLocksThatWereLost(t *testing.T) {
 
 // A lock whose majority did not answer at its end may have lost it.
 func TestLocksOutOfSightAreNamed(t *testing.T) {
-	rep := &Report{utc: true, NotSeen: []record.Grant{{Lock: "pm:a", Owner: "web-3", How: "not seen", Ended: time.Unix(1_800_000_000, 0)}}}
+	rep := &Report{utc: true, NotSeen: []record.Grant{{Lock: "pm:a", Owner: "web-3", How: "not seen", Ended: time.Unix(1_800_000_000, 0)}}, NotSeenLeft: 3, Busiest: []record.Use{{Lock: "pm:a", Grants: 2, NotSeen: 1}}}
 	var text, page strings.Builder
 	if err := errors.Join(rep.Text(&text), rep.HTML(&page)); err != nil {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(text.String(), "Lost their majority\n")
-	if section, _, _ = strings.Cut(section, "\n\n"); strings.Contains(section, "none") || !strings.Contains(section, "pm:a: its majority did not answer and may be lost: held by web-3 until 2027-01-15 08:00:00Z as last known, or longer") {
+	if section, _, _ = strings.Cut(section, "\n\n"); strings.Contains(section, "none") || !strings.Contains(section, "pm:a: its majority did not answer and may be lost: held by web-3 until 2027-01-15 08:00:00Z as last known, or longer") || !strings.Contains(section, "and 3 more grants") {
 		t.Error(section)
 	}
-	if !strings.Contains(page.String(), "<td>pm:a<td>its majority did not answer") {
-		t.Error(page.String())
+	if !strings.Contains(text.String(), "2 × pm:a, 0 lost, 1 not seen to the end\n") {
+		t.Error(text.String())
+	}
+	for _, want := range []string{"<td>pm:a<td>its majority did not answer", "3 more whose majority did not answer", `<td>pm:a<td class="n">2<td class="n">0<td class="n">1</tr>`} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("%q is not in %s", want, page.String())
+		}
 	}
 }

@@ -260,12 +260,15 @@ func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
 // costText describes the cost of a loss: "12 locks lost a copy, 4 have a bare majority
 // now, 3 lost their majority: held to 22:17:43".
 func costText(cost monitor.RestartCost, now time.Time) string {
-	text := "no lock lost a copy"
+	text, expired := "no lock lost a copy", ""
+	if cost.Expired > 0 {
+		expired = fmt.Sprintf("%s expired while it did not answer, the last at %s, and may have been lost before that", words.Count(cost.Expired, "copy", "copies"), words.Moment(cost.ExpiredAt, now))
+	}
 	switch {
 	case cost.Lost > 0:
 		text = words.Count(cost.Lost, "lock", "locks") + " lost a copy"
-	case cost.Expired > 0:
-		text = "no unexpired copy was there any more"
+	case expired != "":
+		text, expired = expired, ""
 	}
 	if cost.Bare > 0 {
 		text += fmt.Sprintf(", %d %s a bare majority now", cost.Bare, map[bool]string{true: "has", false: "have"}[cost.Bare == 1])
@@ -283,8 +286,8 @@ func costText(cost monitor.RestartCost, now time.Time) string {
 	if cost.Others > 0 {
 		text += "; " + words.Count(cost.Others, "copy", "copies") + " of other clients than the holders lost"
 	}
-	if cost.Expired > 0 {
-		text += fmt.Sprintf("; while it did not answer, the TTL of %s ran out, at %s at the latest: the crash may have lost what holders relied on", words.Count(cost.Expired, "copy", "copies"), words.Moment(cost.ExpiredAt, now))
+	if expired != "" {
+		text += "; " + expired
 	}
 	l := cost.Loaded
 	var loaded []string
