@@ -3,7 +3,6 @@ package observe
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -229,94 +228,6 @@ func (w *world) wiped(i int, runID string, now time.Time) {
 		w.nodes[i].wipesTold++
 		w.table.Wiped(i, now)
 	}
-}
-
-// toldRestart reports the cost of a restart of node i, or of a wipe of its data, in one
-// event.
-func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
-	n := w.nodes[i]
-	kind, what, level := "restart", "restarted", monitor.LevelAlarm
-	if cost.Cause == monitor.LostByWipe {
-		kind, what = "data wiped", "data wiped (FLUSHALL, FLUSHDB, SWAPDB or a change of role)"
-		if cost.Lost == 0 {
-			level = monitor.LevelNotice
-		}
-	}
-	text := costText(cost, now)
-	switch d := w.rejoinDelay(); {
-	case d == 0:
-	case !n.cordoned.IsZero():
-		text += " · stays cordoned, since " + words.Moment(n.cordoned, now) + ": it rejoins after redlockctl node uncordon " + n.Name
-	case !n.Persistent && (kind == "restart" || cost.Lost > 0):
-		cost.Rejoins = now.Add(d)
-		n.promised = promise{at: cost.Rejoins, guarded: now}
-		text += " · rejoins " + cost.Rejoins.Format("15:04:05")
-	}
-	e := monitor.NodeEvent(now, level, kind, n.Name, "%s %s: %s", n.Name, what, text)
-	e.Cost = &cost
-	w.events.add(e)
-}
-
-// costText describes the cost of a loss: "12 locks lost a copy, 4 have a bare majority
-// now, 3 lost their majority: held to 22:17:43".
-func costText(cost monitor.RestartCost, now time.Time) string {
-	text, expired := "no lock lost a copy", ""
-	if cost.Expired > 0 {
-		expired = fmt.Sprintf("%s expired while it did not answer, the last at %s, and may have been lost before that", words.Count(cost.Expired, "copy", "copies"), words.Moment(cost.ExpiredAt, now))
-	}
-	switch {
-	case cost.Lost > 0:
-		text = words.Count(cost.Lost, "lock", "locks") + " lost a copy"
-	case expired != "":
-		text, expired = expired, ""
-	}
-	if cost.Bare > 0 {
-		text += fmt.Sprintf(", %d %s a bare majority now", cost.Bare, map[bool]string{true: "has", false: "have"}[cost.Bare == 1])
-	}
-	if cost.LostMajority > 0 {
-		held := "held to " + words.Moment(cost.HeldUntil, now)
-		if cost.HeldUntil.IsZero() {
-			held = map[bool]string{true: "held without end", false: "at least one is held without end"}[cost.LostMajority == 1]
-		}
-		text += fmt.Sprintf(", %d lost %s majority: %s", cost.LostMajority, map[bool]string{true: "its", false: "their"}[cost.LostMajority == 1], held)
-	}
-	if cost.Unrevoked > 0 {
-		text += fmt.Sprintf(", %d lost %s revocation: others are kept out only while nodes are fenced", cost.Unrevoked, map[bool]string{true: "its", false: "their"}[cost.Unrevoked == 1])
-	}
-	if cost.Others > 0 {
-		text += "; " + words.Count(cost.Others, "copy", "copies") + " of other clients than the holders lost"
-	}
-	if expired != "" {
-		text += "; " + expired
-	}
-	l := cost.Loaded
-	var loaded []string
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{l.Held, "of held locks"}, {l.LeftOver, "left over"}, {l.Unknown, "of unknown tokens, which may be held"}} {
-		if part.n > 0 {
-			loaded = append(loaded, fmt.Sprintf("%d %s", part.n, part.what))
-		}
-	}
-	if loaded != nil {
-		text += "; loaded from disk: " + strings.Join(loaded, ", ")
-	}
-	return text
-}
-
-// rejoinDelay returns how long guards keep a node fenced after a restart: the greatest
-// known D; zero: none is known.
-func (w *world) rejoinDelay() (d time.Duration) {
-	if guard := w.findings.Guard(); guard != nil {
-		d = guard.Delay
-	}
-	for _, n := range w.nodes {
-		for _, g := range n.Guards {
-			d = max(d, g.Delay)
-		}
-	}
-	return d
 }
 
 // note records an event of another source. If this monitor reports it too, it becomes a
@@ -616,102 +527,6 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 		s.Assess(heard, true, s.Guard)
 	}
 	return s
-}
-
-// awake records that this process runs.
-func (w *world) awake(now time.Time) {
-	w.own.Beat(w.beat().Sub(w.base))
-	gap, stopped := w.own.Alive(now.Sub(w.base), clock.OwnGap+w.opt.ProbeEvery)
-	if gap > clock.LateGap {
-		w.lateAt = now
-		for i, n := range w.nodes {
-			if n.tells { // for other nodes a full read takes longer than this
-				w.table.Missed(i, now)
-			}
-		}
-	}
-	if stopped {
-		w.table.Stopped(now.Add(-gap), now)
-		w.pauseSince(now.Add(-gap))
-		w.noteDiscontinuity(clock.Discontinuity{At: now, Gap: gap, Text: fmt.Sprintf("this process was stopped for %s", gap.Round(100*time.Millisecond))})
-	}
-}
-
-// lookAtOwnClock detects a step of our wall clock.
-func (w *world) lookAtOwnClock(now time.Time) {
-	w.awake(now)
-	if jump, ok := w.own.Check(now.Round(0).Sub(w.base.Round(0)), now.Sub(w.base)); ok {
-		w.wall = w.wall.Add(jump)
-		if jump > 0 {
-			w.pauseSince(w.sureAt)
-		}
-		w.noteDiscontinuity(clock.Discontinuity{At: now, Jump: jump, Text: fmt.Sprintf("the clock of this machine moved by %s: it was set, or the machine was suspended", words.Signed(jump))})
-	}
-	if !w.own.Doubted() {
-		w.sureAt = now
-	}
-}
-
-// pausesJoin is how soon after a pause another one is taken for the same: who follows the snapshots
-// may not have seen that the first had ended.
-const pausesJoin = 2 * time.Second
-
-// pauseSince records that nothing was seen since a time.
-func (w *world) pauseSince(since time.Time) {
-	if p := &w.pause; p.Since.IsZero() || !p.Until.IsZero() && since.Sub(p.Until) > pausesJoin {
-		p.Since = since
-	}
-	w.pause.Until = time.Time{}
-	for _, n := range w.nodes {
-		n.reprobed = false
-	}
-}
-
-// endPause ends the pause once each node has been probed and, if it can be read, read after it.
-func (w *world) endPause(now time.Time) {
-	if w.pause.Since.IsZero() || !w.pause.Until.IsZero() {
-		return
-	}
-	for i, n := range w.nodes {
-		if !n.reprobed || !n.settled() || n.base.Readable() && n.fails == 0 && !w.table.ReadSince(i, w.discontinuity.At) {
-			w.readAgain = time.Time{}
-			return
-		}
-	}
-	if w.readAgain.IsZero() {
-		w.readAgain = now
-	}
-	if !w.table.Pending() || now.Sub(w.readAgain) > time.Second { // on a busy cluster there is always something to assess
-		w.pause.Until, w.readAgain = now, time.Time{}
-	}
-}
-
-// noteDiscontinuity drops earlier measurements. The locks are read again: expiries
-// computed by a suspended machine are too late. Until then, progress is shown as at the
-// start.
-func (w *world) noteDiscontinuity(t clock.Discontinuity) {
-	w.hasten = true
-	w.discontinuity = t
-	w.findings.Discontinued(t)
-	for i, n := range w.nodes {
-		n.clock = clock.Clock{}
-		n.RTTs, n.tried, n.Read = nil, false, 0
-		if t.Jump != 0 { // our clock may have stood still
-			n.rejoinsAt = time.Time{}
-		}
-		w.steps[i] = step{}
-		known := w.table.ReadWhole(i)
-		if w.table.Doubt(i); known {
-			w.table.Missed(i, t.At)
-		}
-	}
-	w.events.add(monitor.NodeEvent(t.At, monitor.LevelAlarm, "own clock", "", "%s", t.Text))
-}
-
-// outdated reports whether a command sent at this time is from before the last
-// discontinuity of this process and must be repeated.
-func (w *world) outdated(sent time.Time) bool {
-	return sent.Before(w.discontinuity.At)
 }
 
 // excused reports whether a node may have been silent only because this process did not
