@@ -1,9 +1,11 @@
 package app
 
 import (
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"redlockctl/internal/audit"
@@ -71,8 +73,28 @@ func TestAConsoleTellsAForceRelease(t *testing.T) {
 	}
 }
 
-// Of two operators who force-release a lock at the same moment, the one that finds nothing learns who was faster,
-// even if the log has that outcome a moment later.
+// forceReleases writes lines of somebody's force-release of job:1 to an audit log.
+func forceReleases(t *testing.T, path string, phases ...string) {
+	log, err := audit.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for _, phase := range phases {
+		r := audit.Record{Time: time.Now(), ID: "1", Phase: phase, Actor: "alice@host", Cluster: "shop", Act: "force-release", Target: "job:1", Reason: "host burnt"}
+		if phase == audit.Done {
+			r.Detail = "its holder may rely on it until " + time.Now().Add(time.Minute).UTC().Format(time.RFC3339) + "; n1 ok, n2 ok, n3 ok"
+		}
+		if err := log.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// overtaken is what an operator is told whose force-release found nothing.
+var overtaken = regexp.MustCompile(`^it was force-released at [0-9:]+ by alice@host: host burnt; its holder may rely on it until [0-9:]+$`)
+
+// Of two operators who force-release a lock at the same moment, the one that finds nothing learns who was faster.
 func TestAForceReleaseThatWasOvertaken(t *testing.T) {
 	all := twoClusters(t, labtest.Servers(t, 3))
 	c, err := all.Open(t.Context(), "shop")
@@ -83,33 +105,26 @@ func TestAForceReleaseThatWasOvertaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := audit.Open(cfg.Audit.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	write := func(phase, detail string) {
-		if err := log.Write(audit.Record{Time: time.Now(), ID: "1", Phase: phase, Actor: "alice@host", Cluster: "shop", Act: "force-release", Target: "job:1", Reason: "host burnt", Detail: detail}); err != nil {
-			t.Error(err)
-		}
-	}
-	write(audit.Intent, "")
-	out := make(chan error)
-	go func() {
-		out <- c.Actions.Remove(t.Context(), operator.Removal{Kind: operator.ForceRelease, Keys: []string{"job:1"}, Tokens: []string{"aaa"}, Reason: "dead"}).Err()
-	}()
-	for failed := false; !failed; { // and waits for the other one
-		lines, err := audit.Latest(cfg.Audit.Path, 1, func(e audit.Entry) bool { return e.Phase == audit.Failed })
-		if err != nil {
-			t.Fatal(err)
-		}
-		failed = len(lines) > 0
-	}
-	write(audit.Done, "its holder may rely on it until "+time.Now().Add(time.Minute).UTC().Format(time.RFC3339)+"; n1 ok, n2 ok, n3 ok")
-	want := regexp.MustCompile(`^it was force-released at [0-9:]+ by alice@host: host burnt; its holder may rely on it until [0-9:]+$`)
-	if err := <-out; !want.MatchString(operator.OvertakenBy(err)) {
+	forceReleases(t, cfg.Audit.Path, audit.Intent, audit.Done)
+	err = c.Actions.Remove(t.Context(), operator.Removal{Kind: operator.ForceRelease, Keys: []string{"job:1"}, Tokens: []string{"aaa"}, Reason: "dead"}).Err()
+	if !overtaken.MatchString(operator.OvertakenBy(err)) {
 		t.Error(err)
 	}
+}
+
+// It learns it too if the log has the outcome of the other a moment later.
+func TestAnOvertakenForceReleaseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := Kept{Cluster: "shop", Audit: filepath.Join(t.TempDir(), "audit.log"), MaxTTL: time.Minute}
+		forceReleases(t, kept.Audit, audit.Intent)
+		told := make(chan string, 1)
+		go func() { told <- kept.Overtaken(t.Context(), "job:1") }()
+		synctest.Wait()
+		forceReleases(t, kept.Audit, audit.Done)
+		if text := <-told; !overtaken.MatchString(text) {
+			t.Errorf("%q", text)
+		}
+	})
 }
 
 // An answer is compared with a look: that one may see more copies of the lock, or nothing.
