@@ -189,7 +189,7 @@ func ParseMoment(text string, now time.Time) (time.Time, error) {
 	}
 	for _, form := range []string{"15:04:05", "15:04"} {
 		if c, err := time.Parse(form, clock); err == nil {
-			t := time.Date(day.Year(), day.Month(), day.Day(), c.Hour(), c.Minute(), c.Second(), 0, now.Location())
+			t := time.Date(day.Year(), day.Month(), day.Day(), c.Hour(), c.Minute(), c.Second(), c.Nanosecond(), now.Location())
 			if clock == s && t.After(now) {
 				t = t.AddDate(0, 0, -1)
 			}
