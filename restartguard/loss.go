@@ -137,7 +137,12 @@ func (m *machine) firstContact(o *Observation) {
 		m.waitFrom()
 		m.report.Cause = "first contact"
 	case o.Params.Fenced():
-		m.tell("first contact", "seen for the first time, fenced: what it may have lost is not known, so D counts from now")
+		how := "fenced"
+		if !o.Configured { // as it started
+			m.report.Known, m.report.Verified = true, true
+			how = "started fenced"
+		}
+		m.tell("first contact", "seen for the first time, %s: what it may have lost is not known, so D counts from now", how)
 		m.waitFrom()
 		m.report.Cause = "first contact"
 	case wait != "":

@@ -186,6 +186,14 @@ func TestFirstContact(t *testing.T) {
 			after(1).sees("a", fenced).does(removeIt("a")).
 			lifted(fenced, servingParams).phase(PhaseServing).told("rejoined", "rejoined")
 	})
+	t.Run("of a closed node that nobody configured since its start it is known that it started so", func(t *testing.T) {
+		for _, configured := range []bool{false, true} {
+			s := newScript(t).step(Observation{About: Seen, RunID: "a", Role: "master", Params: fenced, Configured: configured})
+			if r := &s.state.Report; r.Known == configured || r.Verified == configured {
+				t.Errorf("configured %v: %+v", configured, r)
+			}
+		}
+	})
 	t.Run("a held node stays held", func(t *testing.T) {
 		newScript(t).sees("a", cordoned).phase(PhaseCordoned).does(proveIt("a")).
 			canary(CanaryFenced, cordoned).
