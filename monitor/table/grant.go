@@ -139,6 +139,7 @@ type standing struct {
 	unread     bool // a node answers again and has not been read yet
 	lost       int  // lost votes
 	stuck      int  // copies on nodes that refuse writes: a release leaves them there
+	outlast    int  // copies of both kinds that end later than the grant, as by an extension
 	unknown    int  // copies on nodes that are not read
 	tombstones int
 	deleted    bool // copies were deleted, not lost
@@ -168,7 +169,11 @@ func (t *Table) standingOf(r *record) standing {
 		if c.Kind != packed.LockCopy {
 			continue
 		}
-		switch seen := t.seen(r, i); {
+		seen, late := t.seen(r, i), c.Expires == 0 || time.Duration(c.Expires-r.grant.end) > extendedBy
+		if seen && late && int8(c.Token) == r.grant.token {
+			s.outlast++
+		}
+		switch {
 		case int8(c.Token) != r.grant.token:
 			if redlock.IsTombstone(r.Tokens[c.Token].Prefix) {
 				s.tombstones++
@@ -204,7 +209,7 @@ func (t *Table) reviewGrant(r *record, since, now packed.Moment) {
 		return // it may still be held
 	case g.end != 0 && now >= g.end && t.goesOn(r, &s, now):
 		return
-	case g.end != 0 && now >= g.end && s.silent > 0 && s.there+s.stuck+s.silent+int(g.lost) >= t.quorum:
+	case g.end != 0 && now >= g.end && s.silent > 0 && s.outlast+s.silent+int(g.lost) >= t.quorum:
 		t.lapse(r, now)
 	case g.end != 0 && now >= g.end && !g.fell && g.end > t.stopped.Begin && g.end <= t.stopped.End:
 		t.lapse(r, now) // it may have been released
@@ -373,8 +378,8 @@ func (t *Table) lapse(r *record, now packed.Moment) {
 	token := r.Tokens[g.token].Prefix
 	if t.settled {
 		t.tellLastExtensions(r, now)
-		t.emit(t.grantEvent(r, g.end, monitor.LockEvent(t.Time(now), monitor.LevelInfo, "not seen", r.key(), "not seen from here since %s: held until %s as last known, or longer (%s)",
-			words.Moment(t.Time(since), t.Time(now)), words.Moment(t.Time(g.end), t.Time(now)), r.shortToken(g.token))))
+		t.emit(t.grantEvent(r, g.end, monitor.LockEvent(t.Time(now), monitor.LevelInfo, "not seen", r.key(), "held until %s as last known, or longer: nodes were not seen from here since %s (%s)",
+			words.Moment(t.Time(g.end), t.Time(now)), words.Moment(t.Time(since), t.Time(now)), r.shortToken(g.token))))
 	}
 	t.lapsed.add(r.key(), announce.TokenSum(token))
 	r.dropVotes(g.token)

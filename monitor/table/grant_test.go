@@ -323,7 +323,7 @@ func TestAGrantThatEndsWhileStopped(t *testing.T) {
 	if ended["short"] != "not seen" || ended["long"] != "released" || ended["later"] != "expired" {
 		t.Error(ended)
 	}
-	if text := r.text("not seen"); !strings.HasPrefix(text, "not seen from here since ") {
+	if text := r.text("not seen"); !strings.Contains(text, ": nodes were not seen from here since ") {
 		t.Error(text)
 	}
 }
