@@ -104,7 +104,7 @@ var States = map[monitor.LockState]string{
 	monitor.LockPartial:      "copies, but no majority: an attempt, a release or a read is under way",
 	monitor.LockNotALock:     "a key under the lock patterns that cannot be a lock",
 	monitor.LockMayBeHeld:    "no majority is seen, but nodes do not answer or may have forgotten a copy: treat it as held",
-	monitor.LockLostMajority: "it was granted and has lost copies: its holder relies on it until its end and cannot extend it",
+	monitor.LockLostMajority: "it was granted and has lost copies: its holder may rely on it until its end and cannot extend it",
 	monitor.LockOrphaned:     "a minority that was never granted, or whose grant has ended: blocks others until it expires",
 	monitor.LockOverTTL:      "its TTL is above the cluster's max TTL: the guard's delay does not cover it",
 	monitor.LockSplit:        "copies of several tokens; ' marks those that are not the holder's",
