@@ -322,15 +322,16 @@ func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends
 	if early && len(t.certain) > 0 {
 		certain, _ = t.certainAt(r, a, tok)
 	}
+	own := func(c packed.Copy) bool { return (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == tok }
+	endless := a.endless && slices.ContainsFunc(r.Copies, func(c packed.Copy) bool { return own(c) && c.Expires == 0 })
 	for i := range t.nodes {
-		c := &r.Copies[i]
-		if (c.Kind == packed.LockCopy || c.Lost()) && int8(c.Token) == tok {
+		if own(r.Copies[i]) {
 			continue
 		}
 		if !t.nodes[i].reachable || forgotten && i < 32 && tok == r.grant.token && r.grant.veiled&(1<<i) != 0 {
 			ends = append(ends, t.endBefore(r, tok, i))
 		} else if forgotten {
-			if until := t.mayHaveForgotten(i, since, a.now, certain, early, a.over || a.endless); until != 0 {
+			if until := t.mayHaveForgotten(i, since, a.now, certain, early, a.over, endless); until != 0 {
 				ends = append(ends, min(until, t.endBefore(r, tok, i)))
 				a.wakeAt(until)
 			}

@@ -103,3 +103,33 @@ func TestALeftOverCopyAboveTheMaximum(t *testing.T) {
 		t.Errorf("%+v %v", l, r.kinds())
 	}
 }
+
+// A copy without TTL that a client left behind on a minority is no holder beside the next client: neither for who
+// saw it come, nor at a first look, whenever the servers started.
+func TestACopyWithoutTTLLeftBehindIsNoHolder(t *testing.T) {
+	for first, copies := range map[bool][]int{false: {3, 4}, true: {4}} {
+		r := newRig(5, 30*time.Second)
+		meet := func() *rig {
+			for i := range 5 {
+				r.Met(i, Incarnation{Started: r.now.Add(-20 * time.Minute)}, r.now)
+			}
+			return r.first()
+		}
+		if !first {
+			meet().pass(time.Hour)
+			r.scanAll()
+		}
+		r.set("k", "left", 0, copies...)
+		if !first {
+			r.rounds()
+		}
+		r.set("k", "a", 20*time.Second, 0, 1, 2)
+		if first {
+			meet()
+		}
+		r.rounds()
+		if l := r.lock("k"); l.State != monitor.LockNoTTL || l.Holder.Raw() != "a" || l.Earlier != nil {
+			t.Errorf("first look %v: %s of %s, %+v", first, l.State, l.Holder.Raw(), l.Earlier)
+		}
+	}
+}
