@@ -184,11 +184,11 @@ func (w *watch) incarnation(s sight) table.Incarnation {
 }
 
 // wipedBefore returns a time after which the server's data was not wiped, if a guard knows: it
-// announces how many of the calls that it has seen MayVote takes into account, D after the last.
+// announces of how many calls it knows.
 func (w *watch) wipedBefore(s sight) (at time.Time, known bool) {
 	for _, g := range w.Guards {
-		if g.Wipes == w.Facts.Wipes+w.Facts.Debugs && g.Run != "" && !g.MayVote.IsZero() {
-			return s.received.Add(g.MayVote.Add(-g.Delay).Sub(s.server)), true
+		if g.Wipes == w.Facts.Wipes+w.Facts.Debugs && g.Run != "" && !g.NoLossSince.IsZero() {
+			return s.received.Add(g.NoLossSince.Sub(s.server)), true
 		}
 	}
 	return time.Time{}, false

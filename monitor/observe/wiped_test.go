@@ -30,13 +30,13 @@ func TestFirstAnswerOfAWipedServerUnderGuard(t *testing.T) {
 		guard         announce.Guard
 		want          time.Time
 	}{
-		{2, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-time.Minute)}, now.Add(-90 * time.Second)},
-		{1, 1, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-time.Minute)}, now.Add(-90 * time.Second)},
-		{3, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-time.Minute)}, now},                   // it has not seen the last one
-		{2, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(time.Second)}, now},                    // it waits
-		{2, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second}, now},                                                   // it has met the server later
-		{2, 0, announce.Guard{Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-time.Minute)}, now},                             // of whatever incarnation
-		{2, 0, announce.Guard{Run: "a", Wipes: 2, Delay: 30 * time.Second, MayVote: now.Add(-2 * time.Hour)}, now.Add(-time.Hour)}, // before its start
+		{2, 0, announce.Guard{Run: "a", Wipes: 2, NoLossSince: now.Add(-time.Minute)}, now.Add(-time.Minute)},
+		{1, 1, announce.Guard{Run: "a", Wipes: 2, NoLossSince: now.Add(-time.Minute)}, now.Add(-time.Minute)},
+		{3, 0, announce.Guard{Run: "a", Wipes: 2, NoLossSince: now.Add(-time.Minute)}, now},                                // it has not seen the last one
+		{2, 0, announce.Guard{Run: "a", Wipes: 2, NoLossSince: now.Add(-time.Minute), MayVote: now.Add(time.Second)}, now}, // it waits
+		{2, 0, announce.Guard{Run: "a", Wipes: 2}, now},                                                                    // it does not say
+		{2, 0, announce.Guard{Wipes: 2, NoLossSince: now.Add(-time.Minute)}, now},                                          // of whatever incarnation
+		{2, 0, announce.Guard{Run: "a", Wipes: 2, NoLossSince: now.Add(-2 * time.Hour)}, now.Add(-time.Hour)},              // before its start
 	} {
 		w := &watch{}
 		w.Uptime, w.Facts.Wipes, w.Facts.Debugs, w.Guards = time.Hour, c.wipes, c.debugs, []announce.Guard{c.guard}

@@ -204,8 +204,16 @@ func (w *watcher) announcements() []string {
 	if a.Fence = s.Basis.Fence(); a.Fence == announce.FenceLeaks {
 		a.Leak = safetext.New(s.Report.Leak)
 	}
-	if !s.Report.From.IsZero() && s.Basis.Offset != 0 && s.Basis.Blur <= restartguard.Sharp {
-		a.MayVote = time.Unix(0, int64(boottime.Now()+s.Basis.Offset+time.Until(s.Report.From))).Truncate(time.Millisecond)
+	if s.Basis.Offset != 0 && s.Basis.Blur <= restartguard.Sharp {
+		byNode := func(t time.Time) time.Time {
+			return time.Unix(0, int64(boottime.Now()+s.Basis.Offset+time.Until(t))).Truncate(time.Millisecond)
+		}
+		if from := s.Report.From; !from.IsZero() {
+			a.MayVote = byNode(from)
+		}
+		if trusted := s.Basis.Trusted; !trusted.IsZero() {
+			a.NoLossSince = byNode(trusted.Add(-s.Basis.Delay))
+		}
 		a.Wipes = s.Basis.Wipes
 	}
 	a.Cordoned, a.Drained = s.Basis.Cordoned(), s.Basis.Empty

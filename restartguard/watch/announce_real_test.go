@@ -44,7 +44,7 @@ func TestAGuardIsSeenOnItsNodes(t *testing.T) {
 	g := guard(t, watch.Config{Cluster: "billing", Delay: 400 * time.Millisecond}, s.Node())
 	announces(t, s, "a guard", func(all []announce.Guard) bool {
 		return len(all) == 1 && all[0].ID == g.ID() && all[0].Delay == 400*time.Millisecond && all[0].Cluster.Raw() == "billing" &&
-			all[0].PID > 0 && !all[0].Host.Empty() && all[0].Boot == announce.BootUnknown
+			all[0].PID > 0 && !all[0].Host.Empty() && all[0].Boot == announce.BootFenced
 	})
 	g.reaches(restartguard.PhaseServing)
 	// Fenced from its start: it is seen while the node refuses writes.
@@ -53,6 +53,17 @@ func TestAGuardIsSeenOnItsNodes(t *testing.T) {
 	g.reaches(restartguard.PhaseServing)
 	g.stop()
 	announces(t, s, "the end", func(all []announce.Guard) bool { return len(all) == 0 })
+}
+
+// Who looks for the first time learns from a guard that met the node after its data were wiped that this was before.
+func TestAGuardSaysSinceWhenItHasSeenNoLoss(t *testing.T) {
+	s := fenced(t)
+	do(t, s, "FLUSHALL")
+	flushed := time.Now()
+	guard(t, watch.Config{Delay: 400 * time.Millisecond}, s.Node())
+	announces(t, s, "since when nothing was lost", func(all []announce.Guard) bool {
+		return len(all) == 1 && all[0].Wipes == 1 && all[0].NoLossSince.After(flushed.Add(-10*time.Millisecond)) && all[0].NoLossSince.Before(time.Now())
+	})
 }
 
 func TestAGuardTellsOfAnUnfencedStart(t *testing.T) {

@@ -97,6 +97,6 @@ func (w *watcher) policy() restartguard.Policy {
 // node's clock, which may have been stepped.
 func announcedAlike(a, b *restartguard.State) bool {
 	return (a.Basis.Offset-b.Basis.Offset).Abs() < time.Second && a.Basis.Fence() == b.Basis.Fence() && a.Basis.Cordoned() == b.Basis.Cordoned() && a.Basis.Empty == b.Basis.Empty &&
-		a.Report.From == b.Report.From && a.Basis.RunID == b.Basis.RunID && a.Report.Known == b.Report.Known && a.Report.Verified == b.Report.Verified &&
+		a.Report.From == b.Report.From && a.Basis.Trusted == b.Basis.Trusted && a.Basis.RunID == b.Basis.RunID && a.Report.Known == b.Report.Known && a.Report.Verified == b.Report.Verified &&
 		a.Report.BootExposed == b.Report.BootExposed
 }

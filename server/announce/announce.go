@@ -86,8 +86,11 @@ type Guard struct {
 	// MayVote is the time from which the node may vote, on the clock of the node with the
 	// announcement, in whole milliseconds; zero: the guard knows of no loss.
 	MayVote time.Time
-	// Wipes is how many calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG MayVote takes into
-	// account, by the counters of the incarnation; 0: none, or the guard knows of no loss.
+	// NoLossSince is since when the guard has seen no loss of the node: since the last one, or since it met the
+	// node; on the same clock. Zero: it does not say.
+	NoLossSince time.Time
+	// Wipes is how many calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG these times take into
+	// account, by the counters of the incarnation.
 	Wipes int64
 	// Cordoned: the guard keeps the node cordoned, over any restart. Drained: the node has
 	// no copy that a restart could lose.
@@ -140,8 +143,10 @@ func (g Guard) Channel() string {
 	if g.Use != UseUnknown {
 		f.Set("use", useNames[g.Use])
 	}
-	if !g.MayVote.IsZero() {
-		f.Set("vote", strconv.FormatInt(g.MayVote.UnixMilli(), 10))
+	for name, at := range map[string]time.Time{"vote": g.MayVote, "since": g.NoLossSince} {
+		if !at.IsZero() {
+			f.Set(name, strconv.FormatInt(at.UnixMilli(), 10))
+		}
 	}
 	if g.Wipes > 0 {
 		f.Set("wipes", strconv.FormatInt(g.Wipes, 10))
@@ -203,8 +208,10 @@ func Decode(channel string) (Guard, bool) {
 	if g.Fence == FenceLeaks {
 		g.Leak = safetext.New(cut(f.Get("leak")))
 	}
-	if at, err := strconv.ParseInt(f.Get("vote"), 10, 64); err == nil && at > 0 {
-		g.MayVote = time.UnixMilli(at)
+	for name, to := range map[string]*time.Time{"vote": &g.MayVote, "since": &g.NoLossSince} {
+		if at, err := strconv.ParseInt(f.Get(name), 10, 64); err == nil && at > 0 {
+			*to = time.UnixMilli(at)
+		}
 	}
 	if n, err := strconv.ParseInt(f.Get("wipes"), 10, 64); err == nil && n > 0 {
 		g.Wipes = n

@@ -16,7 +16,7 @@ func TestAnnouncementComesBackAsItWas(t *testing.T) {
 		{ID: "l", Delay: time.Second, Fence: FenceLeaks, Leak: safetext.New("scripts write & more")},
 		{ID: "f", Delay: time.Second, Fence: FenceCordoned},
 		{ID: "b2", Delay: MostDelay, Run: "5a0c1e2f3b4d", Boot: BootUnfenced, Exposed: 7 * time.Millisecond, Use: UseSeen},
-		{ID: "d", Delay: time.Second, MayVote: time.UnixMilli(1_700_000_000_123), Wipes: 3, Cordoned: true, Drained: true},
+		{ID: "d", Delay: time.Second, MayVote: time.UnixMilli(1_700_000_000_123), NoLossSince: time.UnixMilli(1_600_000_000_123), Wipes: 3, Cordoned: true, Drained: true},
 		{ID: "c", Delay: time.Second, Host: safetext.New("a&b=c:%\x1b[2J\u202e*?"), Cluster: safetext.New("two words")},
 	} {
 		if got, ok := Decode(g.Channel()); !ok || got != g {
