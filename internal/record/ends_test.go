@@ -210,3 +210,27 @@ func TestAnEndThatMovesWithoutAnExtension(t *testing.T) {
 		}
 	}
 }
+
+// Nodes that did not answer have no copy once they do: an extension that failed on the others had not reached them
+// either, so the grant had expired before. What is asked of a time before that was known, is answered as then.
+func TestAnEndThatBecomesKnownLater(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("acquired", "job:1", "a", now, second(20))
+	write(t, w, from, second(1))
+	from.s.At = second(10)
+	monitortest.Put(&from.s, monitortest.LockOf(second(10), "job:1", monitor.LockMayBeHeld, "a", "20 - -").Until(second(30)))
+	write(t, w, from, second(10))
+	from.s.At, from.s.Locks = second(27), monitor.NewLocks()
+	from.tell("expired", "job:1", "a", second(27), second(20))
+	write(t, w, from, second(28))
+	for at, want := range map[int]time.Time{25: {}, 30: second(20)} {
+		got, err := read(t, path).GrantsOf("job:1", Span{now.Add(-time.Hour), second(at)}, 10)
+		if err != nil || len(got) != 1 || !got[0].Ended.Equal(want) {
+			t.Errorf("after %d s: %+v: %v", at, got, err)
+		}
+	}
+}

@@ -107,6 +107,9 @@ func (b *batch) follow(e monitor.Event) {
 			b.grants.end(one, e.Until, notSeen)
 		case e.Kind == "expired":
 			b.told(one, e)
+			if one.ends == "" && !e.Until.IsZero() && one.until.Sub(e.Until) > extendedBy { // the nodes that did not answer had not got its last extension
+				b.know(one, e.At, e.Until, one.extensions)
+			}
 			b.grants.close(one, e.At, e.Kind)
 		default:
 			b.told(one, e)

@@ -192,6 +192,9 @@ func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error
 				g.How = lostMajority
 			}
 		}
+		if !g.Until.IsZero() && g.Ended.Sub(g.Until) > extendedBy && g.How == "expired" {
+			g.Ended = g.Until // which was known later
+		}
 		switch over := !g.Until.IsZero() && g.Ended.IsZero(); {
 		case over && ends != "" && !g.Until.After(at): // what will be written
 			g.Ended, g.How = g.Until, ends
