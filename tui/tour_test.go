@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/server/announce"
 	"redlockctl/server/safetext"
@@ -87,4 +88,16 @@ func TestHints(t *testing.T) {
 	r.seesNot("esc: close")
 	r = newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, with)
 	r.seesNot("what works on this page")
+}
+
+// Beside too few nodes, a narrow header still says that there is a danger.
+func TestTheHeaderOfTooFewNodesTellsADanger(t *testing.T) {
+	s := monitortest.Crashed(monitortest.Epoch)
+	s.Cluster.Verdict = monitor.VerdictUnavailable
+	s.Findings = append([]monitor.Finding{{ID: "split-lock", Severity: monitor.SeverityDanger, Key: safetext.New("invoices:2026-11"), Title: "two clients may rely on one lock"}}, s.Findings...)
+	r := newRig(t, s, 80, 24)
+	r.press("2")
+	if first, _, _ := strings.Cut(r.screen(), "\n"); !strings.Contains(first, "UNAVAILABLE") || !strings.Contains(first, "DANGER") {
+		t.Error(first)
+	}
 }

@@ -39,7 +39,11 @@ func (s *Screen) Header(on Kind) string {
 	heads := view.Headlines(ctx)
 	first := heads[0]
 	for _, h := range heads[1:] { // of each the most important part comes before the rest of the others
-		first.Parts = slices.Concat(first.Parts[:1], h.Parts[:1], first.Parts[1:], h.Parts[1:])
+		most := h.Parts[0]
+		if h.Verdict.Tone == view.Bad { // a danger beside too few nodes
+			most.Brief = strings.ToUpper(h.Verdict.Text)
+		}
+		first.Parts = slices.Concat(first.Parts[:1], []view.HeadlinePart{most}, first.Parts[1:], h.Parts[1:])
 	}
 	left := " " + st.Strong.Of(name) + "  " + st.Paint(first.Verdict.Tone).Of(first.Verdict.Sign+" "+strings.ToUpper(first.Verdict.Text)) + "  "
 	return left + first.Line(&st.Glyphs, max(4, w-view.Width(left)-1))
