@@ -192,6 +192,9 @@ func UnknownCopy(c *Context, n *monitor.Node, l *monitor.Lock, i int) string {
 			return "a copy may be there"
 		}
 		end = n.Since.Add(most) // of a copy that was set just before the node went silent
+		if until := l.HeldUntil(); l.MayBeHeld() && until.Before(end) && !until.IsZero() {
+			end = until // a vote there counts until then
+		}
 	}
 	if farAway(end, c.Now) {
 		return "a copy there, if any, never expires"
