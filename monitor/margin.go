@@ -160,6 +160,9 @@ func (s *Snapshot) accessOf(l *Lock) Access {
 	quorum, unsure := s.Cluster.Quorum, len(a.Unsure)
 	a.Now = free >= quorum
 	if a.Perhaps = !a.Now && (free+unsure >= quorum || l.Earlier != nil); a.Perhaps {
+		if free+unsure < quorum { // the earlier client alone is the reason
+			a.Unsure = nil
+		}
 		return a
 	}
 	if need := quorum - free - unsure; need > 0 {
@@ -174,6 +177,41 @@ func (s *Snapshot) accessOf(l *Lock) Access {
 		}
 	}
 	return a
+}
+
+// FreeFrom returns from when a client can acquire a lock on which nobody relies: a quorum of nodes serves, and
+// none of them has a copy. known is false if that depends on nodes that do not answer, are cordoned, or have a
+// copy without TTL.
+func (s *Snapshot) FreeFrom(l *Lock) (at time.Time, known bool) {
+	for _, one := range l.each() {
+		var from []time.Time
+		for i := range min(len(s.Nodes), one.Copies.Len()) {
+			n, c := &s.Nodes[i], one.Copies.At(i)
+			free := s.At
+			switch {
+			case n.State == NodeFenced && !n.RejoinsAfter.IsZero():
+				free = n.RejoinsAfter
+			case n.State != NodeServing:
+				continue
+			}
+			switch {
+			case c.State == CopyAbsent, c.State == CopyLost:
+			case c.State != CopyPresent, c.Expires.IsZero():
+				continue
+			case c.Expires.After(free):
+				free = c.Expires
+			}
+			from = append(from, free)
+		}
+		if len(from) < s.Cluster.Quorum {
+			return time.Time{}, false
+		}
+		slices.SortFunc(from, time.Time.Compare)
+		if last := from[s.Cluster.Quorum-1]; last.After(at) {
+			at = last
+		}
+	}
+	return at, true
 }
 
 // Lasting reports whether the lock lasts for longer than a fence after a restart: it has no end, or one beyond the

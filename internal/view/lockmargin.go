@@ -9,10 +9,10 @@ import (
 )
 
 // MarginFacts returns who else can get a lock before its holder's end, and how many copies
-// it may lose and still be extended; none if nobody relies on the lock.
+// it may lose and still be extended; or, if nobody relies on the lock, from when a client can get it.
 func MarginFacts(c *Context, l *monitor.Lock) []Fact {
 	if !l.ReliedOn() {
-		return nil
+		return freeFacts(c, l)
 	}
 	a := c.access(l)
 	text, tone := accessText(c, l, &a)
@@ -27,6 +27,18 @@ func MarginFacts(c *Context, l *monitor.Lock) []Fact {
 		return append(facts, Fact{"", "can be extended while no more nodes are lost", Warn})
 	}
 	return append(facts, Fact{Text: "can be extended while at most " + Plural(a.Spare, "more node is", "more nodes are") + " lost"})
+}
+
+// freeFacts returns from when a client can get a lock of which copies are left that nobody relies on.
+func freeFacts(c *Context, l *monitor.Lock) []Fact {
+	from, known := c.Snap.FreeFrom(l)
+	switch {
+	case l.State != monitor.LockOrphaned && !l.Nobody || !known:
+		return nil
+	case from.After(c.Now):
+		return []Fact{{Label: "Free", Text: "for another client from " + endClock(from, c.Now) + " (" + Left(from.Sub(c.Now)) + ")"}}
+	}
+	return []Fact{{Label: "Free", Text: "for another client now: a quorum of nodes serves without a copy"}}
 }
 
 // silentCopies returns the nodes that do not answer and may have a copy of the holder.
