@@ -116,7 +116,7 @@ func (a *commandLine) planNode(ctx context.Context, act nodeAct, cfg *config.Con
 func (a *commandLine) nodeFacts(act nodeAct, cfg *config.Config, s *monitor.Snapshot, n *monitor.Node) []view.Fact {
 	switch {
 	case act.verb == "uncordon":
-		return view.UncordonFacts(n, app.CordonedBy(cfg, n.Name), s.At)
+		return view.UncordonFacts(n, s.At)
 	case act.cordon:
 		return view.CordonFacts(n, &s.Cluster)
 	}

@@ -54,7 +54,7 @@ func (a *commandLine) drain(ctx context.Context, name, reason string, yes bool, 
 		act := nodeDrain
 		ended := func(_ string, err error) error { return err } // nothing is logged of a node that was cordoned before
 		act.run = func(op *operator.Operator, ctx context.Context, node, reason string) error {
-			log, err := op.BeginDrain(ctx, node, reason)
+			log, err := op.BeginDrain(ctx, node, reason, nil)
 			if err == nil {
 				ended = log
 			}

@@ -349,18 +349,16 @@ func TestGrantIsForgottenWhenItEnds(t *testing.T) {
 	}
 }
 
-// The dialog of uncordon says who cordoned the node, and why, once the audit log is read. Of a fenced
+// The dialog of uncordon says who cordoned the node, and why, by the audit log. Of a fenced
 // node it says when the fence ends; J is named only where no guard is seen.
 func TestUncordonSaysWhoCordoned(t *testing.T) {
 	one := monitortest.Degraded(monitortest.Epoch)
 	one.Nodes[0].State = monitor.NodeCordoned
-	r := newRig(t, one, 120, 40, func(o *Options) {
-		o.CordonedBy = func(node string) string { return "at 12:00:00 by ops@host: disk of " + node }
-	})
-	r.press("tab")
-	_, read := r.m.Update(keyPress("U"))
-	r.m.Update(read())
-	r.sees("Uncordon n1?", "Cordoned at 12:00:00 by ops@host: disk of n1")
+	one.Nodes[0].Cordon = &monitor.Cordon{Action: monitor.Action{Act: "node drain", Actor: "ops@host", Reason: "disk", At: monitortest.Epoch}, Restart: []string{"n1", "n2"}, Stopped: true}
+	r := newRig(t, one, 120, 40)
+	r.press("tab", "U")
+	r.sees("Uncordon n1?", "Cordoned at 12:03:10 by ops@host: disk; in a restart of n1, n2 that was interrupted, by the audit log here",
+		"To go on with the restart: redlockctl restart n1 n2 --resume -- COMMAND")
 	for _, c := range []struct {
 		guards []announce.Guard
 		want   string

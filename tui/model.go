@@ -46,9 +46,6 @@ type Cluster struct {
 
 	Record func() (source.Recording, error) // opens the record; nil: none
 	Audit  func() *view.AuditLog            // reads the audit log; nil: none
-	// CordonedBy says by the audit log when a node was cordoned, by whom and why; empty: it does not
-	// say. nil: there is no log.
-	CordonedBy func(node string) string
 	// ForceReleased returns when and by whom a lock was force-released that has no copy (l is nil), or
 	// another client, and until when its holder may rely on it; empty: it does not, as far
 	// as is known. nil: nothing is known.

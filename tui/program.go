@@ -57,8 +57,6 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.know(msg)
 	case action.Finished:
 		cmd = m.Finish(msg)
-	case action.Cordoned:
-		m.TakeCordoned(msg)
 	case action.Answered:
 		m.TakeAnswer(msg)
 	case clusterMsg:
@@ -240,7 +238,7 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 		_ = m.replay.Close()
 		m.replay, m.Off = nil, ""
 	}
-	m.here, m.Actions, m.CordonedBy = c, c.Actions, c.CordonedBy
+	m.here, m.Actions = c, c.Actions
 	m.feed.Show(c.Source, c.Guard)
 	m.Dialog, m.line = nil, nil
 	m.CloseWho()

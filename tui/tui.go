@@ -140,7 +140,7 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	if opt.FPS > 0 {
 		pace = time.Second / time.Duration(opt.FPS)
 	}
-	desk := &action.Desk{Ctx: ctx, Now: now, Actions: opt.Actions, CordonedBy: opt.CordonedBy, Lab: opt.Lab, Mine: map[string]action.Grant{}}
+	desk := &action.Desk{Ctx: ctx, Now: now, Actions: opt.Actions, Lab: opt.Lab, Mine: map[string]action.Grant{}}
 	kept, loadErr := prefs.Load(opt.Store, &desk.Running)
 	theme := opt.Theme
 	switch {

@@ -87,6 +87,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 			return actionOf(r), ok
 		}
 		s.Monitor.Forced = followForced(s.Audit, cfg.Cluster.Name, cfg.Cluster.MaxTTL)
+		s.Monitor.Cordons = followCordons(s.Audit, cfg.Cluster.Name).now
 		s.Monitor.ActedOn = func(node string) (monitor.Action, bool) {
 			r, ok := log.ActedOn(s.Monitor.ClusterName, node)
 			return actionOf(r), ok

@@ -40,6 +40,27 @@ func stampOf(path string) (s stamp, err error) {
 	return stamp{info.Size(), info.ModTime()}, nil
 }
 
+// auditLines reads the lines of an audit log one after the other: all of it, then what is added.
+type auditLines struct {
+	path string
+	log  *audit.Follower // nil: nothing was read yet
+}
+
+// read calls take for each line that was added since the last call; take may get one twice.
+func (l *auditLines) read(take func(*audit.Record)) {
+	if l.log == nil {
+		l.log = audit.FollowAll(l.path) // first: a line that is added meanwhile is read twice
+		if _, err := stampOf(l.path); err == nil {
+			_ = audit.Read(l.path, func(e audit.Entry) error { take(&e.Record); return nil })
+		}
+	}
+	for lines := l.log.Lines(); len(lines) > 0; lines = l.log.Lines() {
+		for i := range lines {
+			take(&lines[i])
+		}
+	}
+}
+
 func (r *auditReader) read() *view.AuditLog {
 	r.mu.Lock()
 	defer r.mu.Unlock()

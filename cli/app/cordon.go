@@ -10,7 +10,6 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/restart"
-	"redlockctl/internal/view"
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/oneshot"
 	"redlockctl/server/fences"
@@ -89,15 +88,13 @@ func (c *cordon) ended(o restartguard.Observation, fenced bool) error {
 // CordonedBy says when a node was cordoned that is cordoned now, by whom and why, if the audit log of this
 // machine has that: "at 12:03:10 by ops@host: disk".
 func CordonedBy(cfg *config.Config, name string) string {
-	return cordonedBy(cfg.Audit.Path, cfg.Cluster.Name, name)
-}
-
-func cordonedBy(path, cluster, name string) string {
-	e, ok := latestOn(path, cluster, name, time.Time{}, "node cordon", "node drain", "node uncordon", "node rejoin")
-	if !ok || !actionOf(e.Record).KeepsOut() {
+	if cfg.Audit.Path == "" {
 		return ""
 	}
-	return "at " + view.Moment(e.Time) + safetext.Escape(actionOf(e.Record).By())
+	if c, ok := followCordons(cfg.Audit.Path, cfg.Cluster.Name).now()[name]; ok {
+		return safetext.Escape(c.Told(time.Now()))
+	}
+	return ""
 }
 
 // latestOn returns the latest of these actions of a person on a node of a cluster since a moment, by

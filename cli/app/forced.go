@@ -15,11 +15,11 @@ import (
 // forcedLog knows by an audit log which locks of a cluster were force-released whose holders may rely
 // on them. It is safe for concurrent use.
 type forcedLog struct {
-	path, cluster string
-	maxTTL        time.Duration
+	cluster string
+	maxTTL  time.Duration
 
 	mu     sync.Mutex
-	log    *audit.Follower   // nil: the log was not read yet
+	lines  auditLines
 	intent map[string]string // the hashes of the tokens that are to be taken, by the id of the action
 	done   []forcedDone
 }
@@ -32,23 +32,13 @@ type forcedDone struct {
 // followForced returns those that are known at each call, the latest last. The first call reads the whole
 // log.
 func followForced(path, cluster string, maxTTL time.Duration) func() []monitor.Forced {
-	return (&forcedLog{path: path, cluster: cluster, maxTTL: maxTTL, intent: map[string]string{}}).now
+	return (&forcedLog{lines: auditLines{path: path}, cluster: cluster, maxTTL: maxTTL, intent: map[string]string{}}).now
 }
 
 func (f *forcedLog) now() (all []monitor.Forced) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.log == nil {
-		f.log = audit.FollowAll(f.path) // first: a line that is added meanwhile is read twice
-		if _, err := stampOf(f.path); err == nil {
-			_ = audit.Read(f.path, func(e audit.Entry) error { f.take(&e.Record); return nil })
-		}
-	}
-	for lines := f.log.Lines(); len(lines) > 0; lines = f.log.Lines() {
-		for i := range lines {
-			f.take(&lines[i])
-		}
-	}
+	f.lines.read(f.take)
 	now := time.Now()
 	f.done = slices.DeleteFunc(f.done, func(d forcedDone) bool { return !f.lasts(&d.Forced, now) })
 	for _, d := range f.done {

@@ -48,7 +48,6 @@ type Session struct {
 	recorder metrics.Recorder
 	record   func() (source.Recording, error) // nil: nothing is recorded
 	audit    func() *view.AuditLog            // nil: nothing is logged
-	cordoned func(node string) string         // nil as audit is
 	kept     Kept
 	showing  sync.Mutex
 }
@@ -64,7 +63,6 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, m *metrics.Metrics
 	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, memory: s.Memory, metrics: m, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName), kept: s.kept()}
 	if s.Audit != "" {
 		ses.audit = (&auditReader{path: s.Audit}).read
-		ses.cordoned = func(node string) string { return cordonedBy(s.Audit, s.Monitor.ClusterName, node) }
 	}
 	opt := operator.Options{Note: mon.Note}
 	if m != nil {
@@ -133,7 +131,7 @@ func (s *Session) GuardStatus() []restartguard.NodeStatus { return s.guard.Statu
 
 // Screen returns the session for a screen.
 func (s *Session) Screen() tui.Cluster {
-	return tui.Cluster{Source: s.Monitor, Guard: &s.guard, Actions: s.Operator, Delay: s.Delay, Record: s.record, Audit: s.audit, CordonedBy: s.cordoned, ForceReleased: s.kept.ForceReleased}
+	return tui.Cluster{Source: s.Monitor, Guard: &s.guard, Actions: s.Operator, Delay: s.Delay, Record: s.record, Audit: s.audit, ForceReleased: s.kept.ForceReleased}
 }
 
 // currentGuard is the session's guard: none until it runs.

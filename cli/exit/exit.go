@@ -59,7 +59,14 @@ var (
 // Interruption is the cause of a context that a signal ended.
 type Interruption struct{ By os.Signal }
 
-func (Interruption) Error() string   { return ErrInterrupted.Error() }
+// Error says what the log has of it: SIGHUP comes when a terminal or an ssh session ends.
+func (i Interruption) Error() string {
+	if i.By == syscall.SIGHUP {
+		return ErrInterrupted.Error() + ": its session ended"
+	}
+	return ErrInterrupted.Error()
+}
+
 func (Interruption) Unwrap() []error { return []error{ErrInterrupted, context.Canceled} }
 
 func (i Interruption) exit() Code {

@@ -26,7 +26,7 @@ func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
 // Drain cordons a node as [Operator.Cordon] does, to be restarted when it is empty: it waits for
 // no copy.
 func (o *Operator) Drain(ctx context.Context, node, reason string) error {
-	a, err := o.handled(ctx, "node drain", o.keepOut, node, reason)
+	a, err := o.handled(ctx, "node drain", o.keepOut, node, reason, "")
 	if err != nil {
 		return err
 	}
@@ -34,9 +34,14 @@ func (o *Operator) Drain(ctx context.Context, node, reason string) error {
 }
 
 // BeginDrain is [Operator.Drain] for a caller that waits until the node is empty and then calls
-// ended, which logs how the drain ended: how, or err.
-func (o *Operator) BeginDrain(ctx context.Context, node, reason string) (ended func(how string, err error) error, err error) {
-	a, err := o.handled(ctx, "node drain", o.keepOut, node, reason)
+// ended, which logs how the drain ended: how, or err. The log says for which restart it drains the node:
+// restart are the nodes that it has still to restart; nil: for none.
+func (o *Operator) BeginDrain(ctx context.Context, node, reason string, restart []string) (ended func(how string, err error) error, err error) {
+	of := ""
+	if restart != nil {
+		of = inRestart + strings.Join(restart, ", ")
+	}
+	a, err := o.handled(ctx, "node drain", o.keepOut, node, reason, of)
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +49,22 @@ func (o *Operator) BeginDrain(ctx context.Context, node, reason string) (ended f
 	_ = a.write(audit.Intent, "cordoned; waits until it is empty")
 	return func(how string, err error) error {
 		if err != nil {
-			how = ""
+			how = of
 		}
 		return a.end(how, err)
 	}, nil
+}
+
+// inRestart begins the detail of the intent to drain a node for a restart.
+const inRestart = "in a restart of "
+
+// RestartIn returns the nodes that a restart had still to restart when it drained one of them, by the detail of
+// that intent; nil: it was for no restart.
+func RestartIn(detail string) []string {
+	if nodes, ok := strings.CutPrefix(detail, inRestart); ok {
+		return strings.Split(nodes, ", ")
+	}
+	return nil
 }
 
 // keepOut cordons a node and waits until a guard has recorded that.
@@ -103,16 +120,16 @@ func (o *Operator) ForgetDelay(dir, name, reason string) ([]memory.KnownDelay, e
 }
 
 func (o *Operator) node(ctx context.Context, what string, do hand, name, reason string) error {
-	a, err := o.handled(ctx, what, do, name, reason)
+	a, err := o.handled(ctx, what, do, name, reason, "")
 	if err != nil {
 		return err
 	}
 	return a.end("", nil)
 }
 
-// handled calls do for a node, with the intent in the log. A failure is logged too; otherwise the
+// handled calls do for a node, with the intent and its detail in the log. A failure is logged too; otherwise the
 // caller ends the action.
-func (o *Operator) handled(ctx context.Context, what string, do hand, name, reason string) (*act, error) {
+func (o *Operator) handled(ctx context.Context, what string, do hand, name, reason, detail string) (*act, error) {
 	if err := o.mayAct(reason); err != nil {
 		return nil, err
 	}
@@ -120,7 +137,7 @@ func (o *Operator) handled(ctx context.Context, what string, do hand, name, reas
 	if err != nil {
 		return nil, err
 	}
-	a, err := o.begin(audit.Record{Act: what, Target: name, Reason: reason})
+	a, err := o.begin(audit.Record{Act: what, Target: name, Reason: reason, Detail: detail})
 	if err != nil {
 		return nil, err
 	}

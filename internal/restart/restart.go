@@ -32,7 +32,7 @@ type Monitor interface {
 
 // Actions is the part of *[operator.Operator] that a restart needs.
 type Actions interface {
-	BeginDrain(ctx context.Context, node, reason string) (ended func(how string, err error) error, err error)
+	BeginDrain(ctx context.Context, node, reason string, restart []string) (ended func(how string, err error) error, err error)
 	Uncordon(ctx context.Context, node, reason string) error
 	RunRestart(ctx context.Context, node, reason string, run func(context.Context) (output string, err error)) error
 }
@@ -77,8 +77,8 @@ func Run(ctx context.Context, mon Monitor, do Actions, p Plan) error {
 			}
 			return &Error{Node: name, Left: p.Nodes[i:], Err: err}
 		}
-		out, err := r.one(ctx, name, again)
 		left := p.Nodes[i:]
+		out, err := r.one(ctx, left, again)
 		if err == nil {
 			left = p.Nodes[i+1:]
 			err = r.whole(ctx, name)
@@ -140,9 +140,10 @@ type runner struct {
 	do  Actions
 }
 
-// one restarts a node and waits until it serves again. out reports that it does not serve
-// yet.
-func (r *runner) one(ctx context.Context, name string, again bool) (out bool, err error) {
+// one restarts the first of the nodes that are left and waits until it serves again. out reports that it
+// does not serve yet.
+func (r *runner) one(ctx context.Context, left []string, again bool) (out bool, err error) {
+	name := left[0]
 	drain, rejoin, _ := Longest(r.mon.Snapshot())
 	before := r.node(name).RunID
 	if up := r.node(name).State.Readable(); up || !again {
@@ -150,7 +151,7 @@ func (r *runner) one(ctx context.Context, name string, again bool) (out bool, er
 			return r.out(name), err
 		}
 		r.Tell("%s: draining, for %s at most", name, min(drain, r.most(drain)).Round(time.Second))
-		ended, err := r.do.BeginDrain(ctx, name, r.Reason)
+		ended, err := r.do.BeginDrain(ctx, name, r.Reason, left)
 		if err != nil {
 			return r.out(name), err
 		}

@@ -80,7 +80,7 @@ func (c *cluster) note(what, node string) error {
 	return nil
 }
 
-func (c *cluster) BeginDrain(_ context.Context, node, _ string) (func(string, error) error, error) {
+func (c *cluster) BeginDrain(_ context.Context, node, _ string, _ []string) (func(string, error) error, error) {
 	if err := c.note("drain", node); err != nil {
 		return nil, err
 	}

@@ -212,6 +212,7 @@ func NodeSince(c *Context, n *monitor.Node) string {
 func NodeFacts(c *Context, n *monitor.Node) []Fact {
 	guard := GuardCell(c, n)
 	facts := []Fact{{"Error", c.Whole(n.Err.Raw()), Bad}, {"Guard", guard.Text, guard.Tone}}
+	facts = append(facts, cordonedFacts(n, c.Now)...)
 	if s, ok := c.Guard.Status[n.Name]; ok {
 		if s.Reason != "" && s.Until.IsZero() && s.Phase != restartguard.PhaseServing {
 			facts = append(facts, Fact{Text: c.Whole(s.Reason)})

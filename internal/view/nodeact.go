@@ -6,6 +6,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/server/safetext"
 )
 
 // MayServe says when a node that does not serve may do so, as announced by the guards
@@ -74,11 +75,23 @@ func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	return []Fact{{Label: "Effect", Text: "it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended"}, then}
 }
 
-// UncordonFacts says what the end of a cordon means. by says when it was cordoned, by whom and why;
-// empty: that is not known here.
-func UncordonFacts(n *monitor.Node, by string, now time.Time) (facts []Fact) {
-	if by != "" {
-		facts = append(facts, Fact{Label: "Cordoned", Text: by})
+// cordonedFacts says when a node was cordoned, by whom and why, and how to go on with the restart that it was
+// cordoned for, as far as that is known here.
+func cordonedFacts(n *monitor.Node, now time.Time) []Fact {
+	if n.Cordon == nil {
+		return nil
+	}
+	facts := []Fact{{Label: "Cordoned", Text: safetext.Escape(n.Cordon.Told(now)) + ", by the audit log here"}}
+	if how := n.Cordon.GoOn(); how != "" {
+		facts = append(facts, Fact{Text: safetext.Escape(how)})
+	}
+	return facts
+}
+
+// UncordonFacts says what the end of a cordon means, and who began it, if that is known here.
+func UncordonFacts(n *monitor.Node, now time.Time) (facts []Fact) {
+	if n != nil {
+		facts = cordonedFacts(n, now)
 	}
 	facts = append(facts, Fact{Label: "Effect", Text: "it ends the cordon, and nothing else: the guards let it rejoin when it may vote"})
 	switch {

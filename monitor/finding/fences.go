@@ -142,6 +142,12 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 			f.Consequence += " Once uncordoned it may serve from " + at.Format("15:04:05") + "."
 		}
 		f.Remedy = "When the work on it is done: redlockctl node uncordon " + n.Name + "."
+		if c := n.Cordon; c != nil {
+			if how := c.GoOn(); how != "" {
+				f.Remedy = how + ". To let it serve instead: redlockctl node uncordon " + n.Name + "."
+			}
+			return f.seen("cordoned %s, by the audit log here", c.Told(k.At))
+		}
 		if n.Older {
 			return f.seen("it was found cordoned")
 		}

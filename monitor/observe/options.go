@@ -60,6 +60,9 @@ type Options struct {
 	// Forced returns the force-releases whose holders may still rely on the locks, as far as recorded
 	// here, the latest last; nil: nothing is recorded. It is called once a second.
 	Forced func() []monitor.Forced
+	// Cordons returns the last cordon of each node that nobody ended, as far as recorded here; nil: nothing
+	// is recorded. It is called once a second.
+	Cordons func() map[string]monitor.Cordon
 	// Recorded returns what a record here knows of grants that have not ended: of these locks, and of
 	// all that lost their majority; nil: there is none. It is called once, when all nodes have been
 	// read, with the locks of which a minority of copies was found.

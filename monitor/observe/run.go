@@ -23,8 +23,8 @@ func (m *Monitor) Run(ctx context.Context) {
 	if m.opt.Recorded != nil {
 		wg.Go(crash.Safe(func() { m.recall(ctx) }))
 	}
-	if m.opt.Forced != nil {
-		wg.Go(crash.Safe(func() { m.followForced(ctx) }))
+	if m.opt.Forced != nil || m.opt.Cordons != nil {
+		wg.Go(crash.Safe(func() { m.followActions(ctx) }))
 	}
 	m.publishUntil(ctx)
 	wg.Wait()
@@ -196,21 +196,30 @@ func (m *Monitor) recall(ctx context.Context) {
 	m.hurry()
 }
 
-// forcedEvery is how often it is asked which locks were force-released.
-const forcedEvery = time.Second
+// actionsEvery is how often it is asked which locks were force-released, and who cordoned nodes.
+const actionsEvery = time.Second
 
-// followForced tells the findings until ctx ends which locks were force-released.
-func (m *Monitor) followForced(ctx context.Context) {
-	for had := 0; ctx.Err() == nil; _ = sleep.For(ctx, forcedEvery) {
-		all := m.opt.Forced()
+// followActions tells the findings until ctx ends which locks were force-released, and the snapshots who
+// cordoned nodes.
+func (m *Monitor) followActions(ctx context.Context) {
+	for had, cordoned := 0, 0; ctx.Err() == nil; _ = sleep.For(ctx, actionsEvery) {
+		var all []monitor.Forced
+		var cordons map[string]monitor.Cordon
+		if m.opt.Forced != nil {
+			all = m.opt.Forced()
+		}
+		if m.opt.Cordons != nil {
+			cordons = m.opt.Cordons()
+		}
 		m.mu.Lock()
 		m.world.findings.Forced(all)
-		if !m.world.forcedKnown || len(all) != had {
+		m.world.cordons = cordons
+		if !m.world.forcedKnown || len(all) != had || len(cordons) != cordoned {
 			m.world.forcedKnown = true
 			m.world.findings.Hurry()
 			m.hurry()
 		}
 		m.mu.Unlock()
-		had = len(all)
+		had, cordoned = len(all), len(cordons)
 	}
 }

@@ -38,11 +38,12 @@ type world struct {
 	readAgain     time.Time           // when all nodes had been read after it; zero: not yet, or it has ended
 	lateAt        time.Time           // when this process last noticed a delay of its own
 	findings      *finding.Findings
-	steps         []step          // the latest step of each node
-	done          bool            // settled
-	settledAt     time.Time       // when it settled
-	recalled      bool            // what a record knows has been taken in; true without one
-	forcedKnown   bool            // so is which locks were force-released; true without [Options.Forced]
+	steps         []step    // the latest step of each node
+	done          bool      // settled
+	settledAt     time.Time // when it settled
+	recalled      bool      // what a record knows has been taken in; true without one
+	forcedKnown   bool      // so is which locks were force-released, and who cordoned nodes; true if nothing is recorded
+	cordons       map[string]monitor.Cordon
 	second        time.Time       // when a second read of all nodes was found necessary
 	hasten        bool            // the scans should start now
 	contacts      []monitor.Event // first contacts of a guard, to be reported together
@@ -58,7 +59,7 @@ type step struct {
 }
 
 func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
-	w := &world{opt: opt, recalled: opt.Recorded == nil, forcedKnown: opt.Forced == nil, beat: func() time.Time { return now }, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
+	w := &world{opt: opt, recalled: opt.Recorded == nil, forcedKnown: opt.Forced == nil && opt.Cordons == nil, beat: func() time.Time { return now }, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
 	w.events.keep = opt.EventsKept
 	w.findings = finding.New(finding.Options{
 		Fences: opt.Fences, Meant: opt.Meant, MaxMemory: opt.MaxMemory,
@@ -495,6 +496,9 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 	s.Complete, s.Settled, s.Pause = true, w.settledAt, w.pause
 	for i, n := range w.nodes {
 		s.Nodes[i] = n.snapshot(now, now.Sub(w.base), w.table.Present(i))
+		if c, ok := w.cordons[n.Name]; ok && n.State == monitor.NodeCordoned {
+			s.Nodes[i].Cordon = &c
+		}
 		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = w.table.NoRoom(i)
 		if one := &s.Nodes[i]; one.State == monitor.NodeCordoned && one.Locks > 0 {
 			n.copies.update(one.Locks, n.cordoned, now, func() time.Time { return w.table.LastEnd(i) })

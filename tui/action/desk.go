@@ -26,14 +26,12 @@ type Desk struct {
 	*page.Set // actions use the latest snapshot, even if the screen is frozen
 	Ctx       context.Context
 	Now       func() time.Time
-	Actions   Actions // nil: no actions are possible
-	// CordonedBy reads when a node was cordoned, by whom and why; empty: it is not known. nil: nothing is logged.
-	CordonedBy func(node string) string
-	Lab        Lab                        // nil: there is none
-	On         func() CursorAt            // the target of an action
-	Say        func(styles.Paint, string) // shows a message; the text is safe to show
-	Off        string                     // why no action is possible; "" if actions are
-	Moving     bool                       // another cluster is being opened in place of this one
+	Actions   Actions                    // nil: no actions are possible
+	Lab       Lab                        // nil: there is none
+	On        func() CursorAt            // the target of an action
+	Say       func(styles.Paint, string) // shows a message; the text is safe to show
+	Off       string                     // why no action is possible; "" if actions are
+	Moving    bool                       // another cluster is being opened in place of this one
 
 	Dialog  *Dialog
 	Result  *Dialog // of the last action, until it has been seen; keys still go to the page

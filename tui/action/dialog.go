@@ -74,10 +74,9 @@ type Dialog struct {
 	check       func() string // what is wrong apart from the fields; nil or "": nothing
 	// start makes the steps from the fields. It runs in the program's goroutine; the steps
 	// run in others and must not use the model.
-	start    func() []step
-	cordoned string         // of a node: when it was cordoned, by whom and why; empty: not known
-	Did      string         // the result of each step, for several locks: "revoked"
-	then     func() tea.Cmd // runs if nothing failed; nil: show the result
+	start func() []step
+	Did   string         // the result of each step, for several locks: "revoked"
+	then  func() tea.Cmd // runs if nothing failed; nil: show the result
 
 	Focus, Scroll int
 	Pressed       bool      // enter was pressed while something was missing

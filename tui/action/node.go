@@ -99,26 +99,10 @@ func (m *Desk) AskDrain() tea.Cmd {
 
 func (m *Desk) AskUncordon() tea.Cmd {
 	name := m.On().Node.Name
-	var d *Dialog
-	asked := m.askNode(name, "uncordon", "its guards let it rejoin when it may vote", m.Actions.Uncordon, func() []view.Fact {
-		return view.UncordonFacts(m.latestNode(name), d.cordoned, m.Now())
+	return m.askNode(name, "uncordon", "its guards let it rejoin when it may vote", m.Actions.Uncordon, func() []view.Fact {
+		return view.UncordonFacts(m.latestNode(name), m.Now())
 	})
-	d = m.Dialog
-	read := m.CordonedBy
-	if read == nil {
-		return asked
-	}
-	return tea.Batch(asked, func() tea.Msg { return Cordoned{d, read(name)} })
 }
-
-// Cordoned is who cordoned the node of a dialog.
-type Cordoned struct {
-	of *Dialog
-	by string
-}
-
-// TakeCordoned has its dialog show it.
-func (m *Desk) TakeCordoned(c Cordoned) { c.of.cordoned = c.by }
 
 func (m *Desk) AskRejoin() tea.Cmd {
 	name := m.On().Node.Name
