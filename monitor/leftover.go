@@ -1,6 +1,10 @@
 package monitor
 
-import "redlockctl/redlock"
+import (
+	"slices"
+
+	"redlockctl/redlock"
+)
 
 // LeftOver reports whether copy i of l rivals nobody: the lock is held by another token, and this is no
 // split, or its copies are all on nodes that refuse writes, and the nodes that are free do not complete
@@ -25,6 +29,24 @@ func (s *Snapshot) LeftOver(l *Lock, i int) bool {
 		}
 	}
 	return votes < redlock.Quorum(l.Copies.Len()) || l.State == LockOrphaned
+}
+
+// searched is the greatest number of locks among which [Snapshot.BlockNobody] looks.
+const searched = 20_000
+
+// BlockNobody returns how many orphaned locks are known to block nobody, see [Snapshot.BlocksNobody]; 0 if
+// there are very many locks, too.
+func (s *Snapshot) BlockNobody() (n int) {
+	closed := slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.State == NodeFenced || n.State == NodeCordoned })
+	if s.Counts[LockOrphaned] == 0 || !closed || s.Locks.Len() > searched {
+		return 0
+	}
+	for l := range s.Locks.All() {
+		if s.BlocksNobody(l) {
+			n++
+		}
+	}
+	return n
 }
 
 // BlocksNobody reports whether all copies of an orphaned lock are left over on nodes that refuse writes:

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
 
 // Where a majority of the nodes does not answer, or may have lost copies, the text says that locks may have no
@@ -32,6 +33,25 @@ func TestLocksTextOfFewNodes(t *testing.T) {
 		}
 		if got := LocksText(s); got != c.want {
 			t.Errorf("%d down, %d held: %q, want %q", c.down, c.held, got, c.want)
+		}
+	}
+}
+
+// Copies that are left over on nodes that refuse writes keep nobody out, and the number of orphaned locks says so.
+func TestOrphansThatKeepNobodyOut(t *testing.T) {
+	for want, copies := range map[string][2]string{
+		"2 (2 orphaned)": {"9 - - - -", "- - - 9 -"},
+		"2 (2 orphaned, of which 1 keeps nobody out)": {"9 - - - -", "- - - - 9"},
+		"2 (2 orphaned that keep nobody out)":         {"- - - - 9", "- - - - 8"},
+	} {
+		s := monitortest.Safe(monitortest.Epoch)
+		s.Complete, s.Locks, s.Counts = true, monitor.NewLocks(), monitor.Counts{}
+		s.Nodes[4].State = monitor.NodeCordoned
+		for i, key := range []string{"a", "b"} {
+			monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, key, monitor.LockOrphaned, monitortest.TokenA, copies[i]))
+		}
+		if got := LocksText(s); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

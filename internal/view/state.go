@@ -105,7 +105,7 @@ var States = map[monitor.LockState]string{
 	monitor.LockNotALock:     "a key under the lock patterns that cannot be a lock",
 	monitor.LockMayBeHeld:    "no majority is seen, but nodes do not answer or may have forgotten a copy: treat it as held",
 	monitor.LockLostMajority: "it was granted and has lost copies: its holder may rely on it until its end and cannot extend it",
-	monitor.LockOrphaned:     "a minority that was never granted, or whose grant has ended: blocks others until it expires",
+	monitor.LockOrphaned:     "a minority that was never granted, or whose grant has ended: on nodes that serve it blocks others until it expires",
 	monitor.LockOverTTL:      "its TTL is above the cluster's max TTL: the guard's delay does not cover it",
 	monitor.LockSplit:        "copies of several tokens; ' marks those that are not the holder's",
 	monitor.LockNoTTL:        "a copy without a TTL: it never expires",
@@ -184,17 +184,34 @@ func MayHide(s *monitor.Snapshot) bool {
 	return silent > 0 && silent+fenced >= s.Cluster.Quorum
 }
 
+// StateCount is how many locks are in a state, and how many orphaned ones are known to keep nobody out: "2
+// orphaned that keep nobody out".
+func StateCount(s *monitor.Snapshot, st monitor.LockState) string {
+	text, left := Count(s.Counts[st])+" "+st.String(), 0
+	if st == monitor.LockOrphaned {
+		left = s.BlockNobody()
+	}
+	keep := " " + map[bool]string{true: "keeps", false: "keep"}[left == 1] + " nobody out"
+	switch left {
+	case 0:
+		return text
+	case s.Counts[st]:
+		return text + " that" + keep
+	}
+	return text + ", of which " + Count(left) + keep
+}
+
 // LocksText returns the number of locks, and of each state, the most urgent first.
 func LocksText(s *monitor.Snapshot) string {
 	by := s.Counts
 	var parts []string
 	for st := range monitor.LockStates() {
 		if by[st] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", by[st], st))
+			parts = append(parts, StateCount(s, st))
 		}
 	}
 	slices.Reverse(parts)
-	count := fmt.Sprintf("%d (%s)", by.Total(), strings.Join(parts, ", "))
+	count := Count(by.Total()) + " (" + strings.Join(parts, ", ") + ")"
 	switch {
 	case s.InGap():
 		return monitor.NothingRecorded

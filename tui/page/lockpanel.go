@@ -121,7 +121,7 @@ func (l *lockPanel) title(focused bool) Pane {
 			if view.Needs(s) == 0 {
 				p = styles.Paint{}
 			}
-			parts = append(parts, p.Of(view.Count(n)+" "+s.String()))
+			parts = append(parts, p.Of(view.StateCount(l.Shown, s)))
 		}
 	}
 	var chosen []string
