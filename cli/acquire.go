@@ -54,7 +54,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				s.Force = force
 				return nil
 			}, func(cfg *config.Config, op *operator.Operator) error {
-				return a.acquire(ctx, op, args, op.HandTTL(ctx, ttl), opt, keep)
+				return a.acquire(ctx, cfg, op, args, op.HandTTL(ctx, ttl), opt, keep)
 			})
 		}),
 	}, "table", "json", "jsonl")
@@ -70,7 +70,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 
 // acquire takes locks and prints their grants. With keep it extends them until ctx ends.
 // Of several locks, those already taken are extended until all are taken.
-func (a *commandLine) acquire(ctx context.Context, op *operator.Operator, names []string, ttl time.Duration, opt operator.AcquireOptions, keep bool) (err error) {
+func (a *commandLine) acquire(ctx context.Context, cfg *config.Config, op *operator.Operator, names []string, ttl time.Duration, opt operator.AcquireOptions, keep bool) (err error) {
 	order := redlock.InOrder(names)
 	last := order[len(order)-1]
 	var locks []*redlock.Lock
@@ -96,7 +96,7 @@ func (a *commandLine) acquire(ctx context.Context, op *operator.Operator, names 
 	}
 	done()
 	if err != nil {
-		return a.failed(strings.Join(names, " "), err)
+		return a.failed(strings.Join(names, " "), a.unlockable(ctx, cfg, err))
 	}
 	for _, lock := range locks {
 		if err := a.printGrant(ctx, "acquired", op, lock); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -102,7 +103,7 @@ clean, warnings or dangers.`,
 					return err
 				}
 			default:
-				a.printDoctor(s, found, gravest, counts, cfg.Redlock.DriftFactor)
+				a.printDoctor(s, found, gravest, cfg.Redlock.DriftFactor)
 			}
 			if gravest > monitor.SeverityInfo {
 				return exit.Silently(exit.Status(gravest)) // the severities are the exit codes
@@ -115,12 +116,12 @@ clean, warnings or dangers.`,
 	return cmd
 }
 
-func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding, gravest monitor.Severity, counts map[string]int, allowance float64) {
+func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding, gravest monitor.Severity, allowance float64) {
 	verdict := view.Unicode.Verdict(s.Cluster.Verdict)
 	tones := [...]view.Tone{view.Good, view.Warn, view.Bad}
-	fmt.Fprintf(a.Out, "%s: cluster %s %s, %d of %d nodes serve, %s: %s, %s, %d info\n", a.Paint(doctorResults[gravest], tones[gravest]), safetext.Escape(s.Cluster.Name), a.Paint(verdict.Text, verdict.Tone),
+	fmt.Fprintf(a.Out, "%s: cluster %s %s, %d of %d nodes serve, %s; findings: %s\n", a.Paint(doctorResults[gravest], tones[gravest]), safetext.Escape(s.Cluster.Name), a.Paint(verdict.Text, verdict.Tone),
 		s.Cluster.Serving, s.Cluster.N, view.Plural(s.Counts.Total(), "lock"),
-		view.Plural(counts["danger"], "danger"), view.Plural(counts["warning"], "warning"), counts["info"])
+		cmp.Or(view.FindingsText(s, monitor.SeverityInfo), "none"))
 	for _, h := range view.Headlines(a.ViewContext(s)) {
 		if text := h.Text(); text != "" {
 			fmt.Fprintf(a.Out, "%s: %s\n", a.Paint(h.Verdict.Text, h.Verdict.Tone), text)

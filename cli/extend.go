@@ -55,7 +55,7 @@ Exit code 5 if the token no longer has a quorum: the lock is lost.`,
 				}
 				done()
 				if lock == nil {
-					return a.failed(args[0], err)
+					return a.failed(args[0], a.unlockable(ctx, cfg, err))
 				}
 				// Print the outcome even if it could not be logged.
 				if err := errors.Join(err, a.printGrant(ctx, "extended", op, lock)); err != nil || !keep {

@@ -315,6 +315,21 @@ func (a *commandLine) operate(dryRun bool, prepare func(*config.Config, *app.Spe
 	return exit.Explained(f(cfg, op))
 }
 
+// unlockable adds to an error for lack of a quorum that nothing can be locked, and until when, if a short look at the
+// nodes shows that.
+func (a *commandLine) unlockable(ctx context.Context, cfg *config.Config, err error) error {
+	if exit.Of(err) != exit.NoQuorum || ctx.Err() != nil {
+		return err
+	}
+	s, unseen := app.Look(ctx, cfg, app.Aim{Nodes: true, Most: app.SettleTime})
+	if unseen != nil || s.Cluster.Verdict != monitor.VerdictUnavailable {
+		return err
+	}
+	c := a.ViewContext(s)
+	c.Guard = app.GuardsOf(cfg, s).Doc(nil).Guard(s)
+	return fmt.Errorf("%w; %s", err, view.NothingText(c))
+}
+
 // failureJSON is the document of a failed action on a lock. Error is contended, no quorum,
 // partly revoked, not held, expired, refused, denied, invalid or failed.
 type failureJSON struct {

@@ -202,11 +202,11 @@ func tellRestart(w io.Writer, s *monitor.Snapshot, p restart.Plan, argv []string
 		fmt.Fprintf(w, "  needed   wait until each lock could be extended without its copy there: %s at most\n", view.Span(whole))
 		fmt.Fprintf(w, "  drain    cordon it, and wait until it has no copy: %s at most\n", view.Span(drain))
 		fmt.Fprintf(w, "  command  %s\n", safetext.Printable(strings.Join(restart.Words(argv, n.Name, n.Addr), " ")))
-		fmt.Fprintf(w, "  rejoin   started fenced: at once; otherwise %s after its start\n", view.Span(rejoin))
+		fmt.Fprintf(w, "  rejoin   started fenced: at once, if its guards have watched it for %s when it is drained; otherwise %s after its start\n", view.Span(rejoin), view.Span(rejoin))
 		fmt.Fprintf(w, "  whole    until each lock has all copies, or has ended: %s for locks that are kept or not extended\n", view.Span(whole))
 		if err := restart.Ready(s, name, p.Resume && i == 0); err != nil {
 			fmt.Fprintf(w, "  now      %s\n", safetext.Printable(err.Error()))
 		}
 	}
-	fmt.Fprintf(w, "all: %s and the commands at most, if each starts fenced and no lock needs one of them\n", view.Span(time.Duration(len(p.Nodes))*(drain+whole)))
+	fmt.Fprintf(w, "all: %s and the commands at most, if each rejoins at once and no lock needs one of them\n", view.Span(time.Duration(len(p.Nodes))*(drain+whole)))
 }

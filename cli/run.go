@@ -152,12 +152,12 @@ func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, arg
 			return keep
 		}); err != nil {
 			done()
-			return err
+			return a.unlockable(ctx, cfg, err)
 		}
 		lock, err := op.AcquireWith(ctx, name, o.ttl, o.AcquireOptions)
 		done()
 		if err != nil {
-			return errors.Join(err, operator.ReleaseAll(ctx, c.Others))
+			return a.unlockable(ctx, cfg, errors.Join(err, operator.ReleaseAll(ctx, c.Others)))
 		}
 		return exitError(run.Run(ctx, op, lock, c))
 	})

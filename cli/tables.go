@@ -54,7 +54,7 @@ func (a *commandLine) printStatus(s *monitor.Snapshot, guard view.Guard) error {
 	if !s.InGap() {
 		fmt.Fprintf(a.Out, "locks: %s\n", view.LocksText(s))
 	}
-	if text := view.FindingsText(s); text != "" {
+	if text := view.FindingsText(s, monitor.SeverityWarning); text != "" {
 		fmt.Fprintf(a.Out, "findings: %s: redlockctl doctor says what to do\n", text)
 	}
 	fmt.Fprintln(a.Out)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/words"
 	"redlockctl/server/announce"
@@ -182,8 +183,13 @@ func (r *runner) one(ctx context.Context, left []string, again bool) (out bool, 
 		return r.out(name), err
 	}
 	r.Tell("%s: started fenced, rejoins", name)
+	var told time.Time
 	err = r.wait(ctx, rejoin, "until it serves", func(s *monitor.Snapshot) (bool, string, error) {
 		n := s.Node(name)
+		if at, known := n.MayRejoin(s.At); n.State == monitor.NodeFenced && known && at.After(s.At) && at.Sub(told).Abs() > time.Second {
+			told = at // not again for each estimate of its clock
+			r.Tell("%s: fenced, %s", name, view.MayServe(n, s.At))
+		}
 		return n.State == monitor.NodeServing, name + " is " + n.State.String(), nil
 	})
 	return err != nil, err

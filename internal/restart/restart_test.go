@@ -25,6 +25,7 @@ type cluster struct {
 	did        []string
 	ended      string        // how the last drain ended
 	uncordoned bool          // while it drains
+	fenced     time.Duration // for how long the guard keeps it fenced once it is uncordoned
 	served     int           // at which look the node is found uncordoned; 0: at none
 	boot       announce.Boot // how a restarted node starts
 	fails      string        // what fails
@@ -51,7 +52,13 @@ func (c *cluster) Snapshot() *monitor.Snapshot {
 
 // Changed returns a channel that is closed: the next snapshot is a second later.
 func (c *cluster) Changed(uint64) <-chan struct{} {
-	c.change(func(*monitor.Snapshot) {})
+	c.change(func(s *monitor.Snapshot) {
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.State == monitor.NodeFenced && c.fenced > 0 && !n.Guards[0].MayVote.After(s.At) {
+				n.State = monitor.NodeServing
+			}
+		}
+	})
 	at := make(chan struct{})
 	close(at)
 	return at
@@ -95,7 +102,12 @@ func (c *cluster) BeginDrain(_ context.Context, node, _ string, _ []string) (fun
 
 func (c *cluster) Uncordon(_ context.Context, node, _ string) error {
 	err := c.note("uncordon", node)
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.fenced > 0:
+		c.node(node, monitor.NodeFenced, announce.Guard{MayVote: c.Snapshot().At.Add(c.fenced)})
+		c.change(func(s *monitor.Snapshot) { s.Node(node).Offset = monitor.Estimate{Valid: true} })
+	default:
 		c.node(node, monitor.NodeServing, announce.Guard{})
 	}
 	return err
@@ -135,6 +147,24 @@ func (c *cluster) restart(ctx context.Context, nodes ...string) error {
 			return "", c.note("command", n.Name)
 		},
 	})
+}
+
+// A node that its guard lets rejoin later is waited for, and until when is told once.
+func TestFencedAfterARestart(t *testing.T) {
+	c := newCluster()
+	c.fenced = 29 * time.Second
+	var told []string
+	c.tell = func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); strings.Contains(text, "fenced, its guard") {
+			told = append(told, text)
+		}
+	}
+	if err := c.restart(t.Context(), "n1"); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "n1: fenced, its guard lets it rejoin from ") || !strings.HasSuffix(told[0], " (27s)") {
+		t.Errorf("%q", told)
+	}
 }
 
 func TestOneAfterTheOther(t *testing.T) {

@@ -63,16 +63,20 @@ func FindingColumns() []Column[*monitor.Finding] {
 	}}
 }
 
-// FindingsText counts the dangers and warnings of a snapshot; empty: there are none.
-func FindingsText(s *monitor.Snapshot) string {
+// FindingsText counts the findings of a snapshot of this severity and graver ones; empty: there are none.
+func FindingsText(s *monitor.Snapshot, least monitor.Severity) string {
 	counts := map[monitor.Severity]int{}
 	for i := range s.Findings {
 		counts[s.Findings[i].Severity]++
 	}
 	var parts []string
-	for _, severity := range []monitor.Severity{monitor.SeverityDanger, monitor.SeverityWarning} {
-		if n := counts[severity]; n > 0 {
-			parts = append(parts, Plural(n, severity.String()))
+	for _, severity := range []monitor.Severity{monitor.SeverityDanger, monitor.SeverityWarning, monitor.SeverityInfo} {
+		one, many := severity.String(), severity.String()+"s"
+		if severity == monitor.SeverityInfo {
+			many = one
+		}
+		if n := counts[severity]; n > 0 && severity >= least {
+			parts = append(parts, Plural(n, one, many))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -80,7 +80,7 @@ func nodesHeadline(c *Context) Headline {
 	}
 	switch verdict {
 	case monitor.VerdictUnavailable:
-		nothing := nothingText(c)
+		nothing := NothingText(c)
 		add(HeadlinePart{Text: nothing, Brief: strings.Replace(nothing, "nothing can be locked", "no new locks", 1)})
 		add(absentNodes(c)...)
 		add(partOf(fmt.Sprintf("%d of %d nodes serve, a quorum is %d", cl.Serving, cl.N, cl.Quorum)))
@@ -106,8 +106,8 @@ func nodesHeadline(c *Context) Headline {
 	return h
 }
 
-// nothingText says that nothing can be locked, and until when, if that is known.
-func nothingText(c *Context) string {
+// NothingText says that nothing can be locked, and until when, if that is known.
+func NothingText(c *Context) string {
 	text := "nothing can be locked"
 	o := c.Guard.Outlook(c.Snap)
 	if len(c.Guard.List) > 0 && !o.Possible() && !o.Until.IsZero() {
