@@ -315,7 +315,10 @@ func TestFindings(t *testing.T) {
 			n.Guards = []announce.Guard{{ID: "ABCDEFGH", Host: safetext.New("ops"), Delay: time.Minute}}
 		}), nil, ""},
 		"a node that is cordoned": {node(0, func(n *monitor.Node) { n.State = monitor.NodeCordoned }), []string{"info stays-fenced n1"}, "cordoned"},
-		"memory is used up":       {node(0, func(n *monitor.Node) { n.Facts.MaxMemory, n.UsedMemory = 100, 95 }), []string{"warning memory-full n1"}, ""},
+		"a node that is known to be cordoned": {node(0, func(n *monitor.Node) {
+			n.State, n.Older, n.Cordon = monitor.NodeCordoned, true, &monitor.Cordon{Action: monitor.Action{Act: "node drain", Actor: "ops@host", Reason: "disk", At: findingEpoch}, Restart: []string{"n1", "n2"}, Stopped: true}
+		}), []string{"info stays-fenced n1"}, "by ops@host: disk; in a restart of n1, n2 that was interrupted, by the audit log here"},
+		"memory is used up": {node(0, func(n *monitor.Node) { n.Facts.MaxMemory, n.UsedMemory = 100, 95 }), []string{"warning memory-full n1"}, ""},
 		"connections are nearly used up": {node(0, func(n *monitor.Node) { n.Clients, n.Facts.MaxClients = 900, 1000 }),
 			[]string{"warning clients-full n1"}, "900 of maxclients 1000 connections are open"},
 		"an invalid answer to the guard": {func(s *scene, _ time.Duration) {
