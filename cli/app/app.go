@@ -86,8 +86,9 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 			r, ok := log.Taken(key, token)
 			return actionOf(r), ok
 		}
-		s.Monitor.Forced = followForced(s.Audit, cfg.Cluster.Name, cfg.Cluster.MaxTTL)
-		s.Monitor.Cordons = followCordons(s.Audit, cfg.Cluster.Name).now
+		lines := &auditLines{path: s.Audit}
+		s.Monitor.Forced = followForced(lines, cfg.Cluster.Name, cfg.Cluster.MaxTTL)
+		s.Monitor.Cordons = followCordons(lines, cfg.Cluster.Name).now
 		s.Monitor.ActedOn = func(node string) (monitor.Action, bool) {
 			r, ok := log.ActedOn(s.Monitor.ClusterName, node)
 			return actionOf(r), ok

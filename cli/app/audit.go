@@ -40,14 +40,25 @@ func stampOf(path string) (s stamp, err error) {
 	return stamp{info.Size(), info.ModTime()}, nil
 }
 
-// auditLines reads the lines of an audit log one after the other: all of it, then what is added.
+// auditLines reads the lines of an audit log one after the other, once for all that want them: all of it, then what
+// is added. It is safe for concurrent use.
 type auditLines struct {
-	path string
-	log  *audit.Follower // nil: nothing was read yet
+	path  string
+	takes []func(*audit.Record)
+
+	mu  sync.Mutex
+	log *audit.Follower // nil: nothing was read yet
 }
 
-// read calls take for each line that was added since the last call; take may get one twice.
-func (l *auditLines) read(take func(*audit.Record)) {
+// read hands on each line that was added since the last call; one may come twice.
+func (l *auditLines) read() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	take := func(r *audit.Record) {
+		for _, f := range l.takes {
+			f(r)
+		}
+	}
 	if l.log == nil {
 		l.log = audit.FollowAll(l.path) // first: a line that is added meanwhile is read twice
 		if _, err := stampOf(l.path); err == nil {

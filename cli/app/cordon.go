@@ -91,7 +91,7 @@ func CordonedBy(cfg *config.Config, name string) string {
 	if cfg.Audit.Path == "" {
 		return ""
 	}
-	if c, ok := followCordons(cfg.Audit.Path, cfg.Cluster.Name).now()[name]; ok {
+	if c, ok := followCordons(&auditLines{path: cfg.Audit.Path}, cfg.Cluster.Name).now()[name]; ok {
 		return safetext.Escape(c.Told(time.Now()))
 	}
 	return ""

@@ -11,11 +11,11 @@ import (
 
 // cordonLog knows by an audit log who cordoned the nodes of a cluster. It is safe for concurrent use.
 type cordonLog struct {
+	lines   *auditLines
 	cluster string
 
-	mu    sync.Mutex
-	lines auditLines
-	acts  map[string][]cordonAct // by node: the latest one that had an effect, and later ones
+	mu   sync.Mutex
+	acts map[string][]cordonAct // by node: the latest one that had an effect, and later ones
 }
 
 // cordonAct is an action on whether a node has a vote.
@@ -25,15 +25,17 @@ type cordonAct struct {
 	effect bool // it is known to have had one
 }
 
-func followCordons(path, cluster string) *cordonLog {
-	return &cordonLog{cluster: cluster, lines: auditLines{path: path}, acts: map[string][]cordonAct{}}
+func followCordons(lines *auditLines, cluster string) *cordonLog {
+	c := &cordonLog{lines: lines, cluster: cluster, acts: map[string][]cordonAct{}}
+	lines.takes = append(lines.takes, c.take)
+	return c
 }
 
 // now returns the last cordon of each node, unless somebody ended it. The first call reads the whole log.
 func (c *cordonLog) now() map[string]monitor.Cordon {
+	c.lines.read()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines.read(c.take)
 	all := map[string]monitor.Cordon{}
 	for node, acts := range c.acts {
 		for _, a := range slices.Backward(acts) {
@@ -50,6 +52,8 @@ func (c *cordonLog) now() map[string]monitor.Cordon {
 
 // take takes a line of the log.
 func (c *cordonLog) take(r *audit.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if r.Cluster != c.cluster {
 		return
 	}

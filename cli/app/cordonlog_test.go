@@ -17,7 +17,7 @@ func TestWhoCordoned(t *testing.T) {
 	}
 	defer log.Close()
 	began := time.Date(2026, 11, 29, 9, 17, 19, 0, time.Local)
-	follows := followCordons(path, "shop")
+	follows := followCordons(&auditLines{path: path}, "shop")
 	for i, line := range []struct{ id, act, phase, detail, want string }{
 		{"a", "node drain", audit.Intent, "in a restart of n1, n2", "at 09:17:20 by ops: a; in a restart of n1, n2 that goes on or was interrupted"},
 		{"a", "node drain", audit.Intent, "cordoned; waits until it is empty", "at 09:17:20 by ops: a; in a restart of n1, n2 that goes on or was interrupted"},
@@ -43,7 +43,7 @@ func TestWhoCordoned(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, c := range []*cordonLog{follows, followCordons(path, "shop")} {
+		for _, c := range []*cordonLog{follows, followCordons(&auditLines{path: path}, "shop")} {
 			got := ""
 			if one, ok := c.now()["n1"]; ok {
 				got = one.Told(began)

@@ -15,11 +15,11 @@ import (
 // forcedLog knows by an audit log which locks of a cluster were force-released whose holders may rely
 // on them. It is safe for concurrent use.
 type forcedLog struct {
+	lines   *auditLines
 	cluster string
 	maxTTL  time.Duration
 
 	mu     sync.Mutex
-	lines  auditLines
 	intent map[string]string // the hashes of the tokens that are to be taken, by the id of the action
 	done   []forcedDone
 }
@@ -31,14 +31,16 @@ type forcedDone struct {
 
 // followForced returns those that are known at each call, the latest last. The first call reads the whole
 // log.
-func followForced(path, cluster string, maxTTL time.Duration) func() []monitor.Forced {
-	return (&forcedLog{lines: auditLines{path: path}, cluster: cluster, maxTTL: maxTTL, intent: map[string]string{}}).now
+func followForced(lines *auditLines, cluster string, maxTTL time.Duration) func() []monitor.Forced {
+	f := &forcedLog{lines: lines, cluster: cluster, maxTTL: maxTTL, intent: map[string]string{}}
+	lines.takes = append(lines.takes, f.take)
+	return f.now
 }
 
 func (f *forcedLog) now() (all []monitor.Forced) {
+	f.lines.read()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lines.read(f.take)
 	now := time.Now()
 	f.done = slices.DeleteFunc(f.done, func(d forcedDone) bool { return !f.lasts(&d.Forced, now) })
 	for _, d := range f.done {
@@ -58,6 +60,8 @@ func (f *forcedLog) lasts(one *monitor.Forced, now time.Time) bool {
 
 // take takes a line of the log.
 func (f *forcedLog) take(r *audit.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if r.Act != operator.ForceRelease.String() || r.Cluster != f.cluster {
 		return
 	}

@@ -35,7 +35,7 @@ func TestForceReleasesAreFollowed(t *testing.T) {
 	write("shop", "failed", audit.Failed, audit.TokenSHA("a"), until(time.Minute), now)
 	write("shop", "unknown", audit.Done, audit.TokenSHA("a"), "n1 ok", now)
 	write("other", "elsewhere", audit.Done, audit.TokenSHA("a"), until(time.Minute), now)
-	ask := followForced(path, "shop", time.Minute)
+	ask := followForced(&auditLines{path: path}, "shop", time.Minute)
 	have := func(want string) {
 		t.Helper()
 		var got []string

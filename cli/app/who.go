@@ -39,7 +39,7 @@ type Kept struct {
 func KeptBy(cfg *config.Config) Kept {
 	k := Kept{Cluster: cfg.Cluster.Name, Record: cfg.Record.Path, Audit: cfg.Audit.Path, MaxTTL: cfg.Cluster.MaxTTL}
 	if k.Audit != "" {
-		k.Forced = followForced(k.Audit, k.Cluster, k.MaxTTL)
+		k.Forced = followForced(&auditLines{path: k.Audit}, k.Cluster, k.MaxTTL)
 	}
 	return k
 }
