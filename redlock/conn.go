@@ -77,6 +77,8 @@ type answer struct {
 	sent bool
 	// copied: the node has a copy, although it gives no vote.
 	copied bool
+	// there: of an extension: the copy is there, and the node refused to write.
+	there bool
 	// incarnation is the run_id of the server that got the request; "": not known.
 	incarnation string
 }

@@ -124,7 +124,12 @@
 //   - It is sent only to a node that has just answered that it has no copy, in an
 //     incarnation (run_id) that never had one: the node was restarted, or it was not
 //     reached or refused when the lock was acquired. A copy that disappeared in the same
-//     incarnation was deleted, by a person, a flush or an eviction, and is not put back.
+//     incarnation was deleted, by a person, a flush or an eviction, and is not put back,
+//     with one exception: it expired while the node was fenced. So it was if the last
+//     extension before found it there and the node refused to write, and it was missed only
+//     after its own end, which counts from the last request that may have moved it. The
+//     holder extends at once when a node reports a change, so a deletion is seen before that
+//     end; without such reports, one between the last refusal and the end is not seen.
 //     A user without the right to INFO does not know the incarnation, and puts nothing
 //     back.
 //   - A fenced node refuses it, as it refuses any vote.
@@ -157,7 +162,8 @@
 // same holds for a copy of the acquisition that arrives late, after a force-release that
 // began when the attempt had ended: a copy counts at once only if the node confirmed it
 // before that. Copies that were deleted by other means, one after the other, are not put
-// back, by the second rule, except on nodes that are restarted later. So delete with this
+// back, by the second rule, except on nodes that are restarted later. The proof above does
+// not need that rule, or its exception. So delete with this
 // program, or check again.
 //
 // The argument for fencing tokens below is about copies that are there when a grant is

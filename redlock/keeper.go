@@ -41,9 +41,9 @@ type KeepOptions struct {
 }
 
 // Keeper extends a lock for as long as it is needed, and tells its holder whether it is
-// still held. A copy that was lost in a restart of its node is put back when the node
-// serves again, so that a lock survives a restart of all masters one by one; see the
-// package documentation. It costs one goroutine and a timer. Its methods may be called
+// still held. A copy that was lost in a restart of its node, or expired while the node was
+// fenced, is put back when the node serves again, so that a lock survives a restart of all
+// masters one by one; see the package documentation. It costs one goroutine and a timer. Its methods may be called
 // by many goroutines.
 //
 // The validity is measured on the monotonic clock, which advances while the process is
@@ -400,8 +400,19 @@ func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, unt
 	}
 	copies, _ := r.leftCopies()
 	for i, m := range copies {
-		if m.heard {
+		switch {
+		case m.said.there:
+			p.copies.Refused(i, m.said.incarnation)
+		case m.heard:
 			p.copies.Extended(i, m.said.status, m.said.incarnation, m.said.at)
+		default:
+			p.copies.Extended(i, StatusSlow, "", time.Time{})
+		}
+		switch {
+		case m.said.status == StatusOK:
+			p.copies.Ends(i, r.machine.Until())
+		case !m.heard, m.sent && !m.said.status.Answered():
+			p.copies.Ends(i, time.Time{})
 		}
 	}
 	if !granted {
@@ -458,6 +469,9 @@ func (p *repairs) learn(said []answer, to []int, r *attemptRun) {
 			a.Status, a.sent, a.at = StatusSlow, true, time.Now()
 		}
 		p.copies.Repaired(i, a.Status, a.sent, a.incarnation, a.at)
+		if terms := r.machine.Terms(); a.Status == StatusOK {
+			p.copies.Ends(i, a.at.Add(terms.TTL-terms.Drift))
+		}
 		p.lock.settled()[i].learn(a, r.machine.Terms())
 		if a.Status == StatusOK {
 			done = append(done, p.lock.client.nodes[i].Name())

@@ -26,6 +26,7 @@ type leftCopy struct {
 // said is the part of an answer that is kept: there are many of these.
 type said struct {
 	status      Status
+	there       bool // see answer
 	incarnation string
 	at          time.Time
 }
@@ -34,7 +35,7 @@ type said struct {
 func (c *leftCopy) learn(a answer, t attempt.Terms) {
 	c.heard = true
 	c.sent = c.sent || a.sent
-	c.said = said{a.Status, a.incarnation, a.at}
+	c.said = said{a.Status, a.there, a.incarnation, a.at}
 	if a.Status == StatusOK || a.copied || a.sent && !a.Status.Answered() {
 		c.where, c.vague = a.incarnation, a.incarnation == ""
 	}

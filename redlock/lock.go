@@ -111,10 +111,17 @@ func (l *Lock) votes() *attempt.Copies {
 	copies.Reset(len(l.client.nodes))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	ends := func(m leftCopy) time.Time {
+		if l.copies == nil && len(l.runs) == 1 { // nothing but the grant
+			return l.runs[0].machine.Until()
+		}
+		return m.until // later, which is safe
+	}
 	for i := range l.client.nodes {
 		switch m := l.known(i); {
 		case m.inTime:
 			copies.Voted(i, m.where)
+			copies.Ends(i, ends(m))
 		case m.where != "" || m.vague:
 			copies.Unanswered(i, m.where)
 		}

@@ -124,6 +124,13 @@ func (n *memNode) apply(c *call) answer {
 		return says(StatusAbsent)
 	case c.op == opExtend && at.token == "": // the script writes nothing there
 		return says(StatusAbsent)
+	case c.op == opExtend && at.token != c.token:
+		return says(StatusHeld)
+	case c.op == opExtend && !n.expiry(c.ttl).After(at.expires):
+		n.changed(c.key)
+		return says(StatusOK)
+	case c.op == opExtend && n.fenced:
+		return answer{NodeResult: NodeResult{Status: StatusFenced, Err: errors.New("NOREPLICAS")}, there: true}
 	case n.fenced:
 		return answer{NodeResult: NodeResult{Status: StatusFenced, Err: errors.New("NOREPLICAS")}}
 	case c.op == opSet && at.token != "":
@@ -157,9 +164,7 @@ func (n *memNode) apply(c *call) answer {
 	case c.op == opRevoke:
 		n.keys[c.key] = memCopy{c.value, at.expires}
 	case c.op == opExtend:
-		if e := n.expiry(c.ttl); e.After(at.expires) {
-			n.keys[c.key] = memCopy{c.token, e}
-		}
+		n.keys[c.key] = memCopy{c.token, n.expiry(c.ttl)}
 	}
 	n.changed(c.key)
 	return says(StatusOK)

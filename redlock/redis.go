@@ -403,7 +403,21 @@ func (c *call) refusal(text string) answer {
 	case c.op != opInspect && says(err, "NOREPLICAS"):
 		status = StatusFenced
 	}
-	return answer{NodeResult: NodeResult{Status: status, Err: err}}
+	return answer{NodeResult: NodeResult{Status: status, Err: err}, there: c.op == opExtend && refusesWrite(text)}
+}
+
+// refusesWrite reports whether a server refused the write of the extension's script, which finds
+// the copy before that.
+func refusesWrite(text string) bool {
+	err := resp.ServerError(text)
+	switch {
+	case says(err, "NOREPLICAS"):
+		return true
+	case deniedInScript(text): // it tells the line, and not the command
+		before, _, _ := strings.Cut(extendScript, "redis.call('pexpire'")
+		return strings.Contains(text, fmt.Sprintf("@user_script:%d.", 1+strings.Count(before, "\n")))
+	}
+	return isDenied(err) && strings.Contains(text, "'pexpire'")
 }
 
 func (c *call) refusedRead(text string) readResult {

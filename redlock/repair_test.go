@@ -110,6 +110,54 @@ func TestWhatIsDeletedIsNotPutBack(t *testing.T) {
 	})
 }
 
+// TestAKeptLockOutlivesADrainOfAllMasters, one by one, none of which is restarted: each refuses
+// to write until the copy has expired there, and serves again. The first drain begins at once.
+func TestAKeptLockOutlivesADrainOfAllMasters(t *testing.T) {
+	for _, n := range []int{3, 4, 5} {
+		keptOn(t, n, KeepOptions{TTL: 30 * time.Second}, func(t *testing.T, nodes []*memNode, c *Client, l *Lock, k *Keeper) {
+			for round := range 2 {
+				for i, node := range nodes {
+					node.set(func(n *memNode) { n.fenced = true })
+					time.Sleep(l.TTL() + 11*time.Second)
+					if node.has("a") != "" {
+						t.Fatal("it has not expired")
+					}
+					node.set(func(n *memNode) { n.fenced = false })
+					time.Sleep(10 * time.Second)
+					if node.has("a") != l.Token() || k.State() != Held {
+						t.Fatalf("%d masters, round %d: n%d was drained: %q is there, and the lock is %s: %v", n, round, i+1, node.has("a"), k.State(), k.Err())
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWhatAFencedNodeLosesEarlyIsNotPutBack: a copy that is gone before its own end was deleted, also
+// where a fence had refused the extension before that, and no change is reported.
+func TestWhatAFencedNodeLosesEarlyIsNotPutBack(t *testing.T) {
+	for name, lose := range map[string]func(*memNode){
+		"deleted behind the fence":             func(n *memNode) { clear(n.keys) },
+		"deleted when the fence is gone":       func(n *memNode) { clear(n.keys); n.fenced = false },
+		"no refusal is known from before that": func(n *memNode) { n.down = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			keptOn(t, 5, KeepOptions{TTL: 30 * time.Second}, func(t *testing.T, nodes []*memNode, c *Client, l *Lock, k *Keeper) {
+				time.Sleep(time.Minute)
+				nodes[0].set(func(n *memNode) { n.fenced = true })
+				time.Sleep(11 * time.Second)
+				nodes[0].set(lose)
+				time.Sleep(time.Minute)
+				nodes[0].set(func(n *memNode) { n.fenced, n.down = false, false })
+				time.Sleep(time.Minute)
+				if nodes[0].has("a") == l.Token() || k.State() != Held {
+					t.Errorf("%q is there, and the lock is %s", nodes[0].has("a"), k.State())
+				}
+			})
+		})
+	}
+}
+
 func lostOf(k *Keeper) <-chan error {
 	c := make(chan error, 1)
 	go func() {
@@ -136,7 +184,7 @@ func TestAnAttemptThatMissedANodeGetsItsCopyThere(t *testing.T) {
 }
 
 // takenRun lets an operator take a kept lock away at any moment while masters
-// restart. It reports whether the lock was held on by an extension that began after the
+// restart, or were drained. It reports whether the lock was held on by an extension that began after the
 // operator had been told that it was done.
 func takenRun(t *testing.T, seed uint64) (taken, after bool) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +199,13 @@ func takenRun(t *testing.T, seed uint64) (taken, after bool) {
 		defer k.Stop()
 		time.Sleep(time.Duration(rnd.Int64N(int64(10 * time.Second))))
 		for _, i := range rnd.Perm(len(nodes))[:rnd.IntN(len(nodes)-c.Quorum()+1)] {
-			nodes[i].restart()
+			if rnd.IntN(2) == 0 {
+				nodes[i].restart()
+				continue
+			}
+			nodes[i].set(func(n *memNode) { n.fenced = true })
+			time.Sleep(13 * time.Second) // its copy expires
+			nodes[i].set(func(n *memNode) { n.fenced = false })
 		}
 		// At a random time around the extension that puts the copies back, and the ones
 		// after it.

@@ -27,6 +27,10 @@ type copyAt struct {
 	// known is when it was first known to be there, zero: not yet.
 	fresh bool
 	known time.Time
+	// refused: the last extension found it, and the node refused to write. ends is the earliest
+	// end that it has by itself; zero: not known.
+	refused bool
+	ends    time.Time
 }
 
 // Reset forgets everything: n nodes, none of them asked so far.
@@ -42,7 +46,7 @@ func (c *Copies) Reset(n int) {
 // not known in which.
 func (c *Copies) May(node int, incarnation string) {
 	at := &c.nodes[node]
-	at.missing = false
+	at.missing, at.refused = false, false
 	at.vague = incarnation == ""
 	if incarnation != "" {
 		at.where = incarnation
@@ -66,7 +70,9 @@ func (c *Copies) Unanswered(node int, incarnation string) {
 func (c *Copies) Counts(node int) bool { return c == nil || !c.nodes[node].fresh }
 
 // Extended records a node's answer to an extension: [StatusOK] means that it has a
-// copy, [StatusAbsent] that it has none; any other status means nothing.
+// copy, [StatusAbsent] that it has none; any other status means nothing. A copy that the
+// extension before found on a node that refused to write, and that is missing after its
+// own end, has expired: as if this incarnation had never had it.
 func (c *Copies) Extended(node int, s Status, incarnation string, at time.Time) {
 	m := &c.nodes[node]
 	switch s {
@@ -76,13 +82,34 @@ func (c *Copies) Extended(node int, s Status, incarnation string, at time.Time) 
 			m.known = at
 		}
 	case StatusAbsent:
+		if m.refused && incarnation == m.where && !m.ends.IsZero() && !at.Before(m.ends) {
+			m.where = ""
+		}
+		m.refused, m.ends = false, time.Time{}
 		m.missing, m.seen, m.fresh, m.known = true, incarnation, false, time.Time{}
 		if m.vague && incarnation != "" {
 			// The copy may have been in this incarnation, and deleted there.
 			m.where, m.vague = incarnation, false
 		}
 	case StatusHeld:
-		m.missing = false
+		m.missing, m.refused = false, false
+	default:
+		m.refused = false
+	}
+}
+
+// Refused records that a node's answer to an extension was that the copy is there, but that
+// it refuses to write: a fenced node keeps its copies until they expire.
+func (c *Copies) Refused(node int, incarnation string) {
+	m := &c.nodes[node]
+	m.refused = !m.vague && incarnation != "" && incarnation == m.where
+}
+
+// Ends records when a copy that a node was asked to take or to extend ends by itself, at the
+// earliest; zero: not known, since the node may have done it or not.
+func (c *Copies) Ends(node int, at time.Time) {
+	if m := &c.nodes[node]; at.IsZero() || at.After(m.ends) {
+		m.ends = at
 	}
 }
 
@@ -98,8 +125,8 @@ func (c *Copies) Confirmed(start time.Time) {
 }
 
 // Missing reports whether a copy may be put back on a node, after an extension that was
-// granted: the node has none, and this incarnation cannot have had one, so nobody has
-// deleted it.
+// granted: the node has none, and nobody has deleted it: this incarnation never had one,
+// or it expired while the node was fenced (see [Copies.Extended]).
 func (c *Copies) Missing(node int) bool {
 	m := &c.nodes[node]
 	return m.missing && !m.vague && m.seen != "" && m.seen != m.where

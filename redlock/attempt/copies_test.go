@@ -62,4 +62,49 @@ func TestCopies(t *testing.T) {
 	step("it may have been here", true, false)
 	c.Extended(0, StatusAbsent, "r4", at(25))
 	step("and here not", true, true)
+
+	// A fence: the copy is found there and not extended, until its own end.
+	fenced := func(ends float64) {
+		c.Reset(1)
+		c.Voted(0, "r1")
+		if ends > 0 {
+			c.Ends(0, at(ends))
+		}
+		c.Refused(0, "r1")
+	}
+	gone := func(what string, on string, s float64, missing bool) {
+		t.Helper()
+		c.Extended(0, StatusAbsent, on, at(s))
+		step(what, true, missing)
+	}
+	fenced(8)
+	gone("it expired", "r1", 8, true)
+	c.Extended(0, StatusAbsent, "r1", at(9))
+	c.Extended(0, StatusHeld, "r1", at(10))
+	gone("and nobody had it since", "r1", 11, true)
+	c.Repaired(0, StatusOK, true, "r1", at(12))
+	gone("deleted after it was put back", "r1", 13, false)
+	fenced(8)
+	gone("deleted before its end", "r1", 7.9, false)
+	gone("and that is known", "r1", 9, false)
+	fenced(8)
+	c.Ends(0, at(6))
+	gone("an extension shortens nothing", "r1", 7, false)
+	fenced(0)
+	gone("its end is not known", "r1", 8, false)
+	fenced(8)
+	c.Ends(0, time.Time{})
+	gone("it may have been extended", "r1", 9, false)
+	for _, s := range []Status{StatusOK, StatusHeld, StatusSlow, StatusFenced, StatusProtocol} {
+		fenced(8)
+		c.Extended(0, s, "r1", at(7))
+		gone("then "+s.String(), "r1", 9, false)
+	}
+	fenced(8)
+	c.Refused(0, "r2")
+	gone("another incarnation refused", "r1", 9, false)
+	fenced(8)
+	c.May(0, "")
+	c.Refused(0, "r1")
+	gone("which one has it?", "r1", 9, false)
 }

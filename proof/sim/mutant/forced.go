@@ -313,6 +313,21 @@ func slowlyTaken(p *schedule.Plan) {
 	p.N = 3
 }
 
+// fencedTaken is that, where the first copy is deleted just after a cordon during which an extension
+// was refused, and before it would have expired.
+func fencedTaken(p *schedule.Plan) {
+	slowlyTaken(p)
+	g, a := &p.Guard[0], &p.Client[0].Attempt[0]
+	g.Start, g.Eager, g.RemovalLate = 0, true, 0
+	a.Pause, a.Hold = known, 5*time.Second
+	for k := range a.Ext {
+		a.Ext[k].Hold = 6 * time.Second
+	}
+	p.Fault[0].After, p.Fault[0].Stagger = 15*time.Second, 10*time.Second
+	p.Fault[1] = schedule.Fault{Kind: schedule.Cordon, On: schedule.OnGrant, Nth: 1, After: 8 * time.Second, Choice: schedule.OfMask, Mask: 1, Length: 4 * time.Second}
+	p.Faults = 2
+}
+
 // takenBefore makes plans in which the SET of a grant reaches a master behind the
 // operator who found no copy there.
 func takenBefore(p *schedule.Plan) {

@@ -138,6 +138,7 @@ func All() []Mutant {
 		{"extension-of-anyone", "an extension does not compare the token, and may come late", Exclusion, nil},
 		{"extension-shortens", "an extension that was overtaken by a longer one cuts it down", Exclusion, nil},
 		{"repair-of-deleted", "copies are put back that were deleted, one after the other", Resurrected, slowlyTaken},
+		{"repair-of-fenced", "a copy that a fence kept from being extended is put back although it was deleted before its end", Resurrected, fencedTaken},
 		{"repair-unconfirmed", "copies are put back although no quorum has confirmed the lock", Resurrected, nil},
 		{"repair-late", "copies are put back when the validity of the lock has ended", Resurrected, suspendedBehind},
 		{"repair-counts-at-once", "what was put back counts before it has settled", Resurrected, rollingTaken},

@@ -171,6 +171,10 @@ func (w *World) tick(c *client, run uint16) {
 	for i := range w.plan.N {
 		if cn := &c.conns[i]; cn.asked != 0 && cn.asked <= run {
 			w.drop(cn)
+			if c.extend && c.state == clientHolding {
+				c.copies.Extended(i, redlock.StatusSlow, "", time.Time{})
+				c.copies.Ends(i, time.Time{})
+			}
 		}
 	}
 	if run != c.run || !c.pending {
@@ -388,17 +392,41 @@ func (w *World) heard(c *client, e *event, s redlock.Status, cn *conn) {
 		switch {
 		case s == redlock.StatusOK && w.now <= w.grants[c.token].until:
 			c.copies.Voted(int(e.node), incarnation)
+			w.ends(c, e, true)
 		case s == redlock.StatusOK, s == redlock.StatusDown && sent:
 			w.unanswered(c, int(e.node), incarnation)
 		default: // there is none, and never was
 			c.copies.Set(int(e.node), attempt.Known{})
 		}
 	case opExtend:
-		c.copies.Extended(int(e.node), s, incarnation, now)
+		if s == redlock.StatusFenced { // the scripts look for the copy first
+			c.copies.Refused(int(e.node), incarnation)
+			if w.rules.Breaks("repair-of-fenced") {
+				c.copies.Ends(int(e.node), time.Time{})
+				c.copies.Ends(int(e.node), c.terms.Start)
+			}
+		} else {
+			c.copies.Extended(int(e.node), s, incarnation, now)
+		}
+		if s == redlock.StatusOK || s == redlock.StatusDown && sent {
+			w.ends(c, e, s == redlock.StatusOK)
+		}
 	case opRepair:
 		c.repairing &^= 1 << e.node
 		c.copies.Repaired(int(e.node), s, sent, incarnation, now)
+		if s == redlock.StatusOK {
+			c.copies.Ends(int(e.node), now.Add(c.terms.TTL-c.terms.Drift))
+		}
 	}
+}
+
+// ends records when the copy that a run has made or extended ends by itself.
+func (w *World) ends(c *client, e *event, known bool) {
+	at := time.Time{}
+	if known && e.run == c.run {
+		at = c.machine.Until()
+	}
+	c.copies.Ends(int(e.node), at)
 }
 
 // unanswered records that a SET is, or may be, under way.
