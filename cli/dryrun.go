@@ -118,7 +118,7 @@ func (a *commandLine) nodeFacts(act nodeAct, cfg *config.Config, s *monitor.Snap
 	case act.verb == "uncordon":
 		return view.UncordonFacts(n, s.At)
 	case act.cordon:
-		return view.CordonFacts(n, &s.Cluster)
+		return view.CordonFacts(s, n.Name)
 	}
 	guard := app.GuardsOf(cfg, s).Doc(nil).Guard(s)
 	return view.RejoinFacts(&guard, n.Name, s.At)

@@ -166,7 +166,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 
 // warn says what an action on a node risks that is done without being asked.
 func (a *commandLine) warn(ctx context.Context, act nodeAct, cfg *config.Config, name string) {
-	s, err := a.look(ctx, cfg, app.Aim{Nodes: true})
+	s, err := a.look(ctx, cfg, app.Aim{})
 	if err != nil {
 		a.Note("%s: what the others do is not seen: %s", safetext.Escape(name), safetext.Printable(err.Error()))
 		return

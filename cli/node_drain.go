@@ -22,7 +22,8 @@ var nodeDrain = nodeAct{
 forgets nothing. It says how many copies are left and when the last one ends; a copy
 without a TTL, or with one above max_ttl, is named. When a guard has seen that the node is
 empty, a restart that starts fenced needs no D: the guards let the node rejoin as soon as
-it is uncordoned. Locks stay held by the copies on the other nodes.
+it is uncordoned. Locks stay held by their copies on the other nodes; a lock that needs its
+copy here cannot be extended and is lost at its end, and --dry-run names it.
 
 Exit code 1 when --timeout ends first; the node stays cordoned then. It ends with exit code 1
 at once when somebody else ends the cordon: the node may have new copies then.`,

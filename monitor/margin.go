@@ -233,9 +233,22 @@ func (l *Lock) spare(nodes []Node) int {
 	return n
 }
 
+// Needing returns the locks that need node i (see [Snapshot.Needs]), sorted by key.
+func (s *Snapshot) Needing(i int) (needing []*Lock) {
+	for l := range s.Locks.All() {
+		if (l.Held < len(s.Nodes) || s.Cluster.Serving < len(s.Nodes)) && s.Needs(l, i) {
+			needing = append(needing, l)
+		}
+	}
+	return needing
+}
+
 // Needs reports whether the holder of the lock, or of one of its keys, relies on it and
-// could not extend it without its copy on node i.
+// could not extend it without its copy on node i, which serves.
 func (s *Snapshot) Needs(l *Lock, i int) bool {
+	if i < 0 || i >= len(s.Nodes) || s.Nodes[i].State != NodeServing {
+		return false
+	}
 	for _, one := range l.each() {
 		if i >= one.Copies.Len() || !one.ReliedOn() {
 			continue

@@ -210,10 +210,8 @@ func (r *runner) spared(ctx context.Context, name string) error {
 		}
 		if len(pending) == 0 {
 			pending = map[string]bool{}
-			for l := range s.Locks.All() {
-				if l.Held < len(s.Nodes) && s.Needs(l, i) {
-					pending[l.Key.Raw()] = true
-				}
+			for _, l := range s.Needing(i) {
+				pending[l.Key.Raw()] = true
 			}
 		}
 		if len(pending) == 0 {

@@ -2,9 +2,11 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/words"
 	"redlockctl/restartguard"
 	"redlockctl/server/safetext"
 )
@@ -63,7 +65,8 @@ func DrainCutShort(n *monitor.Node) string {
 const GuardMustSee = "no copy is left; a guard has to see that too"
 
 // CordonFacts says what cordoning a node means.
-func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
+func CordonFacts(s *monitor.Snapshot, name string) []Fact {
+	n, c := s.Node(name), &s.Cluster
 	serving := c.Serving
 	if n != nil && n.State == monitor.NodeServing {
 		serving--
@@ -72,7 +75,34 @@ func CordonFacts(n *monitor.Node, c *monitor.Cluster) []Fact {
 	if serving < c.Quorum {
 		then.Label, then.Text, then.Tone = "Risk", then.Text+": NOTHING can be locked any more, and no lock can be extended", Bad
 	}
-	return []Fact{{Label: "Effect", Text: "it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended"}, then}
+	facts := []Fact{{Label: "Effect", Text: "it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended"}, then}
+	if serving >= c.Quorum {
+		facts = append(facts, needed(s, name)...)
+	}
+	return facts
+}
+
+// needed says which locks could not be extended without a node.
+func needed(s *monitor.Snapshot, node string) []Fact {
+	locks := s.Needing(slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == node }))
+	risk := Fact{Label: "Risk", Tone: Warn}
+	switch {
+	case len(locks) > 0:
+		names := make([]string, len(locks))
+		for i, l := range locks {
+			names[i] = l.Key.Word()
+		}
+		risk.Text = Plural(len(locks), "lock needs", "locks need") + " it: " + words.Names(names) +
+			". Once it refuses writes, no such lock can be extended: it is lost at its end unless its holder puts a copy elsewhere"
+		if !s.Complete {
+			risk.Text += ". Not all locks are read: others may need it too"
+		}
+	case !s.Complete:
+		risk.Text = "not all locks are read: some may need it to be extended"
+	default:
+		return nil
+	}
+	return []Fact{risk}
 }
 
 // cordonedFacts says when a node was cordoned, by whom and why, and how to go on with the restart that it was

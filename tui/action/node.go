@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"slices"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -58,16 +59,27 @@ func (m *Desk) whyNotNode(other string, says nodeStates) string {
 
 func (m *Desk) AskCordon() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "cordon", "it refuses writes now; U uncordons it", m.Actions.Cordon, func() []view.Fact {
-		return view.CordonFacts(m.latestNode(name), &m.Latest.Cluster)
-	})
+	return m.askNode(name, "cordon", "it refuses writes now; U uncordons it", m.Actions.Cordon, m.cordonFacts(name))
+}
+
+// cordonFacts says what cordoning a node means; it reads all locks once for each snapshot.
+func (m *Desk) cordonFacts(name string) func() []view.Fact {
+	var of *monitor.Snapshot
+	var facts []view.Fact
+	return func() []view.Fact {
+		if of != m.Latest {
+			of, facts = m.Latest, view.CordonFacts(m.Latest, name)
+		}
+		return slices.Clip(facts)
+	}
 }
 
 // AskDrain cordons a node, to be restarted when it is empty. Its result waits until it is.
 func (m *Desk) AskDrain() tea.Cmd {
 	name := m.On().Node.Name
+	facts := m.cordonFacts(name)
 	asked := m.askNode(name, "drain", "when it is empty: restart it, then uncordon it (U)", m.Actions.Drain, func() []view.Fact {
-		return append(view.CordonFacts(m.latestNode(name), &m.Latest.Cluster),
+		return append(facts(),
 			view.Fact{Label: "Then", Text: "when its last copy has ended a restart forgets nothing: it rejoins as soon as it is uncordoned"})
 	})
 	start, seen, empty := m.Dialog.start, false, false
