@@ -164,9 +164,10 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	return o
 }
 
-// warn says what an action on a node risks that is done without being asked.
+// warn says what an action on a node risks that is done without being asked. It delays it for
+// [app.SettleTime] at most, and then says that not all locks are read.
 func (a *commandLine) warn(ctx context.Context, act nodeAct, cfg *config.Config, name string) {
-	s, err := a.look(ctx, cfg, app.Aim{})
+	s, err := a.look(ctx, cfg, app.Aim{Locks: true, Most: app.SettleTime})
 	if err != nil {
 		a.Note("%s: what the others do is not seen: %s", safetext.Escape(name), safetext.Printable(err.Error()))
 		return
