@@ -34,6 +34,13 @@ type whoJSON struct {
 	State     string       `json:"state,omitempty"`
 	HeldUntil *time.Time   `json:"held_until,omitempty"`
 	Revoked   *revokedJSON `json:"revoked,omitempty"`
+	// Ended: the lock was seen, and is not there any more; the answer is of who had it, last seen with a
+	// majority at LastHeld.
+	Ended    bool      `json:"ended,omitempty"`
+	LastHeld time.Time `json:"last_held,omitzero"`
+	// Since is when a client was first seen that nobody watched: it got the lock after the watch.
+	Since  time.Time      `json:"since,omitzero"`
+	Before *whoBeforeJSON `json:"before,omitempty"`
 	// Tombstones is how many nodes have a tombstone, of whichever token.
 	Tombstones int           `json:"tombstones,omitempty"`
 	Method     who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
@@ -62,6 +69,19 @@ type revokedJSON struct {
 	Reason *safetext.Text `json:"reason,omitempty"`
 	Owner  *safetext.Text `json:"owner,omitempty"` // from whom
 	Until  time.Time      `json:"until,omitzero"`  // until when that client may rely on the lock; left out: without end, or not known
+}
+
+// whoBeforeJSON is the client that had the lock before that of the answer, or, if that has not ended, has
+// copies of it too.
+type whoBeforeJSON struct {
+	Token       safetext.Text `json:"token"`
+	Ended       bool          `json:"ended,omitempty"`
+	LastHeld    time.Time     `json:"last_held,omitzero"`
+	Method      who.Method    `json:"method"`
+	Owner       safetext.Text `json:"owner,omitzero"`
+	Application string        `json:"application,omitempty"`
+	P           float64       `json:"p,omitempty"`
+	Connections []whoConnJSON `json:"connections"`
 }
 
 type whoConnJSON struct {
@@ -220,13 +240,8 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 // printWho prints an answer, with a hint if there is one. It is an error if nobody holds the lock or nobody can tell.
 func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.Answer, hint string) error {
 	relied, at := app.ReliedOn(ctx, cfg, w, a.Reading)
-	if at != nil && w.N < at.Cluster.N { // the traffic of one node says nothing of the others
-		w.N = at.Cluster.N
-		if l := at.LockNamed(w.Key); l != nil {
-			w.Held = max(w.Held, l.Held)
-		} else {
-			w.Ended = at.Complete
-		}
+	if at != nil {
+		w = view.WhoAsOf(w, at)
 	}
 	var revoked app.Removal
 	if w.Revoked {
@@ -270,8 +285,11 @@ func (a *commandLine) printWho(ctx context.Context, cfg *config.Config, w *who.A
 		return fmt.Errorf("\"%s\": %w: only %d of %d nodes answered when they were asked again", safetext.Escape(w.Key), redlock.ErrNoQuorum, view.Answering(at), w.N)
 	case w.Held == 0 && relied == nil:
 		err := notLocked(cfg, w.Key, w.N-len(w.Unusable), w.N)
-		if w.Ended {
-			err = fmt.Errorf("it was locked when it was asked about, and ended while it was watched: %w", err)
+		switch {
+		case !w.LastHeld.IsZero():
+			err = fmt.Errorf("it was locked, and ended while it was watched: %w", err)
+		case w.Ended:
+			err = fmt.Errorf("copies of it were seen, and went while it was watched: %w", err)
 		}
 		return err
 	}
@@ -298,7 +316,7 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Removal, r
 		fmt.Fprintf(a.Out, "%s: %s; %s %s\n  %s\n", safetext.Escape(w.Key), left, by, view.LockHolder(ctx, relied).Text, view.LockEnd(ctx, relied))
 		return
 	}
-	if w.Held == 0 {
+	if w.Held == 0 && w.LastHeld.IsZero() {
 		return
 	}
 	headline := view.WhoHeadline(w)
@@ -320,14 +338,17 @@ func (a *commandLine) showWho(w *who.Answer, hint string, revoked app.Removal, r
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: %s\n", max(w.Held, relied.Held), w.N, view.LockEnd(a.ViewContext(at), relied))
 	case w.Revoked && w.MonitorOn == "" && w.Held < redlock.Blocking(w.N):
 		fmt.Fprintf(a.Out, "  a tombstone is on %d of %d nodes: %s\n", w.Tombstones, w.N, view.WhoElse(w, at))
-	case w.Ended && w.Held > 0:
-		fmt.Fprintln(a.Out, "  it has ended since")
+	case w.Ended:
+		fmt.Fprintf(a.Out, "  %s\n", view.WhoHad(w))
 	case w.Held < redlock.Quorum(w.N):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	case endKnown(w, relied):
 		fmt.Fprintf(a.Out, "  it has %d of %d copies, a majority; %s\n", relied.Held, w.N, view.LockEnd(a.ViewContext(at), relied))
 	case !w.Revoked:
 		fmt.Fprintf(a.Out, "  it has %d of %d copies, a majority\n", w.Held, w.N)
+	}
+	if before := view.WhoBefore(w); before != "" {
+		fmt.Fprintf(a.Out, "  %s\n", before)
 	}
 	if at != nil {
 		if l := at.LockNamed(w.Key); l != nil {
@@ -353,10 +374,10 @@ func endKnown(w *who.Answer, relied *monitor.Lock) bool {
 
 func whoDoc(cluster string, w *who.Answer, revoked app.Removal) whoJSON {
 	d := whoJSON{
-		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Majority: w.Held >= redlock.Quorum(w.N) && !w.Revoked, Token: w.Token,
+		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Majority: w.Held >= redlock.Quorum(w.N) && !w.Revoked && !w.Ended, Token: w.Token,
 		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Liveness: w.Liveness, Extensions: w.Extends,
 		Tombstones: w.Tombstones, ExtendedMS: w.Extended.Milliseconds(), UsuallyMS: w.Usually.Milliseconds(),
-		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Uncounted: append([]string{}, w.Uncounted...), Unusable: []view.UnreadDoc{},
+		LastHeld: w.LastHeld, Since: w.Since, Connections: whoConnsDoc(w), Candidates: []candidateJSON{}, Uncounted: append([]string{}, w.Uncounted...), Unusable: []view.UnreadDoc{},
 	}
 	if w.Group != nil {
 		d.Application = w.Group.String()
@@ -370,8 +391,14 @@ func whoDoc(cluster string, w *who.Answer, revoked app.Removal) whoJSON {
 			d.Revoked.Owner, d.Revoked.Until = g.Owner, g.Until
 		}
 	}
-	for _, c := range w.Conns {
-		d.Connections = append(d.Connections, whoConnJSON{c, int64(c.Age) * 1000, c.Gone.Milliseconds()})
+	if w.Ended {
+		d.Copies, d.Ended = 0, true
+	}
+	if b := w.Before; b != nil {
+		d.Before = &whoBeforeJSON{Token: b.Token, Ended: b.Ended, LastHeld: b.LastHeld, Method: b.Method, Owner: b.Owner, P: b.P, Connections: whoConnsDoc(b)}
+		if b.Group != nil {
+			d.Before.Application = b.Group.String()
+		}
 	}
 	for _, l := range w.Likely {
 		d.Candidates = append(d.Candidates, candidateJSON{l.Group.String(), l.P})
@@ -380,4 +407,12 @@ func whoDoc(cluster string, w *who.Answer, revoked app.Removal) whoJSON {
 		d.Unusable = append(d.Unusable, view.UnreadDoc{Node: safetext.New(node), Why: why})
 	}
 	return d
+}
+
+func whoConnsDoc(w *who.Answer) []whoConnJSON {
+	docs := []whoConnJSON{}
+	for _, c := range w.Conns {
+		docs = append(docs, whoConnJSON{c, int64(c.Age) * 1000, c.Gone.Milliseconds()})
+	}
+	return docs
 }

@@ -147,10 +147,32 @@ func TestWhoCannotBeTold(t *testing.T) {
 	r.run()
 	r.sees(`who holds it is not known: 2 of 5 nodes can be watched: n1: CLIENT TRACKING: ERR no\x1b[2J`)
 	r.seesNot("nobody holds it")
-	r.acts.answer = &who.Answer{Key: "job:1", N: 5, Unusable: map[string]safetext.Text{"n3": no}}
+	r.acts.answer = &who.Answer{At: r.clock, Key: "job:1", N: 5, Unusable: map[string]safetext.Text{"n3": no}}
 	r.press("w")
 	r.run()
 	r.sees("nobody holds it any more")
+}
+
+// The answer about a lock that has ended says who had it; if the screen shows the next holder already,
+// it says that that one has it now, and that nobody watched it.
+func TestWhoHadIt(t *testing.T) {
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
+	r.acts.answer = &who.Answer{
+		At: r.clock, Key: "job:1", N: 5, Ended: true, Token: safetext.New(monitortest.TokenA), LastHeld: r.clock,
+		Method: who.Told, Owner: safetext.New("web-7"),
+	}
+	r.press("w")
+	r.run()
+	r.sees("job:1: nobody holds it any more", "token "+monitortest.TokenA+" was last seen to hold it at 12:03:10; it has ended since", "was held by web-7  (told by its token)")
+	r.press("esc", "w")
+	next := monitortest.LockOf(r.clock, "job:1", monitor.LockHeld, monitortest.TokenB, "9 9 9 9 9").Timed(r.clock, r.clock.Add(9*time.Second))
+	s := monitortest.Degraded(r.clock)
+	s.Locks = monitor.NewLocks(next)
+	r.push(s)
+	r.run()
+	r.sees("job:1: held now by token "+monitortest.TokenB+", first seen 12:03:10: nobody watched it",
+		"before that, token "+monitortest.TokenA+", last seen to hold it at 12:03:10: was held by web-7")
+	r.seesNot("nobody holds it")
 }
 
 // A refused search says what to do, and nothing is remembered.

@@ -20,12 +20,24 @@ import (
 func WhoHeadline(w *who.Answer) string {
 	times := Plural(w.Events, "change of the lock", "changes of the lock")
 	held := "held by "
-	if w.N > 0 && w.Held > 0 && w.Held < redlock.Quorum(w.N) {
+	switch {
+	case (w.LastHeld.IsZero() || !w.Ended) && w.N > 0 && w.Held > 0 && w.Held < redlock.Quorum(w.N):
 		held = "its copies were made by "
+	case w.Ended:
+		held = "was held by "
 	}
 	switch {
 	case w.Revoked:
 		return revokedText
+	case !w.Since.IsZero():
+		name := "token " + w.Token.String()
+		if w.Method == who.Told {
+			name = w.Owner.String() + told
+		}
+		if held = strings.Replace(held, "held by", "held now by", 1); w.Held == 0 {
+			held = "no copy is left; last known of "
+		}
+		return held + name + ", first seen " + Clock(w.Since) + ": nobody watched it"
 	case w.Method == who.Told:
 		return held + w.Owner.String() + told
 	case w.Method == who.Inferred:
@@ -35,7 +47,7 @@ func WhoHeadline(w *who.Answer) string {
 		}
 		return text
 	case w.Method == who.Seen:
-		return fmt.Sprintf("held by %s  (seen in the traffic of %s)", w.Group, safetext.Escape(w.MonitorOn))
+		return fmt.Sprintf("%s%s  (seen in the traffic of %s)", held, w.Group, safetext.Escape(w.MonitorOn))
 	case w.MonitorOn != "":
 		return "holder not known; it sent nothing with this token to " + safetext.Escape(w.MonitorOn)
 	case len(w.Likely) == 0:
@@ -46,6 +58,90 @@ func WhoHeadline(w *who.Answer) string {
 		names = append(names, fmt.Sprintf("p %.2f %s", math.Floor(c.P*100)/100, c.Group))
 	}
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
+}
+
+// WhoAsOf is an answer as a look at the lock after it shows it, so that all of it is of one moment: the
+// copies are those of now, or it has ended since, or another client has the lock, which nobody watched.
+func WhoAsOf(w *who.Answer, s *monitor.Snapshot) *who.Answer {
+	l := s.LockNamed(w.Key)
+	if next := whoNext(w, l, s); next != nil {
+		return next
+	}
+	now, have := *w, copiesOf(l, w.Token.Raw())
+	now.N = s.Cluster.N
+	switch {
+	case l != nil && l.ReliedOn():
+		if now.Held, now.Ended = have, false; Answering(s) < now.N { // other copies may not be seen
+			now.Held = max(w.Held, have)
+		}
+	case w.Held == 0, w.Token.Empty(), !s.Complete || Answering(s) < s.Cluster.Quorum:
+	case have > 0:
+		now.Held = have
+	default:
+		now.Ended = true
+	}
+	return &now
+}
+
+// whoNext is the answer about another client than that of w, which has a lock now; nil: none has.
+func whoNext(w *who.Answer, l *monitor.Lock, s *monitor.Snapshot) *who.Answer {
+	switch {
+	case l == nil || !l.ReliedOn() || l.Contested || l.Held < 0:
+		return nil
+	case w.Held == 0 && w.Token.Empty():
+	case w.Token.Empty(), monitor.IsToken(l.Holder, w.Token.Raw()), w.Held > 0 && l.Held < s.Cluster.Quorum:
+		return nil
+	}
+	next := &who.Answer{
+		At: s.At, Key: w.Key, Held: l.Held, N: s.Cluster.N, Token: l.Holder, Method: who.Unknown, Since: l.Since(),
+		Uncounted: w.Uncounted, Unusable: w.Unusable,
+	}
+	if next.Since.IsZero() {
+		next.Since = s.At
+	}
+	if owner := ownerOf(l); owner != "" {
+		next.Method, next.Owner = who.Told, l.Form.Owner
+	}
+	if !w.Token.Empty() {
+		before := *w
+		before.N, before.Ended, next.Before = s.Cluster.N, copiesOf(l, w.Token.Raw()) == 0, &before
+	}
+	return next
+}
+
+// copiesOf returns how many copies of a lock have a token.
+func copiesOf(l *monitor.Lock, token string) (n int) {
+	if l == nil {
+		return 0
+	}
+	for _, c := range l.Copies.All() {
+		if c.State == monitor.CopyPresent && monitor.IsToken(c.Token, token) {
+			n++
+		}
+	}
+	return n
+}
+
+// WhoHad says of a client that has not got the lock any more when it was last seen to hold it.
+func WhoHad(w *who.Answer) string {
+	if w.LastHeld.IsZero() {
+		return "it has ended since"
+	}
+	return "token " + w.Token.String() + " was last seen to hold it at " + Clock(w.LastHeld) + "; it has ended since"
+}
+
+// WhoBefore says who had a lock before the client of an answer, or has copies of it too; empty: not known.
+func WhoBefore(w *who.Answer) string {
+	switch b := w.Before; {
+	case b == nil:
+		return ""
+	case !b.Ended:
+		return "copies of token " + b.Token.String() + " are there too: " + WhoHeadline(b)
+	case b.LastHeld.IsZero():
+		return "before that, token " + b.Token.String() + ": " + WhoHeadline(b)
+	default:
+		return "before that, token " + b.Token.String() + ", last seen to hold it at " + Clock(b.LastHeld) + ": " + WhoHeadline(b)
+	}
 }
 
 // revokedText says why a lock that is revoked has no holder to find.

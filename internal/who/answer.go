@@ -36,13 +36,19 @@ type NodeConn struct {
 
 // Answer says who holds a lock, and how that is known.
 type Answer struct {
-	At      time.Time // when it was given
-	Key     string
-	Held    int           // copies of the holder's token
-	Ended   bool          // it was locked while it was watched, and is not any more
-	N       int           // nodes
-	Token   safetext.Text // empty: nobody holds a majority
-	Revoked bool          // the token is a tombstone, which nobody holds
+	At    time.Time // when it was given
+	Key   string
+	Held  int           // copies of the holder's token
+	Ended bool          // copies were seen while it was watched, and are not there any more; the answer is of who had it
+	N     int           // nodes
+	Token safetext.Text // empty: nobody has a copy, or had the lock while it was watched
+	// LastHeld is when Token was last seen with a majority while it was watched; zero: it never was.
+	LastHeld time.Time
+	// Before is the client that had the lock before Token while it was watched; nil: none is known.
+	Before *Answer
+	// Since is set for a client that was seen after the watch: when. Nobody watched it.
+	Since   time.Time
+	Revoked bool // the token is a tombstone, which nobody holds
 	// Tombstones is how many nodes have a tombstone, of whichever token.
 	Tombstones int
 	Owner      safetext.Text // from the token
@@ -86,6 +92,12 @@ type past struct {
 	gone time.Time
 }
 
+// tenure is a token that was seen with a majority, the last time at until.
+type tenure struct {
+	token string
+	until time.Time
+}
+
 // openCase is a lock under observation.
 type openCase struct {
 	names []string
@@ -95,6 +107,7 @@ type openCase struct {
 	known *Answer   // who held it at an earlier request
 	began time.Time // start of the watch for known
 	seen  bool      // a copy was seen
+	had   []tenure  // who was seen with a majority, at most the last two
 	few   time.Time // since when fewer copies than a quorum are seen; zero: there is one
 }
 
@@ -113,6 +126,9 @@ func (c *openCase) remember(a *Answer, now time.Time) {
 		return
 	}
 	c.known, c.began = a, now
+	if a.Held >= redlock.Quorum(a.N) {
+		c.had = []tenure{{a.Token.Raw(), a.At}}
+	}
 	for i, name := range c.names {
 		n := &c.nodes[i]
 		n.open, n.past = map[int64]Conn{}, map[int64]past{}
@@ -158,6 +174,18 @@ func (c *openCase) take(r report) {
 		}
 	}
 	n.open = now
+	if token, copies := c.holder(); copies >= redlock.Quorum(len(c.nodes)) && !redlock.IsTombstone(token) {
+		c.held(token, r.At)
+	}
+}
+
+// held notes that a token has a majority.
+func (c *openCase) held(token string, at time.Time) {
+	if last := len(c.had) - 1; last >= 0 && c.had[last].token == token {
+		c.had[last].until = at
+		return
+	}
+	c.had = append(c.had[max(0, len(c.had)-1):], tenure{token, at})
 }
 
 // holder returns the token with a majority of copies, or the one on most nodes.
@@ -263,13 +291,29 @@ func (c *openCase) answer(now time.Time) *Answer {
 	}
 	token, copies := c.holder()
 	if a.Held = copies; copies == 0 {
-		a.Ended = c.seen
-		return a
+		if a.Ended = c.seen || len(c.had) > 0; len(c.had) == 0 {
+			return a
+		}
+		token = c.had[len(c.had)-1].token
 	}
-	a.Token = safetext.New(token)
-	if a.Revoked = redlock.IsTombstone(token); a.Revoked {
-		return a
+	if a.Token, a.Revoked = safetext.New(token), redlock.IsTombstone(token); !a.Revoked {
+		c.describe(a, now)
 	}
+	for _, t := range slices.Backward(c.had) {
+		switch {
+		case t.token == token:
+			a.LastHeld = t.until
+		case a.Before == nil:
+			a.Before = &Answer{At: now, Key: c.key, N: a.N, Ended: true, Token: safetext.New(t.token), Method: Unknown, LastHeld: t.until}
+			c.describe(a.Before, now)
+		}
+	}
+	return a
+}
+
+// describe says of an answer who has its token, and how that is known.
+func (c *openCase) describe(a *Answer, now time.Time) {
+	token := a.Token.Raw()
 	if f := c.told(token); f != nil {
 		a.Method, a.Owner, a.Named = Told, f.Owner, f.Library == ownLibrary
 		if a.Group = c.named(f.Owner.Raw()); a.Group == nil && c.holds(token) {
@@ -304,7 +348,6 @@ func (c *openCase) answer(now time.Time) *Answer {
 		}
 	}
 	a.Liveness, a.Extends, a.Extended, a.Usually = AssessLiveness(s), s.Extends, s.Extended, s.Usually
-	return a
 }
 
 // counts reports whether the node counts the commands of its connections.

@@ -212,6 +212,38 @@ func TestAKnownHolderHasLostTheLock(t *testing.T) {
 	}
 }
 
+// Of a lock that changes hands while it is watched, the answer names who had it before too; of one that
+// is revoked then, who had that.
+func TestALockThatChangesHands(t *testing.T) {
+	const tombstone = "redlockctl:revoked:a"
+	for _, tokens := range [][]string{{"a", "b"}, {"z", "a", "b"}, {"a", "b", ""}, {"a", tombstone}, {"a", "b", "a"}} {
+		c := newCase(nil, "job:1")
+		c.nodes, c.names = make([]nodeState, 3), []string{"n1", "n2", "n3"}
+		began := time.Now()
+		for i, token := range tokens {
+			for node := range c.nodes {
+				c.take(report{Snapshot: Snapshot{Node: node, At: began.Add(time.Duration(i) * time.Second), There: token != "", Token: token}})
+			}
+		}
+		last := tokens[len(tokens)-1]
+		want, before, at := last, "a", 0
+		switch {
+		case last == "": // the last report with b; that of the third node still had b when two of a third had nothing
+			want = "b"
+		case last == "a":
+			before, at = "b", 1
+		case len(tokens) == 3:
+			at = 1
+		}
+		a := c.answer(began.Add(time.Minute))
+		if a.Token.Raw() != want || a.Ended != (last == "") || a.Revoked != (last == tombstone) || a.Before == nil || a.Before.Token.Raw() != before || !a.Before.Ended {
+			t.Errorf("%q: %+v, before %+v", tokens, a, a.Before)
+		} else if got := a.Before.LastHeld.Sub(began).Round(time.Second); got < time.Duration(at)*time.Second || got > time.Duration(at+1)*time.Second {
+			t.Errorf("%q: before until %s", tokens, got)
+		}
+	}
+}
+
 // A tombstone is an answer once all nodes were heard, also on a minority: nobody holds it.
 func TestATombstoneIsAnAnswer(t *testing.T) {
 	c := newCase(nil, "job:1")
@@ -261,8 +293,9 @@ func TestALockThatEndsWhileItIsWatched(t *testing.T) {
 		if done := c.done(now.Add(w.wait)); done != w.done {
 			t.Errorf("%s: done is %v", name, done)
 		}
-		if a := c.answer(now.Add(w.wait)); a.Ended != (w.copies == 0) {
-			t.Errorf("%s: ended is %v", name, a.Ended)
+		a := c.answer(now.Add(w.wait))
+		if a.Ended != (w.copies == 0) || a.Token.Raw() != w.token || !a.LastHeld.Equal(now) {
+			t.Errorf("%s: ended is %v; %s held it at %s", name, a.Ended, a.Token, a.LastHeld)
 		}
 	}
 }

@@ -121,7 +121,18 @@ func (m *Desk) TakeAnswer(a Answered) {
 	case view.WhoRefused(a.answer) != "":
 		fails(a.name + ": who holds it is not known: " + view.WhoRefused(a.answer))
 	case a.answer.Held == 0:
-		tell(view.Warn, a.name+": nobody holds it any more")
+		now := view.WhoAsOf(a.answer, m.Latest)
+		if now.Since.Before(a.answer.At.Add(-time.Second)) { // the answer would have seen its copies
+			tell(view.Warn, a.name+": nobody holds it any more")
+			if !a.answer.LastHeld.IsZero() {
+				m.told.texts = append(m.told.texts, view.WhoHad(a.answer), view.WhoHeadline(a.answer))
+			}
+			return
+		}
+		tell(view.Warn, a.name+": "+view.WhoHeadline(now))
+		if before := view.WhoBefore(now); before != "" {
+			m.told.texts = append(m.told.texts, before)
+		}
 	default:
 		if m.Answers == nil || len(m.Answers) >= mostAnswers {
 			m.Answers = map[string]*who.Answer{}
