@@ -373,7 +373,11 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 	if l != nil && !l.ReliedOn() && !l.Nobody && !l.Contested && l.Held >= 0 && l.Held < m.Latest.Cluster.Quorum {
 		label = "Copies of"
 	}
-	out := append([]string{st.Fact(label, m.heldBy(t, l))}, m.ownerFacts(t, l, several)...)
+	held := l // nil: its holder is another client, of which nothing belongs here
+	if l != nil && !several && !monitor.IsToken(l.Holder, t.token) {
+		held = nil
+	}
+	out := append([]string{st.Fact(label, m.heldBy(t, l))}, m.ownerFacts(t, held, several)...)
 	if several {
 		for i, c := range opened.Tokens {
 			label := ""
@@ -396,8 +400,8 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 	if risk != "" {
 		out = append(out, st.Fact("Risk", st.Warn.Of(st.Our(risk))))
 	}
-	if l != nil {
-		for _, f := range view.MarginFacts(m.latest(), l) {
+	if held != nil {
+		for _, f := range view.MarginFacts(m.latest(), held) {
 			out = append(out, st.Fact(f.Label, st.Paint(f.Tone).Of(f.Text)))
 		}
 	}
@@ -418,8 +422,8 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 		}
 		out = append(out, st.Fact("Liveness", life))
 	}
-	if l != nil && l.Form != nil {
-		out = append(out, st.Fact("Made by", m.madeBy(l, t.token)))
+	if held != nil && held.Form != nil {
+		out = append(out, st.Fact("Made by", m.madeBy(held, t.token)))
 	}
 	return out
 }
