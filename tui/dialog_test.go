@@ -577,12 +577,38 @@ func TestADrainWaitsUntilItIsEmpty(t *testing.T) {
 	r.sees("drain n1: not yet done", "(6s)")
 	r.push(snapshot(monitor.NodeServing, 3, false)) // somebody uncordoned it
 	r.sees("drain n1: not yet done", "not drained: the cordon was ended meanwhile: the node is serving and may have new copies")
+	r.seesNot("restart it", "not cordoned any more")
 	r.push(snapshot(monitor.NodeCordoned, 0, false))
 	r.sees("no copy is left; a guard has to see that too")
 	r.push(snapshot(monitor.NodeCordoned, 0, true))
 	r.sees("drain n1: done", "restart it, then uncordon it")
+	r.push(snapshot(monitor.NodeServing, 0, false)) // somebody uncordoned it
+	r.sees("drain n1: done", "it is not cordoned any more: it is serving, and may have new copies")
+	r.seesNot("restart it")
+	r.push(snapshot(monitor.NodeDown, 0, false)) // it may be cordoned
+	r.sees("drain n1: done", "restart it, then uncordon it")
 	r.wait(12 * time.Second)
 	r.seesNot("drain n1: done")
+}
+
+// The result of a cordon goes on to say what is so: somebody else may uncordon the node.
+func TestACordonThatSomebodyEnds(t *testing.T) {
+	r := newRig(t, monitortest.Safe(monitortest.Epoch), 120, 40)
+	r.press("tab", "C")
+	r.confirm("upgrade", "n1")
+	r.run()
+	const advice = "it refuses writes now; U uncordons it"
+	r.sees("cordon n1: done", advice) // before the screen shows that it is cordoned
+	for _, state := range []monitor.NodeState{monitor.NodeCordoned, monitor.NodeServing} {
+		s := monitortest.Safe(monitortest.Epoch)
+		s.Nodes[0].State = state
+		r.push(s)
+		if state == monitor.NodeCordoned {
+			r.sees("cordon n1: done", advice)
+		}
+	}
+	r.sees("cordon n1: done", "it is not cordoned any more: it is serving")
+	r.seesNot(advice)
 }
 
 // Enter goes to the first field in which something is missing, and says what it is.

@@ -59,7 +59,9 @@ func (m *Desk) whyNotNode(other string, says nodeStates) string {
 
 func (m *Desk) AskCordon() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "cordon", "it refuses writes now; U uncordons it", m.Actions.Cordon, m.cordonFacts(name))
+	asked := m.askNode(name, "cordon", "it refuses writes now; U uncordons it", m.Actions.Cordon, m.cordonFacts(name))
+	m.amendOutcome(func(o *Outcome) { o.over = m.uncordoned(name) })
+	return asked
 }
 
 // cordonFacts says what cordoning a node means; it reads all locks once for each snapshot.
@@ -82,31 +84,58 @@ func (m *Desk) AskDrain() tea.Cmd {
 		return append(facts(),
 			view.Fact{Label: "Then", Text: "when its last copy has ended a restart forgets nothing: it rejoins as soon as it is uncordoned"})
 	})
-	start, seen, empty := m.Dialog.start, false, false
+	seen, empty := false, false
+	m.amendOutcome(func(o *Outcome) {
+		o.over = m.uncordoned(name)
+		o.rest = func() string {
+			n := m.latestNode(name)
+			left := view.DrainLeft(n, m.Now())
+			switch cordoned := n != nil && n.State == monitor.NodeCordoned; {
+			case cordoned:
+				seen, empty = true, left == ""
+			case seen && !empty && n != nil && n.State.Answers():
+				return view.DrainCutShort(n)
+			case seen:
+				return "" // it is uncordoned or restarted
+			}
+			return left
+		}
+	})
+	return asked
+}
+
+// amendOutcome has the outcome of the dialog's step say more.
+func (m *Desk) amendOutcome(amend func(*Outcome)) {
+	start := m.Dialog.start
 	m.Dialog.start = func() []step {
 		steps := start()
-		cordon := steps[0].run
+		run := steps[0].run
 		steps[0].run = func(ctx context.Context) Outcome {
-			o := cordon(ctx)
-			o.rest = func() string {
-				n := m.latestNode(name)
-				cordoned := n != nil && n.State == monitor.NodeCordoned
-				seen = seen || cordoned
-				left := view.DrainLeft(n, m.Now())
-				switch {
-				case seen && !cordoned && !empty && n != nil && n.State.Answers():
-					return view.DrainCutShort(n)
-				case seen && !cordoned:
-					return "" // it is uncordoned or restarted
-				}
-				empty = seen && left == ""
-				return left
-			}
+			o := run(ctx)
+			amend(&o)
 			return o
 		}
 		return steps
 	}
-	return asked
+}
+
+// uncordoned returns a function, asked for each screen, that says that a node which was seen cordoned is
+// not any more; one that does not answer may be.
+func (m *Desk) uncordoned(name string) func() string {
+	seen := false
+	return func() string {
+		n := m.latestNode(name)
+		switch {
+		case n == nil:
+		case n.State == monitor.NodeCordoned:
+			seen = true
+		case seen && n.State == monitor.NodeServing:
+			return "it is not cordoned any more: it is serving, and may have new copies"
+		case seen && n.State == monitor.NodeFenced:
+			return "it is not cordoned any more, but fenced"
+		}
+		return ""
+	}
 }
 
 func (m *Desk) AskUncordon() tea.Cmd {

@@ -19,6 +19,7 @@ type Outcome struct {
 	err   error
 	done  string        // the message without an error
 	rest  func() string // what it still waits for, asked in the program's goroutine; nil or "": nothing
+	over  func() string // why done does not hold any more, asked there too; nil or "": it does
 	also  []string      // results for further keys of the lock, safe to show
 	apply func()        // updates the model, in the program's goroutine; may be nil
 }
@@ -34,6 +35,22 @@ func (o *Outcome) waits() string {
 		return ""
 	}
 	return o.rest()
+}
+
+// advice returns the message of a successful action, or why it does not hold any more, unless what the
+// action waits for says that.
+func (o *Outcome) advice(waits string) string {
+	if o.over == nil {
+		return o.done
+	}
+	switch over := o.over(); {
+	case over == "":
+		return o.done
+	case waits != "":
+		return ""
+	default:
+		return over
+	}
 }
 
 // gone reports whether the lock had already ended, so there was nothing to remove.
@@ -77,8 +94,8 @@ func (o *Outcome) lines(st *styles.Styles, w int, now time.Time) (p *styles.Pain
 			body = indented(waits, w, 2)
 		}
 		title = glyph + " " + st.Cut(o.what, w-8-view.Width(how)) + how
-		if o.done != "" {
-			body = append(body, indented(o.done, w, 2)...)
+		if advice := o.advice(waits); advice != "" {
+			body = append(body, indented(advice, w, 2)...)
 		}
 	}
 	for _, more := range o.also {
