@@ -378,5 +378,5 @@ func (a *commandLine) holdersOf(l *monitor.Lock) (band view.Band) {
 	defer r.Close()
 	now := time.Now()
 	band, _ = app.BandOf(r, l.Key.Raw(), now.Add(-time.Hour), now)
-	return band
+	return band.AsSeen(l)
 }

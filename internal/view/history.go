@@ -26,6 +26,8 @@ type GrantDoc struct {
 	Ended      time.Time      `json:"ended,omitzero"` // left out: not seen to end
 	How        string         `json:"how,omitempty"`
 	Overlaps   bool           `json:"overlaps,omitempty"` // with the previous grant
+
+	unwritten bool // it began, or ended, as the lock is seen now; the record does not say so yet
 }
 
 // PastEventDoc is a recorded event or change of state.
@@ -272,6 +274,44 @@ type Band struct {
 	Gaps     []SpanDoc // in which locks were not recorded
 }
 
+// AsSeen returns the band as the lock is seen now, which the record follows a moment later: a grant of
+// another token than its holder's is over, and then the holder has one. nil: it is not seen.
+func (b Band) AsSeen(l *monitor.Lock) Band {
+	if l == nil || l.Nobody || l.Contested || l.Holder.Empty() || strings.HasSuffix(l.Holder.Raw(), monitor.TokenCut) {
+		return b
+	}
+	is := func(g *GrantDoc, token safetext.Text) bool {
+		return g.TokenSHA == "" || strings.HasPrefix(tokenSHA(token), g.TokenSHA)
+	}
+	since, known, over := l.Since(), false, false
+	if since.IsZero() || since.After(b.To) {
+		since = b.To
+	}
+	grants := slices.Clone(b.Grants)
+	for i := range grants {
+		g := &grants[i]
+		switch {
+		case is(g, l.Holder):
+			known = true
+		case !g.Ended.IsZero(), g.How != "", l.Earlier != nil && is(g, l.Earlier.Token):
+		default:
+			g.unwritten, g.Ended, over = true, since, true
+			if g.Began.After(since) {
+				g.Ended = b.To
+			}
+		}
+	}
+	if over && !known && l.ReliedOn() {
+		g := GrantDoc{Lock: l.Key, TokenSHA: tokenSHA(l.Holder), Began: since, Until: l.HeldUntil(), unwritten: true}
+		if owner := ownerOf(l); owner != "" {
+			g.Owner = &l.Form.Owner
+		}
+		grants = append(grants, g)
+	}
+	b.Grants = grants
+	return b
+}
+
 // BandLength returns a span that contains these grants until now, within the record.
 func BandLength(grants []GrantDoc, recorded, now time.Time) time.Duration {
 	length := min(time.Hour, now.Sub(recorded))
@@ -374,7 +414,14 @@ func (b *Band) Lines(c *Context, n int) (facts []Fact) {
 	for i := len(b.Grants) - 1; i >= 0; i-- {
 		g := &b.Grants[i]
 		missing(g.Began)
-		text := Clock(g.Began) + "  " + c.Cut(c.who(g), 40) + ", " + Age(g.held(b.To)) + ", " + cmp.Or(c.Whole(g.How), "still")
+		lasted := Age(g.held(b.To)) + ", " + cmp.Or(c.Whole(g.How), "still")
+		switch {
+		case g.unwritten && g.Ended.IsZero():
+			lasted = "first seen then, still; not recorded yet"
+		case g.unwritten:
+			lasted = "at most " + Age(g.held(b.To)) + ", no longer the holder; its end is not recorded yet"
+		}
+		text := Clock(g.Began) + "  " + c.Cut(c.who(g), 40) + ", " + lasted
 		if relied := g.relied(Clock); relied != "" {
 			text += ", " + relied
 		}

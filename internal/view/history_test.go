@@ -97,6 +97,53 @@ func TestBandOfHolders(t *testing.T) {
 	}
 }
 
+// The record follows what is seen a moment later: of a lock that another client has by now, no line says
+// that the one before has it still, and the one that has it is there.
+func TestABandIsOfTheLockAsItIsSeen(t *testing.T) {
+	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
+	lock := func(token string) *monitor.Lock {
+		l := monitortest.LockOf(at(100), "job:1", monitor.LockHeld, token, "9 9 9 9 9").Timed(at(90), at(109))
+		return &l
+	}
+	before := GrantDoc{Lock: safetext.New("job:1"), TokenSHA: tokenSHA(safetext.New("aaaa")), Began: at(70), Until: at(120)}
+	band := Band{From: at(0), To: at(100), Grants: []GrantDoc{before}}
+	ctx := &Context{Glyphs: &Unicode, Now: at(100)}
+	said := func(b Band) (text string) {
+		for _, f := range b.Lines(ctx, 8) {
+			text += f.Text + "\n"
+		}
+		return text
+	}
+	name := func(token string) string { return hashName(tokenSHA(safetext.New(token))) }
+	now := Clock(at(90)) + "  " + name("bbbb") + ", first seen then, still; not recorded yet\n"
+	ended := Clock(at(70)) + "  " + name("aaaa") + ", at most 20s, no longer the holder; its end is not recorded yet\n"
+	still := Clock(at(70)) + "  " + name("aaaa") + ", 30s, still\n"
+	split, nobody := *lock("bbbb"), *lock("bbbb")
+	split.Earlier, nobody.Nobody = &monitor.Reliance{Token: safetext.New("aaaa"), Until: at(120)}, true
+	for what, c := range map[string]struct {
+		l    *monitor.Lock
+		want string
+	}{
+		"it is the holder":              {lock("aaaa"), still},
+		"another is":                    {lock("bbbb"), now + ended},
+		"another is, and it relies too": {&split, still},
+		"nobody is":                     {&nobody, still},
+		"a guard told part of a token":  {lock("bb…"), still},
+		"it is not seen":                {nil, still},
+	} {
+		if got := said(band.AsSeen(c.l)); got != c.want {
+			t.Errorf("%s:\n%s, want\n%s", what, got, c.want)
+		}
+	}
+	seen := band.AsSeen(lock("bbbb"))
+	if parts := seen.Line(ctx, 100); len(parts) != 3 || Width(parts[1].Text) != 20 || Width(parts[2].Text) != 10 || !strings.HasPrefix(parts[2].Text, "▏") {
+		t.Errorf("%q", parts)
+	}
+	if band.Grants[0] != before {
+		t.Error("the record's grants were changed")
+	}
+}
+
 // The holder of a lock without TTL that was removed may rely on it without end: its note says so,
 // and the band shows it until the next one.
 func TestAHolderWithoutTTLMayWorkOn(t *testing.T) {

@@ -57,7 +57,7 @@ func (h *heldBy) lines(p *Screen, key string, events []monitor.Event, w int) []s
 		return nil
 	}
 	length := view.BandLength(h.band.Grants, h.from, p.Now)
-	band := view.Band{From: p.Now.Add(-length), To: p.Now, Grants: h.band.Grants, Gaps: h.band.Gaps}
+	band := view.Band{From: p.Now.Add(-length), To: p.Now, Grants: h.band.Grants, Gaps: h.band.Gaps}.AsSeen(p.Shown.Locks.Get(key))
 	said := "  last " + view.Age(length)
 	line, ctx := "", p.context()
 	ctx.Tokens = view.TokensOf(events)
