@@ -104,15 +104,20 @@ func WordOf(said string, words []string) (string, error) {
 	return "", fmt.Errorf("no column %q (have: %s)", said, strings.Join(words, ", "))
 }
 
-// Choose returns the columns of these words, in their order.
+// Choose returns the columns of these words, in their order. The word of a group chooses all of it, and the
+// name of one of it, which is also its word to sort by, that one.
 func Choose[T any](all []Column[T], said []string) (chosen []Column[T], err error) {
+	words := Words(all)
 	for _, s := range said {
-		w, err := WordOf(s, Words(all))
-		if err != nil {
-			return nil, err
+		w, word := strings.ToLower(s), (*Column[T]).sortWord
+		if slices.Contains(words, w) || !slices.ContainsFunc(all, func(c Column[T]) bool { return c.Group != "" && c.sortWord() == w }) {
+			if w, err = WordOf(s, words); err != nil {
+				return nil, err
+			}
+			word = (*Column[T]).Word
 		}
 		for _, c := range all {
-			if c.Word() == w {
+			if word(&c) == w {
 				c.Wide, c.Idle = false, ""
 				chosen = append(chosen, c)
 			}

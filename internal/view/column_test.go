@@ -283,7 +283,7 @@ func TestFieldsAreInTheDocuments(t *testing.T) {
 
 func TestColumnsAreChosenAndSortedBy(t *testing.T) {
 	all := LockColumns(sample().Snap.Nodes)
-	for said, want := range map[string]string{"name": "NAME", "HOLD": "HOLDER", "nodes,state": "n1 n2 n3 STATE", "seen-for": "SEEN FOR"} {
+	for said, want := range map[string]string{"name": "NAME", "HOLD": "HOLDER", "nodes,state": "n1 n2 n3 STATE", "seen-for": "SEEN FOR", "n2,name,N1": "n2 NAME n1"} {
 		got, err := Choose(all, strings.Split(said, ","))
 		var names []string
 		for _, c := range got {
@@ -293,7 +293,7 @@ func TestColumnsAreChosenAndSortedBy(t *testing.T) {
 			t.Errorf("%s: %v, %v", said, names, err)
 		}
 	}
-	for _, said := range []string{"", "n", "n1", "nothing"} {
+	for _, said := range []string{"", "n", "n9", "nothing"} {
 		if _, err := Choose(all, []string{said}); err == nil {
 			t.Errorf("%q is a column", said)
 		}
