@@ -44,7 +44,7 @@ func TestRevoke(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("R")
-	r.sees("Revoke orders:42?", "n1 9s · n3 9s · n5 9s", "Margin another client can get in: after 2 more restarts of nodes", "no more extensions; others wait until",
+	r.sees("Revoke orders:42?", "n1 9s · n3 9s · n5 9s", "Now another client can get in: after 2 more restarts of nodes", "no more extensions; others wait until",
 		"works on after that shares it", "Made by DistributedLock, web-7 (pid 811) (told by its token): its thread works on until it asks again")
 	r.settle()
 	r.press("enter")

@@ -402,6 +402,9 @@ func (m *Desk) takeFacts(way operator.RemovalKind, t target, opened operator.Pla
 	}
 	if held != nil {
 		for _, f := range view.MarginFacts(m.latest(), held) {
+			if f.Label == "Margin" {
+				f.Label = "Now" // without this action
+			}
 			out = append(out, st.Fact(f.Label, st.Paint(f.Tone).Of(f.Text)))
 		}
 	}
