@@ -163,7 +163,8 @@ func TestFencedNodes(t *testing.T) {
 	if results[0].MayLiveUntil != (time.Time{}) {
 		t.Errorf("a clean node: %+v", results[0])
 	}
-	if left := time.Until(results[2].MayLiveUntil); left < 40*time.Second || left > 70*time.Second {
+	known := statuses(results) == "ok ok fenced" || !results[2].MayLiveUntil.IsZero() // the refusal of the extension may not have been read yet
+	if left := time.Until(results[2].MayLiveUntil); known && (left < 40*time.Second || left > 70*time.Second) {
 		t.Errorf("the copy on the fenced node lives for %s: %+v", left, results)
 	}
 }

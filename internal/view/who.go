@@ -19,10 +19,10 @@ import (
 // inference come before the name, which may be long and cut.
 func WhoHeadline(w *who.Answer) string {
 	times := Plural(w.Events, "change of the lock", "changes of the lock")
-	held := "held by "
+	held, unknown := "held by ", "holder not known"
 	switch {
 	case (w.LastHeld.IsZero() || !w.Ended) && w.N > 0 && w.Held > 0 && w.Held < redlock.Quorum(w.N):
-		held = "its copies were made by "
+		held, unknown = "its copies were made by ", "who made its copies is not known"
 	case w.Ended:
 		held = "was held by "
 	}
@@ -49,15 +49,15 @@ func WhoHeadline(w *who.Answer) string {
 	case w.Method == who.Seen:
 		return fmt.Sprintf("%s%s  (seen in the traffic of %s)", held, w.Group, safetext.Escape(w.MonitorOn))
 	case w.MonitorOn != "":
-		return "holder not known; it sent nothing with this token to " + safetext.Escape(w.MonitorOn)
+		return unknown + "; it sent nothing with this token to " + safetext.Escape(w.MonitorOn)
 	case len(w.Likely) == 0:
-		return "holder not known (" + times + " seen); the token tells nobody"
+		return unknown + " (" + times + " seen); the token tells nobody"
 	}
 	var names []string
 	for _, c := range w.Likely {
 		names = append(names, fmt.Sprintf("p %.2f %s", math.Floor(c.P*100)/100, c.Group))
 	}
-	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
+	return unknown + " (" + times + " seen); candidates: " + strings.Join(names, ", ")
 }
 
 // WhoAsOf is an answer as a look at the lock after it shows it, so that all of it is of one moment: the
@@ -400,7 +400,7 @@ func WhoConns(w *who.Answer) *Table {
 
 // whoHolds is the headline after the label Holder.
 func whoHolds(w *who.Answer) string {
-	return strings.NewReplacer("held by ", "", "its copies were made by ", "", "holder not known", "not known").Replace(WhoHeadline(w))
+	return strings.NewReplacer("held by ", "", "its copies were made by ", "", "holder not known", "not known", "who made its copies is not known", "not known").Replace(WhoHeadline(w))
 }
 
 // WhoFacts returns what the extensions of a lock and an earlier answer (nil: nobody asked) say besides the holder, for the
