@@ -49,7 +49,7 @@ func WhoHeadline(w *who.Answer) string {
 	case w.Method == who.Seen:
 		return fmt.Sprintf("%s%s  (seen in the traffic of %s)", held, w.Group, safetext.Escape(w.MonitorOn))
 	case w.MonitorOn != "":
-		return unknown + "; it sent nothing with this token to " + safetext.Escape(w.MonitorOn)
+		return "holder not known; it sent nothing with this token to " + safetext.Escape(w.MonitorOn)
 	case len(w.Likely) == 0:
 		return unknown + " (" + times + " seen); the token tells nobody"
 	}
