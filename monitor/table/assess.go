@@ -331,7 +331,7 @@ func (t *Table) unseen(r *record, a *assessment, tok int8, forgotten bool) (ends
 		if !t.nodes[i].reachable || forgotten && i < 32 && tok == r.grant.token && r.grant.veiled&(1<<i) != 0 {
 			ends = append(ends, t.endBefore(r, tok, i))
 		} else if forgotten {
-			if until := t.mayHaveForgotten(i, since, a.now, certain, early, a.over, endless); until != 0 {
+			if until := t.mayHaveForgotten(i, since, a.now, certain, early, a.over || endless); until != 0 {
 				ends = append(ends, min(until, t.endBefore(r, tok, i)))
 				a.wakeAt(until)
 			}

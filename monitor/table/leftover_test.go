@@ -133,3 +133,19 @@ func TestACopyWithoutTTLLeftBehindIsNoHolder(t *testing.T) {
 		}
 	}
 }
+
+// Neither are copies above the maximum on two halves: nobody who saw them come takes them for two holders.
+func TestCopiesAboveTheMaximumThatNeverHadAMajority(t *testing.T) {
+	r := newRig(5, 12*time.Second)
+	for i := range 5 {
+		r.Met(i, Incarnation{Started: r.now.Add(-20 * time.Minute)}, r.now)
+	}
+	r.first().pass(time.Minute)
+	r.scanAll()
+	r.set("k", "a", 20*time.Second, 0, 1)
+	r.set("k", "b", 20*time.Second, 2, 3)
+	r.rounds()
+	if l := r.lock("k"); !l.Nobody || l.ReliedOn() || l.Earlier != nil {
+		t.Errorf("%s, %+v", l.State, l)
+	}
+}

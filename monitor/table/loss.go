@@ -191,16 +191,16 @@ const far = packed.Moment(1<<63 - 1)
 // mayHaveForgotten returns until when a vote would be valid that node i, which has no
 // copy of a token, may have given and lost; zero: there is none. since is when the token
 // was first seen; certain: since when a guard knows that there is none; early: it may be
-// older; over: its TTLs exceed the cluster's maximum. A vote without TTL, endless, counts until the node serves, and
-// for max TTL after the loss: later it is no reason to take a copy that a client left behind for a lock that is held.
-func (t *Table) mayHaveForgotten(i int, since, now, certain packed.Moment, early, over, endless bool) (until packed.Moment) {
+// older; over: a copy has no TTL, or one above the cluster's maximum. Such a vote counts until the node serves, and
+// for max TTL after the loss: later it is no reason to take copies that a client left behind for a lock that is held.
+func (t *Table) mayHaveForgotten(i int, since, now, certain packed.Moment, early, over bool) (until packed.Moment) {
 	attempt := packed.Moment(t.Attempt)
 	for _, l := range [...]loss{t.nodes[i].loss, t.nodes[i].older} {
 		switch {
 		case !l.known, l.at <= certain:
-		case !early && since > l.at+attempt && (l.before != 0 || endless): // acquired after the loss, and no copy that its holder has put back
+		case !early && since > l.at+attempt && (l.before != 0 || over): // acquired after the loss, and no copy that its holder has put back
 		case l.before != 0 && l.before > since+attempt: // no copy before the loss either
-		case t.maxTTL == 0 || over && !endless || endless && t.nodes[i].closed:
+		case t.maxTTL == 0 || over && t.nodes[i].closed:
 			return far
 		case now < l.at+packed.Moment(t.maxTTL)+attempt:
 			until = max(until, l.at+packed.Moment(t.maxTTL)+attempt)

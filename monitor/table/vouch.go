@@ -265,7 +265,7 @@ func (t *Table) seenFirst(r *record, k int8, now packed.Moment) (copies, lost in
 		case c.Lost() && int8(c.Token) == k:
 			lost++
 		default:
-			if until := t.mayHaveForgotten(i, now, now-packed.Moment(uptimeError), 0, true, false, false); until != 0 {
+			if until := t.mayHaveForgotten(i, now, now-packed.Moment(uptimeError), 0, true, false); until != 0 {
 				ends = append(ends, until+packed.Moment(uptimeError))
 			}
 		}
