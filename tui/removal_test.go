@@ -83,7 +83,7 @@ func TestForceReleasedLock(t *testing.T) {
 		if r.told(cmd) != 1 {
 			t.Error("a page whose lock is gone does not ask")
 		}
-		r.sees("gone: no node has a copy of it", said)
+		r.sees("not seen: no node that answers has a copy of it", said)
 
 		r.press("esc", ":")
 		r.typed("locks orders:42")
@@ -91,7 +91,7 @@ func TestForceReleasedLock(t *testing.T) {
 		r.where(page.Overview)
 		r.told(cmd)
 		r.where(page.Lock)
-		r.sees("gone: no node has a copy of it", said)
+		r.sees("not seen: no node that answers has a copy of it", said)
 		r.clock = end
 		if r.told(r.m.askRemoval()) != 1 || r.told(r.m.askRemoval()) != 0 {
 			t.Error("it is not asked once again")

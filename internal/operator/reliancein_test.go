@@ -15,6 +15,7 @@ func TestRelianceIn(t *testing.T) {
 		{reliance{}, ""},
 		{reliance{known: true}, "may rely on it without end"},
 		{reliance{true, now.Add(19 * time.Second)}, "may rely on it until 12:00:19"},
+		{reliance{true, now.Add(300 * time.Millisecond)}, "may rely on it until 12:00:00"}, // the log has the fraction
 		{reliance{true, now.Add(-time.Second)}, ""},
 	} {
 		if got := RelianceIn("gone on n1, n2; "+c.r.String()+"; more", now); got != c.want {

@@ -228,7 +228,7 @@ func (r reliance) String() string {
 	case r.end.IsZero():
 		return mayRely + withoutEnd
 	}
-	return mayRely + "until " + r.end.UTC().Format(time.RFC3339)
+	return mayRely + "until " + r.end.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 // RelianceEnd returns by the logged outcome of a removal until when a client may rely on the lock; zero:

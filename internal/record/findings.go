@@ -72,10 +72,14 @@ func (b *batch) open(s *monitor.Snapshot) {
 		case known:
 			b.clear(was.id, b.now, time.Time{})
 		}
+		opened := b.now
+		if f.Since.After(b.began) && f.Since.Before(opened) { // as its event says
+			opened = after(f.Since, b.seen)
+		}
 		now := openFinding{title: f.Title, severity: f.Severity, told: was.told}
 		b.scan(`INSERT INTO findings (cluster, finding, node, severity, title, evidence, consequence, remedy, lock, locks, opened_ms, since_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-			[]any{b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), f.Consequence, f.Remedy, f.Key.Raw(), f.Count, millis(b.now), null(f.Since)}, &now.id)
+			[]any{b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), f.Consequence, f.Remedy, f.Key.Raw(), f.Count, millis(opened), null(f.Since)}, &now.id)
 		b.findings[key] = now
 	}
 	again := !s.Settled.IsZero() && s.At.Sub(s.Settled) >= findAgain || b.now.Sub(b.began) >= findAtMost

@@ -104,3 +104,18 @@ func TestANodeStaysDownWithTheNextRecorder(t *testing.T) {
 		t.Errorf("%+v: %v", all, err)
 	}
 }
+
+// A finding is open from when its event says, not from the next write.
+func TestAFindingOpensWithItsEvent(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now.Add(time.Second))
+	opened := now.Add(1300 * time.Millisecond)
+	from.s.Findings = []monitor.Finding{{ID: "force-released", Severity: monitor.SeverityWarning, Title: "a lock that was force-released", Since: opened}}
+	write(t, w, from, now.Add(2*time.Second))
+	all, err := read(t, path).Findings(Span{now, now.Add(time.Minute)})
+	if err != nil || len(all) != 1 || !all[0].Opened.Equal(opened) {
+		t.Errorf("%+v: %v", all, err)
+	}
+}

@@ -89,7 +89,7 @@ func (q *silence) ends(s *monitor.Snapshot, emit func(monitor.Event)) {
 	case s.At.Sub(q.over) < backWithin:
 		return
 	default:
-		emit(monitor.NodeEvent(s.At, monitor.LevelAlarm, "seen again", "", "%s: not the line from this console, which works", words.Names(still)))
+		emit(monitor.NodeEvent(s.At, monitor.LevelAlarm, "seen again", "", "%s: the line from this console to the others works", words.Names(still)))
 	}
 	*q = silence{kept: q.kept}
 }

@@ -25,14 +25,14 @@ func TestWhatItWasThatNothingWasSeen(t *testing.T) {
 			s.pass(4 * time.Second)
 			s.fails[2] = nil
 		}, []string{works}},
-		"one node goes on": {func(s *story) { s.fails[0] = nil }, []string{"n2 slow, n3 slow: not the line from this console, which works"}},
+		"one node goes on": {func(s *story) { s.fails[0] = nil }, []string{"n2 slow, n3 slow: the line from this console to the others works"}},
 		"one after the other": {func(s *story) {
 			for i := range s.fails {
 				s.fails[i] = nil
 				s.pass(8 * time.Second)
 			}
-		}, []string{"n2 slow, n3 slow: not the line from this console, which works"}},
-		"they were killed": {func(s *story) { s.fails[0], s.fails[1], s.fails[2] = refused, refused, refused }, []string{"n1 down, n2 down, n3 down: not the line from this console, which works"}},
+		}, []string{"n2 slow, n3 slow: the line from this console to the others works"}},
+		"they were killed": {func(s *story) { s.fails[0], s.fails[1], s.fails[2] = refused, refused, refused }, []string{"n1 down, n2 down, n3 down: the line from this console to the others works"}},
 		"cut again": {func(s *story) {
 			s.fails[0], s.fails[1] = nil, nil
 			s.pass(time.Second)

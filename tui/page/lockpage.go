@@ -1,5 +1,7 @@
 package page
 
+import "redlockctl/internal/view"
+
 // lockPage is one lock.
 type lockPage struct {
 	*lockFacts
@@ -31,7 +33,11 @@ func (p *lockPage) Lines(h int) []string {
 		return framed(n)
 	}
 	p.Watch(p.key)
-	title := p.St.Escape(p.key, max(8, p.W/2)) + " " + p.St.Thin.Rule + " " + p.St.Off + " gone: no node has a copy of it"
+	gone := " gone: no node has a copy of it"
+	if s := p.Shown; view.Answering(s) < len(s.Nodes) {
+		gone = " not seen: no node that answers has a copy of it"
+	}
+	title := p.St.Escape(p.key, max(8, p.W/2)) + " " + p.St.Thin.Rule + " " + p.St.Off + gone
 	lines := p.facts(p.Removal.Facts(&p.St.Glyphs, p.key), p.In())
 	lines = append(append(lines, p.Holders.lines(p.Screen, p.key, p.Watched.Events, p.In())...), p.lockEvents(p.In(), n)...)
 	return p.frame(Pane{Title: title, Focused: true}, p.inSight(p.St, lines, n), h)
