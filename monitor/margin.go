@@ -324,10 +324,18 @@ func (l *Lock) Endless(serves func(node int) bool) (copies int, block bool) {
 func (l *Lock) EndlessText(serves func(node int) bool) string {
 	copies, block := l.Endless(serves)
 	on := fmt.Sprintf("no TTL on %d of %s: ", copies, words.Count(l.Copies.Len(), "node", "nodes"))
+	free, quorum := 0, redlock.Quorum(l.Copies.Len())
+	for i, c := range l.Copies.All() {
+		if serves(i) && (c.State == CopyAbsent || c.State == CopyLost) {
+			free++
+		}
+	}
 	switch {
+	case !block && l.Held < quorum && free < quorum:
+		return on + "it never expires there; too few of the others serve without a copy to grant the lock now"
 	case !block:
 		return on + "it never expires there; the others can still grant the lock, but fewer of them may fail"
-	case l.Copies.Len()-copies >= redlock.Quorum(l.Copies.Len()):
+	case l.Copies.Len()-copies >= quorum:
 		held := "held without end"
 		if l.MayBeHeld() {
 			held = "may be held without end"

@@ -130,11 +130,12 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		a.wakeAt(a.best.end - packed.Moment(t.bound))
 	}
 	a.lock.LeftByStep = a.lock.State == monitor.LockOrphaned && t.leftByStep(r, a.holder)
-	a.lock.Nobody = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !a.perhaps && !a.granted && r.earlier == nil
+	several := (a.lock.State == monitor.LockSplit || a.lock.State == monitor.LockNoTTL) && a.holders > 1
+	a.lock.Nobody = several && !a.majority && !a.perhaps && !a.granted && r.earlier == nil
 	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
 		a.lock.Nobody = tallies[k].present+tallies[k].lost+len(t.unseen(r, &a, int8(k), true)) < t.quorum
 	}
-	a.lock.Contested = a.lock.State == monitor.LockSplit && a.holders > 1 && !a.majority && !known && !a.lock.Nobody && a.lock.Earlier != nil
+	a.lock.Contested = several && !a.majority && !known && !a.lock.Nobody && a.lock.Earlier != nil
 	if a.lock.State == monitor.LockNoTTL && a.holders == 1 && !a.majority && !a.granted {
 		a.lock.Nobody = t.hasEnded(r, a.holder)
 	}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -147,5 +148,37 @@ func TestCopiesAboveTheMaximumThatNeverHadAMajority(t *testing.T) {
 	r.rounds()
 	if l := r.lock("k"); !l.Nobody || l.ReliedOn() || l.Earlier != nil {
 		t.Errorf("%s, %+v", l.State, l)
+	}
+}
+
+// Nobody holds a lock of which several tokens have copies without TTL, none a majority; and what is said of the other
+// nodes is what they can do now.
+func TestSeveralTokensWithoutTTL(t *testing.T) {
+	for name, c := range map[string]struct {
+		ttl    time.Duration // of the second token
+		closed []int
+		want   string
+	}{
+		"both have none":              {0, nil, "nobody else gets the lock"},
+		"the other one expires":       {10 * time.Second, nil, "too few of the others serve without a copy"},
+		"other nodes are cordoned":    {-1, []int{3, 4}, "too few of the others serve without a copy"},
+		"the others serve without it": {-1, nil, "the others can still grant the lock"},
+	} {
+		r := newRig(5, 30*time.Second).first()
+		r.pass(time.Hour)
+		r.scanAll()
+		r.set("k", "a", 0, 0, 1)
+		if c.ttl >= 0 {
+			r.set("k", "b", c.ttl, 2, 3)
+		}
+		r.rounds()
+		for _, i := range c.closed {
+			r.Reachable(i, true)
+		}
+		r.rounds()
+		l := r.lock("k")
+		if text := l.EndlessText(func(i int) bool { return !r.nodes[i].closed }); l.State != monitor.LockNoTTL || l.Nobody != (c.ttl >= 0) || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %s, nobody %v: %s", name, l.State, l.Nobody, text)
+		}
 	}
 }
