@@ -129,7 +129,7 @@ func (s *Snapshot) accessOf(l *Lock) Access {
 		}
 		switch n.State {
 		case NodeServing, NodeFenced, NodeCordoned:
-			if c.State != CopyAbsent && c.State != CopyLost {
+			if c.State != CopyAbsent && c.State != CopyLost && !(n.State != NodeServing && s.LeftOver(l, i)) {
 				a.Unsure = append(a.Unsure, i) // it gave its vote to another client
 				continue
 			}

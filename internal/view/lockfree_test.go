@@ -42,3 +42,14 @@ func TestFromWhenALockIsFree(t *testing.T) {
 		}
 	}
 }
+
+// A copy that is left over on a fenced node gives nobody a vote, so it makes nobody get in.
+func TestALeftOverCopyOnAFencedNodeLetsNobodyIn(t *testing.T) {
+	s := monitortest.Safe(monitortest.Epoch)
+	l := monitortest.LockOf(s.At, "import", monitor.LockLostMajority, monitortest.TokenA, "9 8 - - 7b").Until(s.At.Add(8 * time.Second))
+	s.Nodes[4].State, s.Nodes[4].RejoinsAfter = monitor.NodeFenced, s.At.Add(12*time.Second)
+	s.Nodes[3].State = monitor.NodeCordoned
+	if a := s.Access(&l); a.Now || a.Perhaps || len(a.Unsure) > 0 {
+		t.Errorf("%+v", a)
+	}
+}
