@@ -16,9 +16,11 @@ import (
 
 func noQuorum(k known, f *found) bool {
 	evidence := fmt.Sprintf("%d of %d nodes serve, a quorum is %d: %s", k.Cluster.Serving, k.Cluster.N, k.Cluster.Quorum, k.Cluster.Absent)
-	var fenced, left []string
+	var fenced, left, cordoned []string
 	for i := range k.Nodes {
 		switch n := &k.Nodes[i]; {
+		case n.State == monitor.NodeCordoned:
+			cordoned = append(cordoned, n.Name)
 		case n.State != monitor.NodeFenced:
 		case n.GuardsKnown && len(n.Guards) == 0 && !guardedBy(k, n.Name):
 			left = append(left, n.Name)
@@ -33,6 +35,9 @@ func noQuorum(k known, f *found) bool {
 		evidence += "; " + k.guard.Outlook
 	} else if len(fenced) > 0 && k.Cluster.MaxTTL > 0 {
 		evidence += "; a guard lets " + strings.Join(fenced, ", ") + " rejoin when each has waited for a bit more than " + k.Cluster.MaxTTL.String()
+	}
+	if len(cordoned) > 0 {
+		f.Remedy = "Uncordon " + words.Names(cordoned) + " (redlockctl node uncordon), unless they are being restarted. " + f.Remedy
 	}
 	return k.Cluster.Verdict == monitor.VerdictUnavailable && f.seen("%s", evidence)
 }

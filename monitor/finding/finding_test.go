@@ -453,3 +453,16 @@ func TestUnfencedStartOfAnEarlierIncarnation(t *testing.T) {
 		t.Errorf("%q are open, though a guard says that it started fenced", names(last))
 	}
 }
+
+// Where operators have cordoned a quorum away, the advice begins with them.
+func TestAQuorumThatIsCordonedAway(t *testing.T) {
+	s := goodScene()
+	s.Cluster.Verdict = monitor.VerdictUnavailable
+	for i := range 3 {
+		s.Nodes[i].State = monitor.NodeCordoned
+	}
+	f := &found{}
+	if !noQuorum(known{Snapshot: s.Snapshot, guard: s.guard}, f) || !strings.HasPrefix(f.Remedy, "Uncordon n1, n2, n3 (redlockctl node uncordon), unless they are being restarted. ") {
+		t.Errorf("%q", f.Remedy)
+	}
+}
