@@ -40,7 +40,9 @@ whole again. Then comes the next node.
 In the command {name}, {addr} and {host} stand for the node. What it prints is shown, and
 is in the audit log.
 
-It begins only while all other nodes serve, a guard watches each, and no danger is open.
+It begins only while all other nodes serve, a guard watches each, and no danger is open. If another
+node goes out before it drains, as by a restart that began at the same moment, it stands back: it
+uncordons its node, waits until all others serve, and begins anew.
 Where something fails, at an interrupt, or when somebody else ends the cordon of the node,
 it stops and says how the node is left and how to go on. A node that is out stays cordoned or fenced: nothing is lost, and --resume
 begins with it. An interrupt waits for the command that runs. Locks that their client extends
@@ -88,6 +90,9 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 			}
 		}
 		p.Command = restart.Command(argv, cfg.ChildEnv(os.Environ()), a.Bare())
+		p.Look = func(ctx context.Context) (*monitor.Snapshot, error) {
+			return app.Look(ctx, cfg, app.Aim{Nodes: true, Locks: true, Most: app.SettleTime})
+		}
 		p.Drain = func(ctx context.Context, name string, says func(string)) error {
 			d, err := app.Drain(ctx, cfg, name, says)
 			if err == nil && !d.Guards {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/words"
+	"redlockctl/redlock/attempt"
 	"redlockctl/server/announce"
 )
 
@@ -47,6 +49,8 @@ type Plan struct {
 	Resume bool
 	// Most limits each wait; 0: the longest time that the wait should take, plus a minute.
 	Most time.Duration
+	// Look returns a snapshot in which each node was read after the call.
+	Look func(ctx context.Context) (*monitor.Snapshot, error)
 	// Drain waits until a cordoned node has no copy, and reports its progress.
 	Drain func(ctx context.Context, node string, says func(string)) error
 	// Cordoned fails with [ErrUncordoned] if a node that was drained is not cordoned any more.
@@ -80,6 +84,9 @@ func Run(ctx context.Context, mon Monitor, do Actions, p Plan) error {
 		}
 		left := p.Nodes[i:]
 		out, err := r.one(ctx, left, again)
+		if i == 0 && !out && errors.Is(err, ErrNotReady) {
+			return err
+		}
 		if err == nil {
 			left = p.Nodes[i+1:]
 			err = r.whole(ctx, name)
@@ -96,22 +103,19 @@ func Run(ctx context.Context, mon Monitor, do Actions, p Plan) error {
 // already be cordoned or fenced.
 func Ready(s *monitor.Snapshot, name string, again bool) error {
 	var why []string
-	serving := 0
+	out := others(s, name)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		switch {
-		case n.State == monitor.NodeServing && n.Name != name:
-			serving++
-			fallthrough
 		case n.State == monitor.NodeServing:
 			if len(n.Guards) == 0 {
 				why = append(why, "no guard is seen on "+n.Name)
 			}
-		case n.Name != name || !again:
-			why = append(why, n.Name+" is "+n.State.String())
+		case slices.Contains(out, n) || !again:
+			why = append(why, stateOf(n))
 		}
 	}
-	if serving < s.Cluster.Quorum {
+	if serving := len(s.Nodes) - 1 - len(out); serving < s.Cluster.Quorum {
 		why = append(why, fmt.Sprintf("without %s only %d of %d nodes would serve, and a quorum is %d", name, serving, s.Cluster.N, s.Cluster.Quorum))
 	}
 	if n := s.Dangers(); n > 0 {
@@ -123,14 +127,29 @@ func Ready(s *monitor.Snapshot, name string, again bool) error {
 	return nil
 }
 
+// others returns the nodes beside one that do not serve.
+func others(s *monitor.Snapshot, name string) (out []*monitor.Node) {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Name != name && n.State != monitor.NodeServing {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// stateOf says "n2 is cordoned".
+func stateOf(n *monitor.Node) string { return n.Name + " is " + n.State.String() }
+
 // Longest returns the longest time that each wait for a node takes: until it is drained,
 // until it may serve again, until every lock is whole.
 func Longest(s *monitor.Snapshot) (drain, rejoin, whole time.Duration) {
-	ttl := max(s.Cluster.TTLBound, s.Cluster.MaxTTL)
 	all, _ := s.Guards()
 	d := announce.Greatest(all, "")
-	return max(ttl, d), d, max(ttl, d)
+	return max(ttl(s), d), d, max(ttl(s), d)
 }
+
+// ttl is the longest TTL of a lock, as far as is known.
+func ttl(s *monitor.Snapshot) time.Duration { return max(s.Cluster.TTLBound, s.Cluster.MaxTTL) }
 
 // settles is how long a condition must hold: announcements of guards may be slightly old.
 const settles = 500 * time.Millisecond
@@ -148,14 +167,11 @@ func (r *runner) one(ctx context.Context, left []string, again bool) (out bool, 
 	drain, rejoin, _ := Longest(r.mon.Snapshot())
 	before := r.node(name).RunID
 	if up := r.node(name).State.Readable(); up || !again {
-		if err := r.spared(ctx, name); err != nil {
-			return r.out(name), err
-		}
-		r.Tell("%s: draining, for %s at most", name, min(drain, r.most(drain)).Round(time.Second))
-		ended, err := r.do.BeginDrain(ctx, name, r.Reason, left)
+		ended, err := r.cordon(ctx, left)
 		if err != nil {
 			return r.out(name), err
 		}
+		r.Tell("%s: draining, for %s at most", name, min(drain, r.most(drain)).Round(time.Second))
 		if err := ended("drained", r.drained(ctx, name, drain)); err != nil {
 			return !errors.Is(err, ErrUncordoned), err
 		}
@@ -193,6 +209,73 @@ func (r *runner) one(ctx context.Context, left []string, again bool) (out bool, 
 		return n.State == monitor.NodeServing, name + " is " + n.State.String(), nil
 	})
 	return err != nil, err
+}
+
+// cordon cordons the first of the nodes that are left, to be drained, while all others serve. Several restarts may
+// look at the same moment, and each sees that all serve. So it looks again once its node is cordoned: of two restarts
+// at least one sees the other then. It stands back, before anything is lost, and begins anew. A node that was out
+// before stays so: it was there to be seen by the others.
+func (r *runner) cordon(ctx context.Context, left []string) (ended func(how string, err error) error, err error) {
+	for name := left[0]; ; {
+		if err := r.spared(ctx, name); err != nil {
+			return nil, err
+		}
+		s := r.mon.Snapshot()
+		serves, out := s.Node(name).State == monitor.NodeServing, others(s, name)
+		if len(out) == 0 || !serves {
+			if ended, err = r.do.BeginDrain(ctx, name, r.Reason, left); err != nil || !serves {
+				return ended, err
+			}
+			if s, err = r.Look(ctx); err != nil {
+				return nil, ended("", err)
+			}
+			if out = others(s, name); len(out) == 0 {
+				return ended, nil
+			}
+			stood := "stood back: " + stateOf(out[0])
+			_ = ended("", errors.New(stood))
+			if err := r.do.Uncordon(ctx, name, r.Reason+"; "+stood); err != nil {
+				return nil, err
+			}
+		}
+		by := ""
+		if c := out[0].Cordon; c != nil {
+			by = fmt.Sprintf(", by %s (%s)", c.Actor, c.Reason)
+		}
+		r.Tell("%s: %s meanwhile%s: waiting until all other nodes serve", name, stateOf(out[0]), by)
+		if err := r.othersServe(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// othersServe waits until a node may be restarted, and has been so for as long as copies take to count that their
+// holders put back on the others: they do not count before the next extension. It holds for a random time more: two
+// restarts that stand back at the same moment do not begin anew at the same moment.
+func (r *runner) othersServe(ctx context.Context, name string) error {
+	const what = "until all other nodes serve"
+	s := r.mon.Snapshot()
+	drain, rejoin, whole := Longest(s)
+	holds := ttl(s) + attempt.SettleTime + time.Second + rand.N(2*time.Second)
+	for {
+		var not error
+		err := r.wait(ctx, drain+rejoin+whole, what, func(s *monitor.Snapshot) (bool, string, error) {
+			not = Ready(s, name, false)
+			return not == nil, fmt.Sprint(not), nil
+		})
+		switch {
+		case err != nil && ctx.Err() == nil && not != nil:
+			return not
+		case err != nil:
+			return err
+		}
+		err = r.waitFor(ctx, 0, holds, what, func(s *monitor.Snapshot) (bool, string, error) {
+			return true, "they serve", Ready(s, name, false)
+		})
+		if !errors.Is(err, ErrNotReady) { // else it is another restart's turn
+			return err
+		}
+	}
 }
 
 // spared waits until each lock can be extended without the node: a cordoned node refuses
@@ -312,8 +395,13 @@ func (r *runner) most(usual time.Duration) time.Duration {
 // wait checks each new snapshot until done is true. It gives up after most plus a minute,
 // or after [Plan.Most].
 func (r *runner) wait(ctx context.Context, most time.Duration, what string, done func(*monitor.Snapshot) (ok bool, is string, err error)) error {
+	return r.waitFor(ctx, most, settles, what, done)
+}
+
+// waitFor is wait for a condition that must hold for so long.
+func (r *runner) waitFor(ctx context.Context, most, holds time.Duration, what string, done func(*monitor.Snapshot) (ok bool, is string, err error)) error {
 	most = r.most(most)
-	over := time.NewTimer(most)
+	over := time.NewTimer(most + holds)
 	defer over.Stop()
 	var since time.Time // when ok became true
 	for version := uint64(0); ; {
@@ -327,7 +415,7 @@ func (r *runner) wait(ctx context.Context, most time.Duration, what string, done
 			since = time.Time{}
 		case since.IsZero():
 			since = s.At
-		case s.At.Sub(since) >= settles:
+		case s.At.Sub(since) >= holds:
 			return nil
 		}
 		select {

@@ -31,6 +31,7 @@ type cluster struct {
 	fails      string        // what fails
 	most       time.Duration
 	tell       func(format string, args ...any)
+	looks      func() // before each look at a node that was cordoned
 }
 
 // short is how long a wait for what does not happen takes.
@@ -126,6 +127,12 @@ func (c *cluster) restart(ctx context.Context, nodes ...string) error {
 			if c.tell != nil {
 				c.tell(format, args...)
 			}
+		},
+		Look: func(context.Context) (*monitor.Snapshot, error) {
+			if c.looks != nil {
+				c.looks()
+			}
+			return c.Snapshot(), nil
 		},
 		Drain: func(_ context.Context, node string, _ func(string)) error {
 			if c.uncordoned {
@@ -229,6 +236,67 @@ func TestUncordonedMeanwhile(t *testing.T) {
 			}
 			if slices.Contains(c.did, "command n1") || !strings.Contains(c.ended, "the cordon was ended meanwhile") {
 				t.Errorf("%v, the drain ended with %q", c.did, c.ended)
+			}
+		})
+	}
+}
+
+// A restart whose node was cordoned at the same moment as another node stands back before it drains, waits until all
+// others serve, and begins anew.
+func TestStandsBack(t *testing.T) {
+	c := newCluster()
+	var told []string
+	looks := 0
+	c.looks = func() {
+		if looks++; looks == 1 {
+			c.node("n2", monitor.NodeCordoned, announce.Guard{Cordoned: true})
+			c.change(func(s *monitor.Snapshot) {
+				s.Node("n2").Cordon = &monitor.Cordon{Action: monitor.Action{Actor: "ops@host", Reason: "disk"}}
+			})
+		}
+	}
+	c.tell = func(format string, args ...any) {
+		told = append(told, fmt.Sprintf(format, args...))
+		if strings.Contains(format, "waiting until all other nodes serve") {
+			c.node("n2", monitor.NodeServing, announce.Guard{})
+		}
+	}
+	if err := c.restart(t.Context(), "n1"); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"drain n1", "uncordon n1", "drain n1", "empty n1", "command n1", "uncordon n1"}; !slices.Equal(c.did, want) {
+		t.Error(c.did)
+	}
+	if len(told) == 0 || told[0] != "n1: n2 is cordoned meanwhile, by ops@host (disk): waiting until all other nodes serve" {
+		t.Errorf("%q", told)
+	}
+}
+
+// A node that goes out while a restart waits for locks that need its own one is waited for, and nothing is cordoned
+// meanwhile. If it stays out, the restart ends as one that must not begin.
+func TestAnotherStaysOut(t *testing.T) {
+	for name, x := range map[string]struct {
+		when func(c *cluster, out func())
+		did  []string
+	}{
+		"seen once it is cordoned": {func(c *cluster, out func()) { c.looks = out }, []string{"drain n1", "uncordon n1"}},
+		"seen before": {func(c *cluster, out func()) {
+			bare := monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockBareMajority, monitortest.TokenB, "900 900 900 - -")
+			c.change(func(s *monitor.Snapshot) { s.Complete = true; monitortest.Put(s, bare) })
+			c.tell = func(string, ...any) { out(); c.change(func(s *monitor.Snapshot) { s.Locks = monitor.NewLocks() }) }
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			c.most = short
+			x.when(c, func() { c.node("n2", monitor.NodeCordoned, announce.Guard{Cordoned: true}) })
+			err := c.restart(t.Context(), "n1", "n3")
+			var at *Error
+			if !errors.Is(err, ErrNotReady) || errors.As(err, &at) || err.Error() != "not restarted: n1: n2 is cordoned" {
+				t.Errorf("%v", err)
+			}
+			if !slices.Equal(c.did, x.did) {
+				t.Error(c.did)
 			}
 		})
 	}
