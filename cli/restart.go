@@ -42,7 +42,7 @@ is in the audit log.
 
 It begins only while all other nodes serve, a guard watches each, and no danger is open. If another
 node goes out before it drains, as by a restart that began at the same moment, it stands back: it
-uncordons its node, waits until all others serve, and begins anew.
+uncordons its node, waits until all others serve, and tries again.
 Where something fails, at an interrupt, or when somebody else ends the cordon of the node,
 it stops and says how the node is left and how to go on. A node that is out stays cordoned or fenced: nothing is lost, and --resume
 begins with it. An interrupt waits for the command that runs. Locks that their client extends

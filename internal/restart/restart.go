@@ -213,7 +213,7 @@ func (r *runner) one(ctx context.Context, left []string, again bool) (out bool, 
 
 // cordon cordons the first of the nodes that are left, to be drained, while all others serve. Several restarts may
 // look at the same moment, and each sees that all serve. So it looks again once its node is cordoned: of two restarts
-// at least one sees the other then. It stands back, before anything is lost, and begins anew. A node that was out
+// at least one sees the other then. It stands back, before anything is lost, and tries again. A node that was out
 // before stays so: it was there to be seen by the others.
 func (r *runner) cordon(ctx context.Context, left []string) (ended func(how string, err error) error, err error) {
 	for name := left[0]; ; {
@@ -251,7 +251,7 @@ func (r *runner) cordon(ctx context.Context, left []string) (ended func(how stri
 
 // othersServe waits until a node may be restarted, and has been so for as long as copies take to count that their
 // holders put back on the others: they do not count before the next extension. It holds for a random time more: two
-// restarts that stand back at the same moment do not begin anew at the same moment.
+// restarts that stand back at the same moment do not try again at the same moment.
 func (r *runner) othersServe(ctx context.Context, name string) error {
 	const what = "until all other nodes serve"
 	s := r.mon.Snapshot()

@@ -31,7 +31,7 @@ type cluster struct {
 	fails      string        // what fails
 	most       time.Duration
 	tell       func(format string, args ...any)
-	looks      func() // before each look at a node that was cordoned
+	looks      func() // before the nodes are read beside a cordoned one
 }
 
 // short is how long a wait for what does not happen takes.
@@ -242,7 +242,7 @@ func TestUncordonedMeanwhile(t *testing.T) {
 }
 
 // A restart whose node was cordoned at the same moment as another node stands back before it drains, waits until all
-// others serve, and begins anew.
+// others serve, and tries again.
 func TestStandsBack(t *testing.T) {
 	c := newCluster()
 	var told []string

@@ -8,7 +8,7 @@ import (
 	"redlockctl/monitor/monitortest"
 )
 
-// TestACordonNamesTheLocksThatNeedTheNode, and no others; where not all is read, it says so.
+// TestACordonNamesTheLocksThatNeedTheNode, and no others; if some locks are not read, it says so.
 func TestACordonNamesTheLocksThatNeedTheNode(t *testing.T) {
 	lock := func(key, copies string) monitor.Lock {
 		return monitortest.LockOf(monitortest.Epoch, key, monitor.LockBareMajority, monitortest.TokenB, copies)

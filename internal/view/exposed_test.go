@@ -9,7 +9,7 @@ import (
 	"redlockctl/server/announce"
 )
 
-// No view shows a node as healthy that was let in before its time, nor do those of
+// No view shows a node as healthy that rejoined before its time, nor do those of
 // a record, which has the finding but not the time.
 func TestANodeThatServesEarlyIsExposed(t *testing.T) {
 	from := epoch.Add(20 * time.Second)

@@ -106,7 +106,7 @@ func TestALeftOverCopyAboveTheMaximum(t *testing.T) {
 }
 
 // A copy without TTL that a client left behind on a minority is no holder beside the next client: neither for who
-// saw it come, nor at a first look, whenever the servers started.
+// saw it come, nor for a view that begins now, whenever the servers started.
 func TestACopyWithoutTTLLeftBehindIsNoHolder(t *testing.T) {
 	for first, copies := range map[bool][]int{false: {3, 4}, true: {4}} {
 		r := newRig(5, 30*time.Second)
@@ -151,8 +151,8 @@ func TestCopiesAboveTheMaximumThatNeverHadAMajority(t *testing.T) {
 	}
 }
 
-// Nobody holds a lock of which several tokens have copies without TTL, none a majority; and what is said of the other
-// nodes is what they can do now.
+// Nobody holds a lock of which several tokens have copies without TTL, none a majority; the text tells
+// what the other nodes can do now.
 func TestSeveralTokensWithoutTTL(t *testing.T) {
 	for name, c := range map[string]struct {
 		ttl    time.Duration // of the second token
