@@ -329,7 +329,7 @@ func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(j.cmd.Process.Signal(syscall.SIGINT))
 	select {
 	case <-j.done:
-	case <-time.After(hangs):
+	case <-time.After(3 * hangs): // it may wait for others
 		ts.Fatalf("%s does not end:\n%s", args[0], j.String())
 	}
 	fmt.Fprint(ts.Stdout(), j.String())
@@ -359,7 +359,7 @@ func cmdEnds(ts *testscript.TestScript, neg bool, args []string) {
 	j := bedOf(ts).jobs[args[0]]
 	select {
 	case <-j.done:
-	case <-time.After(hangs):
+	case <-time.After(3 * hangs): // it may wait for others
 		ts.Fatalf("%s does not end:\n%s", args[0], j.String())
 	}
 	fmt.Fprint(ts.Stdout(), j.String())

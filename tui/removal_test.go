@@ -83,7 +83,7 @@ func TestForceReleasedLock(t *testing.T) {
 		if r.told(cmd) != 1 {
 			t.Error("a page whose lock is gone does not ask")
 		}
-		r.sees("not seen: no node that answers has a copy of it", said)
+		r.sees("gone: no node that answers has a copy of it", said)
 
 		r.press("esc", ":")
 		r.typed("locks orders:42")
@@ -91,7 +91,7 @@ func TestForceReleasedLock(t *testing.T) {
 		r.where(page.Overview)
 		r.told(cmd)
 		r.where(page.Lock)
-		r.sees("not seen: no node that answers has a copy of it", said)
+		r.sees("gone: no node that answers has a copy of it", said)
 		r.clock = end
 		if r.told(r.m.askRemoval()) != 1 || r.told(r.m.askRemoval()) != 0 {
 			t.Error("it is not asked once again")
@@ -135,5 +135,24 @@ func TestADialogThatWasOvertaken(t *testing.T) {
 		}
 		r.sees("Copies gone", "Earlier "+said, "the lock is gone: there is nothing to remove")
 		r.seesNot("Liveness")
+	}
+}
+
+// Of a lock whose copies may all be on nodes that do not answer, the page does not say that it is gone.
+func TestALockThatIsNotSeenIsNotGone(t *testing.T) {
+	for silent, want := range []string{"gone: no node has a copy of it", "gone: no node that answers has a copy of it", 3: "not seen: no node that answers has a copy of it"} {
+		if want == "" {
+			continue
+		}
+		s := monitortest.Safe(monitortest.Epoch)
+		r := newRig(t, s, 80, 24)
+		r.m.open(page.Lock, "orders:42")
+		gone := monitortest.Safe(monitortest.Epoch)
+		for i := range silent {
+			gone.Nodes[i].State = monitor.NodeSlow
+		}
+		gone.Locks = monitor.Locks{}
+		r.push(gone)
+		r.sees(want)
 	}
 }

@@ -152,7 +152,7 @@ func TestARevokeSaysTheLatestEnd(t *testing.T) {
 	if len(parts) != 2 {
 		t.Fatalf("%d statements in %s", len(parts)-1, log)
 	}
-	end, err := time.Parse(time.RFC3339, parts[1][:len("2026-01-31T15:04:05Z")])
+	end, err := time.Parse(time.RFC3339, parts[1][:len("2026-01-31T15:04:05.000Z")])
 	if err != nil || end.Before(now.Add(18*time.Second)) || end.After(now.Add(22*time.Second)) {
 		t.Errorf("until %s, at %s: %v", end, now, err)
 	}

@@ -34,8 +34,11 @@ func (p *lockPage) Lines(h int) []string {
 	}
 	p.Watch(p.key)
 	gone := " gone: no node has a copy of it"
-	if s := p.Shown; view.Answering(s) < len(s.Nodes) {
+	switch silent := len(p.Shown.Nodes) - view.Answering(p.Shown); {
+	case silent >= p.Shown.Cluster.Quorum:
 		gone = " not seen: no node that answers has a copy of it"
+	case silent > 0:
+		gone = " gone: no node that answers has a copy of it"
 	}
 	title := p.St.Escape(p.key, max(8, p.W/2)) + " " + p.St.Thin.Rule + " " + p.St.Off + gone
 	lines := p.facts(p.Removal.Facts(&p.St.Glyphs, p.key), p.In())
