@@ -204,6 +204,9 @@ func tellRestart(w io.Writer, s *monitor.Snapshot, p restart.Plan, argv []string
 	for i, name := range p.Nodes {
 		n := s.Node(name)
 		fmt.Fprintf(w, "%s %s, %s\n", safetext.Escape(name), safetext.Escape(n.Addr), view.Plural(n.Locks, "copy of a lock", "copies of locks"))
+		if i > 0 && restart.CopiesMustCount(&s.Cluster) {
+			fmt.Fprintf(w, "  before   wait until copies that were put back on %s count: %s\n", safetext.Escape(p.Nodes[i-1]), view.Span(whole+restart.Counting))
+		}
 		fmt.Fprintf(w, "  needed   wait until each lock could be extended without its copy there: %s at most\n", view.Span(whole))
 		fmt.Fprintf(w, "  drain    cordon it, and wait until it has no copy: %s at most\n", view.Span(drain))
 		fmt.Fprintf(w, "  command  %s\n", safetext.Printable(strings.Join(restart.Words(argv, n.Name, n.Addr), " ")))

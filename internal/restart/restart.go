@@ -76,6 +76,11 @@ func Run(ctx context.Context, mon Monitor, do Actions, p Plan) error {
 	r := runner{Plan: p, mon: mon, do: do}
 	for i, name := range p.Nodes {
 		again := p.Resume && i == 0
+		if i > 0 && CopiesMustCount(&mon.Snapshot().Cluster) {
+			if err := r.othersServe(ctx, name); err != nil {
+				return &Error{Node: name, Left: p.Nodes[i:], Err: err}
+			}
+		}
 		if err := Ready(mon.Snapshot(), name, again); err != nil {
 			if i == 0 {
 				return err
@@ -126,6 +131,10 @@ func Ready(s *monitor.Snapshot, name string, again bool) error {
 	}
 	return nil
 }
+
+// CopiesMustCount reports whether the copies that holders have put back on the last node must count before the
+// next one is cordoned: without both nodes there is no quorum.
+func CopiesMustCount(c *monitor.Cluster) bool { return c.N-2 < c.Quorum }
 
 // others returns the nodes beside one that do not serve.
 func others(s *monitor.Snapshot, name string) (out []*monitor.Node) {
@@ -249,6 +258,9 @@ func (r *runner) cordon(ctx context.Context, left []string) (ended func(how stri
 	}
 }
 
+// Counting is how long copies that were put back take to count, beside the longest TTL of a lock.
+const Counting = attempt.SettleTime + time.Second
+
 // othersServe waits until a node may be restarted, and has been so for as long as copies take to count that their
 // holders put back on the others: they do not count before the next extension. It holds for a random time more: two
 // restarts that stand back at the same moment do not try again at the same moment.
@@ -256,7 +268,7 @@ func (r *runner) othersServe(ctx context.Context, name string) error {
 	const what = "until all other nodes serve"
 	s := r.mon.Snapshot()
 	drain, rejoin, whole := Longest(s)
-	holds := ttl(s) + attempt.SettleTime + time.Second + rand.N(2*time.Second)
+	holds := ttl(s) + Counting + rand.N(2*time.Second)
 	for {
 		var not error
 		err := r.wait(ctx, drain+rejoin+whole, what, func(s *monitor.Snapshot) (bool, string, error) {
