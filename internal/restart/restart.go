@@ -76,15 +76,14 @@ func Run(ctx context.Context, mon Monitor, do Actions, p Plan) error {
 	r := runner{Plan: p, mon: mon, do: do}
 	for i, name := range p.Nodes {
 		again := p.Resume && i == 0
-		if i > 0 && CopiesMustCount(&mon.Snapshot().Cluster) {
-			if err := r.othersServe(ctx, name); err != nil {
-				return &Error{Node: name, Left: p.Nodes[i:], Err: err}
-			}
+		err := Ready(mon.Snapshot(), name, again)
+		if s := mon.Snapshot(); CopiesMustCount(&s.Cluster) && (i > 0 || err == nil && !again && restarted(s, name)) {
+			err = r.othersServe(ctx, name)
 		}
-		if err := Ready(mon.Snapshot(), name, again); err != nil {
-			if i == 0 {
-				return err
-			}
+		switch {
+		case err != nil && i == 0:
+			return err
+		case err != nil:
 			return &Error{Node: name, Left: p.Nodes[i:], Err: err}
 		}
 		left := p.Nodes[i:]
@@ -135,6 +134,13 @@ func Ready(s *monitor.Snapshot, name string, again bool) error {
 // CopiesMustCount reports whether the copies that holders have put back on the last node must count before the
 // next one is cordoned: without both nodes there is no quorum.
 func CopiesMustCount(c *monitor.Cluster) bool { return c.N-2 < c.Quorum }
+
+// restarted reports whether a node beside one has started so lately that copies which were put back on it may not
+// count yet.
+func restarted(s *monitor.Snapshot, name string) bool {
+	_, rejoin, _ := Longest(s)
+	return slices.ContainsFunc(s.Nodes, func(n monitor.Node) bool { return n.Name != name && n.Uptime < rejoin+ttl(s)+Counting })
+}
 
 // others returns the nodes beside one that do not serve.
 func others(s *monitor.Snapshot, name string) (out []*monitor.Node) {
