@@ -180,8 +180,8 @@ func (s *Snapshot) accessOf(l *Lock) Access {
 }
 
 // FreeFrom returns from when a client can acquire a lock on which nobody relies: a quorum of nodes serves, and
-// none of them has a copy. known is false if that depends on nodes that do not answer, are cordoned, or have a
-// copy without TTL.
+// none of them has a copy. known is false if that depends on nodes that do not answer, are cordoned, are fenced for
+// longer than announced, or have a copy without TTL.
 func (s *Snapshot) FreeFrom(l *Lock) (at time.Time, known bool) {
 	for _, one := range l.each() {
 		var from []time.Time
@@ -189,7 +189,7 @@ func (s *Snapshot) FreeFrom(l *Lock) (at time.Time, known bool) {
 			n, c := &s.Nodes[i], one.Copies.At(i)
 			free := s.At
 			switch {
-			case n.State == NodeFenced && !n.RejoinsAfter.IsZero():
+			case n.State == NodeFenced && n.RejoinsAfter.After(s.At):
 				free = n.RejoinsAfter
 			case n.State != NodeServing:
 				continue

@@ -90,7 +90,7 @@ func TestHints(t *testing.T) {
 	r.seesNot("what works on this page")
 }
 
-// Beside too few nodes, a narrow header still says that there is a danger.
+// A narrow header says that there is a danger, also when too few nodes serve.
 func TestTheHeaderOfTooFewNodesTellsADanger(t *testing.T) {
 	s := monitortest.Crashed(monitortest.Epoch)
 	s.Cluster.Verdict = monitor.VerdictUnavailable

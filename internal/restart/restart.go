@@ -416,7 +416,7 @@ func (r *runner) wait(ctx context.Context, most time.Duration, what string, done
 	return r.waitFor(ctx, most, settles, what, done)
 }
 
-// waitFor is wait for a condition that must hold for so long.
+// waitFor is like wait; the condition must be true for as long as holds.
 func (r *runner) waitFor(ctx context.Context, most, holds time.Duration, what string, done func(*monitor.Snapshot) (ok bool, is string, err error)) error {
 	most = r.most(most)
 	over := time.NewTimer(most + holds)

@@ -274,8 +274,8 @@ type Band struct {
 	Gaps     []SpanDoc // in which locks were not recorded
 }
 
-// AsSeen returns the band as the lock is seen now, which the record follows a moment later: a grant of
-// another token than its holder's is over, and then the holder has one. nil: it is not seen.
+// AsSeen returns the band with what is seen of the lock now, and is recorded a moment later: the grants of other
+// tokens than the holder's have ended, and the holder has one. l may be nil: the lock is not seen.
 func (b Band) AsSeen(l *monitor.Lock) Band {
 	if l == nil || l.Nobody || l.Contested || l.Holder.Empty() || strings.HasSuffix(l.Holder.Raw(), monitor.TokenCut) {
 		return b

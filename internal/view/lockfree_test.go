@@ -15,21 +15,26 @@ func TestFromWhenALockIsFree(t *testing.T) {
 		nobody bool
 		copies string
 		fenced []int // they rejoin in twelve seconds
+		late   bool  // they should have rejoined
 		want   string
 	}{
-		"a minority is left":                {monitor.LockOrphaned, false, "9 8 - - -", nil, "for another client now: a quorum of nodes serves without a copy"},
-		"it is left on a quorum":            {monitor.LockOrphaned, false, "9 8 7 6 -", nil, "for another client from 12:03:17 (7.0s)"},
-		"several tokens, none has a quorum": {monitor.LockSplit, true, "9b 8b 7 6 5b", nil, "for another client from 12:03:17 (7.0s)"},
-		"nodes are fenced":                  {monitor.LockOrphaned, false, "9 8 - - -", []int{2, 3}, "for another client from 12:03:19 (9.0s)"},
-		"more nodes are fenced":             {monitor.LockOrphaned, false, "9 - - - -", []int{0, 1, 2}, "for another client from 12:03:22 (12.0s)"},
-		"copies have no TTL":                {monitor.LockNoTTL, true, "i i i 6 -", nil, ""},
-		"somebody relies on it":             {monitor.LockHeld, false, "9 9 9 9 9", nil, ""},
+		"a minority is left":                {monitor.LockOrphaned, false, "9 8 - - -", nil, false, "for another client now: a quorum of nodes serves without a copy"},
+		"it is left on a quorum":            {monitor.LockOrphaned, false, "9 8 7 6 -", nil, false, "for another client from 12:03:17 (7.0s)"},
+		"several tokens, none has a quorum": {monitor.LockSplit, true, "9b 8b 7 6 5b", nil, false, "for another client from 12:03:17 (7.0s)"},
+		"nodes are fenced":                  {monitor.LockOrphaned, false, "9 8 - - -", []int{2, 3}, false, "for another client from 12:03:19 (9.0s)"},
+		"more nodes are fenced":             {monitor.LockOrphaned, false, "9 - - - -", []int{0, 1, 2}, false, "for another client from 12:03:22 (12.0s)"},
+		"nodes are fenced for longer":       {monitor.LockOrphaned, false, "9 - - - -", []int{0, 1, 2}, true, ""},
+		"copies have no TTL":                {monitor.LockNoTTL, true, "i i i 6 -", nil, false, ""},
+		"somebody relies on it":             {monitor.LockHeld, false, "9 9 9 9 9", nil, false, ""},
 	} {
 		s := monitortest.Safe(monitortest.Epoch)
 		l := monitortest.LockOf(s.At, "import", c.state, monitortest.TokenA, c.copies)
 		l.Nobody = c.nobody
 		for _, i := range c.fenced {
 			s.Nodes[i].State, s.Nodes[i].RejoinsAfter = monitor.NodeFenced, s.At.Add(12*time.Second)
+			if c.late {
+				s.Nodes[i].RejoinsAfter = s.At.Add(-time.Second)
+			}
 		}
 		got := ""
 		for _, f := range MarginFacts(&Context{Glyphs: &Unicode, Snap: s, Now: s.At}, &l) {

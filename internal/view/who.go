@@ -122,7 +122,7 @@ func copiesOf(l *monitor.Lock, token string) (n int) {
 	return n
 }
 
-// WhoHad says of a client that has not got the lock any more when it was last seen to hold it.
+// WhoHad says when a client whose lock has ended was last seen to hold it.
 func WhoHad(w *who.Answer) string {
 	if w.LastHeld.IsZero() {
 		return "it has ended since"

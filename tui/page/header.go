@@ -40,7 +40,7 @@ func (s *Screen) Header(on Kind) string {
 	first := heads[0]
 	for _, h := range heads[1:] { // of each the most important part comes before the rest of the others
 		most := h.Parts[0]
-		if h.Verdict.Tone == view.Bad { // a danger beside too few nodes
+		if h.Verdict.Tone == view.Bad { // a danger while too few nodes serve
 			most.Brief = strings.ToUpper(h.Verdict.Text)
 		}
 		first.Parts = slices.Concat(first.Parts[:1], []view.HeadlinePart{most}, first.Parts[1:], h.Parts[1:])
