@@ -137,7 +137,7 @@ func (s *stage) compare(console, guard *timeline, of map[string]*answers) []*pai
 			if a.at.After(line.end.Add(-time.Second)) {
 				continue // what follows is not known
 			}
-			if *events > short && s.stops.near(a.at) {
+			if s.stops.near(a.at) {
 				p.stopped++
 				continue
 			}
