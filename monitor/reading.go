@@ -4,7 +4,7 @@ package monitor
 // locks and copies may be missing.
 type Reading struct {
 	// Nodes are those being read; until the first view is complete, also those already
-	// read.
+	// read: what was read of them is still being counted.
 	Nodes []string
 	// Read and Of count keys of these nodes. Of is an estimate: it is what the servers
 	// report for their databases, and keys come and go meanwhile. Both are zero if the
@@ -20,7 +20,7 @@ func (r Reading) Part() float64 {
 	return float64(r.Read) / float64(r.Of)
 }
 
-// Reading returns the progress; false: no node is being read for the first time. Nodes
+// Reading returns the progress; false: the first view is complete, and no node is being read again. Nodes
 // that cannot be read at all are not included, see [Snapshot.Unread].
 func (s *Snapshot) Reading() (r Reading, ok bool) {
 	known := true
@@ -29,16 +29,12 @@ func (s *Snapshot) Reading() (r Reading, ok bool) {
 		if !n.State.Readable() || n.WhyUnread != "" || n.Read >= 1 && !s.Settled.IsZero() {
 			continue
 		}
-		ok = ok || n.Read < 1
 		known = known && n.Keys >= 0
 		r.Nodes = append(r.Nodes, n.Name)
 		r.Read, r.Of = r.Read+int64(n.Read*float64(n.Keys)), r.Of+n.Keys
 	}
-	switch {
-	case !ok:
-		return Reading{}, false
-	case !known:
+	if !known {
 		r.Read, r.Of = 0, 0
 	}
-	return r, true
+	return r, len(r.Nodes) > 0
 }

@@ -24,8 +24,9 @@ func TestReadingIsToldUntilAllIsRead(t *testing.T) {
 			Reading{[]string{"n1", "n2"}, 1250, 2000}, true},
 		"a node is back":            {true, []Node{node("n1", NodeServing, 1, 1000), node("n2", NodeServing, 0.25, 1000)}, Reading{[]string{"n2"}, 250, 1000}, true},
 		"no number of keys":         {false, []Node{node("n1", NodeServing, 0.5, 1000), node("n2", NodeServing, 0.25, -1)}, Reading{[]string{"n1", "n2"}, 0, 0}, true},
-		"all is read":               {false, []Node{node("n1", NodeServing, 1, 1000)}, Reading{}, false},
-		"a node that fails to be":   {false, []Node{node("n1", NodeServing, 1, 1000), failing}, Reading{}, false},
+		"all is read, and counted":  {true, []Node{node("n1", NodeServing, 1, 1000)}, Reading{}, false},
+		"it is still being counted": {false, []Node{node("n1", NodeServing, 1, 1000)}, Reading{[]string{"n1"}, 1000, 1000}, true},
+		"a node that fails to be":   {true, []Node{node("n1", NodeServing, 1, 1000), failing}, Reading{}, false},
 		"a node was not heard of":   {false, []Node{node("n1", NodeUnknown, 0, -1)}, Reading{}, false},
 		"one of several is unknown": {true, []Node{node("n1", NodeServing, 0, 0), node("n2", NodeUnknown, 0, -1)}, Reading{[]string{"n1"}, 0, 0}, true},
 	} {

@@ -163,7 +163,7 @@ func ofServer(text func(*monitor.Node) string) func(*Context, *monitor.Node) str
 
 func nodeLocks(c *Context, n *monitor.Node) string {
 	switch {
-	case n.ReadWhole():
+	case n.ReadWhole() && (c.Snap == nil || !c.Snap.Settled.IsZero()):
 		return Count(n.Locks)
 	case n.Locks > 0:
 		return c.Our("≥") + Count(n.Locks)

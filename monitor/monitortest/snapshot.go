@@ -130,7 +130,7 @@ func Degraded(now time.Time) *monitor.Snapshot {
 	hash := lock("session:cache", monitor.LockNotALock, "", "- - - ? -")
 	Change(&hash, func(c *monitor.Copy) { *c = monitor.Copy{State: monitor.CopyPresent, Type: "hash", Len: 3} }, 0)
 	s := &monitor.Snapshot{
-		At: now, Version: 1, Complete: true,
+		At: now, Version: 1, Complete: true, Settled: now.Add(-time.Hour),
 		Cluster: monitor.Cluster{Name: "prod-locks", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, TTLBound: 30 * time.Second, Serving: 3,
 			Verdict: monitor.VerdictDanger, Reason: "a lock that never ends; n2 fenced, n4 down", Absent: "n2 fenced, n4 down", CanLose: 0},
 		Nodes: Nodes(now),
@@ -238,7 +238,8 @@ func Crashed(now time.Time) *monitor.Snapshot {
 // Loading is a cluster whose locks are being read for the first time.
 func Loading(now time.Time) *monitor.Snapshot {
 	s := Safe(now)
-	s.Complete, s.Cluster.Verdict, s.Cluster.Reason = false, monitor.VerdictUnknown, "the locks are being read for the first time"
+	s.Complete, s.Settled = false, time.Time{}
+	s.Cluster.Verdict, s.Cluster.Reason = monitor.VerdictUnknown, "the locks are being read for the first time"
 	for i := range s.Nodes {
 		s.Nodes[i].Read = []float64{0.4, 0.5, 0.3, 1, 0.6}[i]
 	}
