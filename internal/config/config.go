@@ -160,7 +160,7 @@ func (c *Config) ChildEnv(env []string) []string {
 const (
 	defaultClusterName = "redlock"
 	defaultClockStep   = 5 * time.Millisecond
-	DefaultFPS         = 15 // frames per second of the console
+	DefaultFPS         = 30 // frames per second of the console
 )
 
 const (
