@@ -15,7 +15,8 @@ import (
 type leaving struct {
 	token  packed.Token
 	grant  grant
-	copies int // that were left when it was last reviewed
+	copies int           // that were left when it was last reviewed
+	since  packed.Moment // when the last of the others went
 }
 
 // confirmsWithin is how long a new grant waits for the nodes to confirm which copies of the last one
@@ -37,7 +38,7 @@ func (t *Table) setAside(r *record, a *assessment) bool {
 		all = slices.Delete(all, 0, 1)
 	}
 	g := &r.grant
-	t.leaving[r] = append(all, leaving{r.Tokens[g.token], *g, r.copiesOf(g.token)})
+	t.leaving[r] = append(all, leaving{r.Tokens[g.token], *g, r.copiesOf(g.token), r.changed})
 	*g = grant{token: -1}
 	return true
 }
@@ -75,15 +76,15 @@ func (t *Table) reviewLeaving(r *record, now packed.Moment) {
 			g.token = int8(len(r.Tokens) - 1)
 		}
 		if n := r.copiesOf(g.token); n < l.copies { // the release goes on
-			l.copies, g.deletedAt = n, now
+			l.copies, l.since, g.goneAt = n, now, now
 		}
-		switch t.reviewGrant(r, g.deletedAt, now); {
+		switch t.reviewGrant(r, l.since, now); {
 		case g.token < 0: // it has ended
 		case g.fell:
 			sum := r.sumOf(g)
 			r.addEarlier(earlier{Reliance: monitor.Reliance{Token: safetext.New(l.token.Prefix), Until: t.Time(g.end)}, sum: sum, was: *g})
 		default:
-			kept = append(kept, leaving{l.token, *g, l.copies})
+			kept = append(kept, leaving{l.token, *g, l.copies, l.since})
 		}
 	}
 	r.grant = own
@@ -107,7 +108,7 @@ func (t *Table) forgetLeaving(r *record, token packed.Token) {
 // wakeToReview has the grants of r that were set aside reviewed in time.
 func (t *Table) wakeToReview(r *record, a *assessment) {
 	for _, l := range t.leaving[r] {
-		a.wakeAt(l.grant.deletedAt + t.releaseTakes(a.now))
+		a.wakeAt(l.since + t.releaseTakes(a.now))
 		a.wakeAt(l.grant.end)
 	}
 }
