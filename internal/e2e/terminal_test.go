@@ -15,13 +15,12 @@ import (
 	"redlockctl/internal/lab/labtest"
 )
 
-// build builds the program.
+// build returns the path of the program.
 func build(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "redlockctl")
-	out, err := exec.Command("go", "build", "-o", bin, "redlockctl").CombinedOutput()
+	bin, err := labtest.Program(t.TempDir(), "../..")
 	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+		t.Fatal(err)
 	}
 	return bin
 }

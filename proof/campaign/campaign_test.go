@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -118,11 +117,7 @@ func redlockctl(t *testing.T) string {
 }
 
 var built = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(scratch, "redlockctl")
-	if out, err := exec.Command("go", "build", "-C", "../..", "-o", path, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
+	return labtest.Program(scratch, "../..")
 })
 
 // scratch is a directory for all tests.

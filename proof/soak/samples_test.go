@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"redlockctl/internal/lab/labtest"
 )
 
 // ramp is an hour of a process of which m grows by so much from the middle of the
@@ -60,9 +61,9 @@ func TestTooFewSamplesShowNothing(t *testing.T) {
 
 // What is seen from outside is what a process uses.
 func TestUsageOfAProcess(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "redlockctl")
-	if out, err := exec.Command("go", "build", "-C", "../..", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	bin, err := labtest.Program(t.TempDir(), "../..")
+	if err != nil {
+		t.Fatal(err)
 	}
 	child := exec.Command(bin, "watch", "--nodes", "127.0.0.1:1")
 	if err := child.Start(); err != nil {
