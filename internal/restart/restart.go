@@ -77,8 +77,8 @@ func Run(ctx context.Context, mon Monitor, do Actions, p Plan) error {
 	for i, name := range p.Nodes {
 		again := p.Resume && i == 0
 		err := Ready(mon.Snapshot(), name, again)
-		if s := mon.Snapshot(); CopiesMustCount(&s.Cluster) && (i > 0 || err == nil && !again && restarted(s, name)) {
-			err = r.othersServe(ctx, name)
+		if i > 0 && CopiesMustCount(&mon.Snapshot().Cluster) {
+			err = r.othersServe(ctx, name) // also where another restart has begun meanwhile
 		}
 		switch {
 		case err != nil && i == 0:
@@ -135,11 +135,18 @@ func Ready(s *monitor.Snapshot, name string, again bool) error {
 // next one is cordoned: without both nodes there is no quorum.
 func CopiesMustCount(c *monitor.Cluster) bool { return c.N-2 < c.Quorum }
 
-// restarted reports whether a node beside one has started so lately that copies which were put back on it may not
-// count yet.
-func restarted(s *monitor.Snapshot, name string) bool {
+// lately returns a node beside one that serves for so short a time that copies which were put back on it may not
+// count yet; nil: none. How long a node has served that was found serving is not known: a start is.
+func lately(s *monitor.Snapshot, name string) *monitor.Node {
 	_, rejoin, _ := Longest(s)
-	return slices.ContainsFunc(s.Nodes, func(n monitor.Node) bool { return n.Name != name && n.Uptime < rejoin+ttl(s)+Counting })
+	counts := ttl(s) + Counting
+	i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool {
+		return n.Name != name && s.At.Sub(n.Since) < counts && !(n.Older && n.Uptime >= rejoin+counts)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &s.Nodes[i]
 }
 
 // others returns the nodes beside one that do not serve.
@@ -226,10 +233,10 @@ func (r *runner) one(ctx context.Context, left []string, again bool) (out bool, 
 	return err != nil, err
 }
 
-// cordon cordons the first of the nodes that are left, to be drained, while all others serve. Several restarts may
-// look at the same moment, and each sees that all serve. So it looks again once its node is cordoned: of two restarts
-// at least one sees the other then. It stands back, before anything is lost, and tries again. A node that was out
-// before stays so: it was there to be seen by the others.
+// cordon cordons the first of the nodes that are left, to be drained, while all others serve and have all copies.
+// Several restarts may look at the same moment, and each sees that all serve. So it looks again once its node is
+// cordoned: of two restarts at least one sees the other then. It stands back, before anything is lost, and tries
+// again. A node that was out before stays so: it was there to be seen by the others.
 func (r *runner) cordon(ctx context.Context, left []string) (ended func(how string, err error) error, err error) {
 	for name := left[0]; ; {
 		if err := r.spared(ctx, name); err != nil {
@@ -237,7 +244,11 @@ func (r *runner) cordon(ctx context.Context, left []string) (ended func(how stri
 		}
 		s := r.mon.Snapshot()
 		serves, out := s.Node(name).State == monitor.NodeServing, others(s, name)
-		if len(out) == 0 || !serves {
+		var fresh *monitor.Node // while it waited, another restart may have begun and ended
+		if CopiesMustCount(&s.Cluster) {
+			fresh = lately(s, name)
+		}
+		if !serves || len(out) == 0 && fresh == nil {
 			if ended, err = r.do.BeginDrain(ctx, name, r.Reason, left); err != nil || !serves {
 				return ended, err
 			}
@@ -253,11 +264,14 @@ func (r *runner) cordon(ctx context.Context, left []string) (ended func(how stri
 				return nil, err
 			}
 		}
-		by := ""
-		if c := out[0].Cordon; c != nil {
-			by = fmt.Sprintf(", by %s (%s)", c.Actor, c.Reason)
+		switch {
+		case len(out) == 0:
+			r.Tell("%s: %s has served for a short time only: waiting until copies that were put back there count", name, fresh.Name)
+		case out[0].Cordon != nil:
+			r.Tell("%s: %s meanwhile, by %s (%s): waiting until all other nodes serve", name, stateOf(out[0]), out[0].Cordon.Actor, out[0].Cordon.Reason)
+		default:
+			r.Tell("%s: %s meanwhile: waiting until all other nodes serve", name, stateOf(out[0]))
 		}
-		r.Tell("%s: %s meanwhile%s: waiting until all other nodes serve", name, stateOf(out[0]), by)
 		if err := r.othersServe(ctx, name); err != nil {
 			return nil, err
 		}

@@ -77,7 +77,12 @@ func (c *cluster) change(f func(s *monitor.Snapshot)) {
 
 func (c *cluster) node(name string, state monitor.NodeState, g announce.Guard) {
 	g.ID, g.Delay = "g", 31*time.Second
-	c.change(func(s *monitor.Snapshot) { n := s.Node(name); n.State, n.Guards = state, []announce.Guard{g} })
+	c.change(func(s *monitor.Snapshot) {
+		n := s.Node(name)
+		if n.Guards = []announce.Guard{g}; n.State != state {
+			n.State, n.Since, n.Older = state, s.At, false
+		}
+	})
 }
 
 func (c *cluster) note(what, node string) error {
@@ -297,6 +302,56 @@ func TestAnotherStaysOut(t *testing.T) {
 			}
 			if !slices.Equal(c.did, x.did) {
 				t.Error(c.did)
+			}
+		})
+	}
+}
+
+// Of three masters, one that was out while a restart waited for locks, or was found just started, has copies that do
+// not count yet: it is waited for.
+func TestCopiesThatDoNotCountYet(t *testing.T) {
+	bare := monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockBareMajority, monitortest.TokenB, "900 900 -")
+	for name, x := range map[string]struct {
+		nodes int
+		when  func(c *cluster, s *monitor.Snapshot)
+		waits bool
+	}{
+		"it was restarted while locks needed the node": {3, func(c *cluster, s *monitor.Snapshot) {
+			s.Complete = true
+			monitortest.Put(s, bare)
+			c.tell = func(string, ...any) {
+				c.node("n2", monitor.NodeCordoned, announce.Guard{Cordoned: true})
+				c.node("n2", monitor.NodeServing, announce.Guard{})
+				c.change(func(s *monitor.Snapshot) { s.Locks = monitor.NewLocks() })
+				c.tell = nil
+			}
+		}, true},
+		"it was uncordoned just before": {3, func(c *cluster, s *monitor.Snapshot) { s.Nodes[1].Since = s.At }, true},
+		"it was found just started": {3, func(c *cluster, s *monitor.Snapshot) {
+			s.Nodes[1].Since, s.Nodes[1].Older, s.Nodes[1].Uptime = s.At, true, 5*time.Second
+		}, true},
+		"it was found, and started before": {3, func(c *cluster, s *monitor.Snapshot) {
+			s.Nodes[1].Since, s.Nodes[1].Older, s.Nodes[1].Uptime = s.At, true, time.Hour
+		}, false},
+		"the others have a quorum": {5, func(c *cluster, s *monitor.Snapshot) { s.Nodes[1].Since = s.At }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			c.change(func(s *monitor.Snapshot) {
+				s.Nodes, s.Cluster.N, s.Cluster.Quorum = s.Nodes[:x.nodes], x.nodes, x.nodes/2+1
+				for i := range s.Nodes {
+					s.Nodes[i].Since = s.At.Add(-time.Hour)
+				}
+				s.Locks = monitor.NewLocks()
+				x.when(c, s)
+			})
+			var drained time.Time
+			c.looks = func() { drained = c.Snapshot().At }
+			if err := c.restart(t.Context(), "n1"); err != nil {
+				t.Fatal(err)
+			}
+			if served := drained.Sub(c.Snapshot().Node("n2").Since); served >= 30*time.Second+Counting != x.waits {
+				t.Errorf("n1 was cordoned when n2 had served for %s", served)
 			}
 		})
 	}
