@@ -108,7 +108,7 @@ func TestDryRunSendsNothing(t *testing.T) {
 		if code := exit.Code(Main(args, strings.NewReader(""), &out, &errs)); code != c.code {
 			t.Errorf("%s: %d, want %d: %s", c.args, code, c.code, errs.String())
 		}
-		if c.code == exit.NotOwner && strings.HasPrefix(c.args, "release") && !strings.Contains(errs.String(), "not held by this token") {
+		if c.code == exit.NotOwner && strings.HasPrefix(c.args, "release") && !strings.Contains(errs.String(), "no majority has this token") {
 			t.Errorf("%s: %q", c.args, errs.String())
 		}
 		if !strings.Contains(out.String(), c.want) {

@@ -116,7 +116,7 @@ func TestKeeperIsToldAtOnceThatTheTokenIsGone(t *testing.T) {
 		if !errors.Is(cause, ErrLost) || !errors.Is(cause, ErrNotHeld) || errors.Is(cause, ErrExpired) {
 			t.Error(cause)
 		}
-		if want := `keep "a": lost: not held by this token`; cause.Error() != want {
+		if want := `keep "a": lost: no majority has this token`; cause.Error() != want {
 			t.Errorf("%s, want %s", cause, want)
 		}
 		if k.State() != Lost || k.Err() != cause || l.Valid(time.Now()) {

@@ -24,7 +24,7 @@ var (
 	ErrExpired = errors.New("validity used up")
 	// ErrNotHeld is returned when a token has no quorum: it has expired, was released
 	// or revoked, or never had one.
-	ErrNotHeld = errors.New("not held by this token")
+	ErrNotHeld = errors.New("no majority has this token")
 	// ErrInvalid is returned for arguments that can never work: an empty name, a
 	// TTL that the drift allowance uses up.
 	ErrInvalid = errors.New("invalid argument")

@@ -196,7 +196,7 @@ func TestAKeyThatFails(t *testing.T) {
 		says    []string
 	}{
 		{map[string]error{"b": errFake}, []string{"force-release a: done in part", `b: NOPERM \x1b[31mthis user`, "c: 1 copy deleted"}},
-		{map[string]error{"a": gone, "b": gone, "c": gone}, []string{"force-release a: ", "not held by this token"}},
+		{map[string]error{"a": gone, "b": gone, "c": gone}, []string{"force-release a: ", "no majority has this token"}},
 	} {
 		r := only(t, threeKeys(monitortest.TokenC, "a", "b", "c"))
 		r.press("X")

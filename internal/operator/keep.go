@@ -258,7 +258,7 @@ func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, erro
 	switch {
 	case k.State() == redlock.Lost:
 		k.Stop()
-		return redlock.Lost, fmt.Errorf("\"%s\": %w: %w", safetext.Escape(k.Resource()), redlock.ErrNotHeld, cmp.Or(k.Err(), redlock.ErrExpired))
+		return redlock.Lost, cmp.Or(k.Err(), fmt.Errorf("\"%s\": %w", safetext.Escape(k.Resource()), redlock.ErrExpired))
 	case k.foreign:
 		k.Stop()
 		return redlock.Held, nil

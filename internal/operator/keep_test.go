@@ -73,7 +73,7 @@ func TestKeptIsLostOnRecord(t *testing.T) {
 	<-stopped
 	k.Stop() // waits for the first one
 	r := c.records()
-	if len(r) != 3 || r[2].Act != "keep" || r[2].Phase != audit.Failed || r[2].Detail != "lock lost: keep: not held by this token" {
+	if len(r) != 3 || r[2].Act != "keep" || r[2].Phase != audit.Failed || r[2].Detail != "lock lost: keep: no majority has this token" {
 		t.Errorf("the log is %+v", r)
 	}
 }

@@ -26,7 +26,7 @@ func allChecks() []check {
 	}, {
 		id: "split-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badSplit, "two clients may rely on one lock")),
 		title: "locks on which two clients may rely",
-		why:   "Another client got in before the holder's end, because a vote was lost or given twice. Both may work at once.",
+		why:   "A vote was lost or given twice, so that another client got in, or may have, before the holder's end. Both may work at once.",
 		do:    "Look at the copies and until when each client relies on the lock (redlockctl locks NAME), and stop one of them. Find out whether a node restarted, was flushed or was promoted.",
 		more:  "Reported after 0.1 s. Where a slow attempt was reported so, the next reports wait twice as long, at most 1.5 s. The same holds for several-tokens, no-ttl-lock and a TTL that is set by a second command.",
 	}, {
