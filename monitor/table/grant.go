@@ -3,7 +3,6 @@ package table
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -207,7 +206,7 @@ func (t *Table) reviewGrant(r *record, since, now packed.Moment) {
 	}
 	released := s.deleted && s.there == 0 && s.tombstones == 0 && (g.freed || !g.fell || g.end == 0) // otherwise what was left has expired
 	switch {
-	case rest >= t.quorum && !(released && t.releasedBeside(r, &s)):
+	case rest >= t.quorum && !(released && g.unreached && rest-s.stuck < t.quorum && t.by(r, g.token, "force-release") == ""):
 		return // it may still be held
 	case g.end != 0 && now >= g.end && t.goesOn(r, &s, now):
 		return
@@ -299,13 +298,6 @@ func (t *Table) goesOn(r *record, s *standing, now packed.Moment) bool {
 		g.end, _ = t.majorityEnd(r, g.token, 0, true, nil)
 	}
 	return s.unread || g.end == 0 || g.end > now
-}
-
-// releasedBeside reports whether the deletions of copies of the grant of r were a release, although a majority of
-// copies is left: it did not reach those. One alone may be an eviction.
-func (t *Table) releasedBeside(r *record, s *standing) bool {
-	g := &r.grant
-	return g.unreached && bits.OnesCount64(g.deleted) > 1 && s.unknown < t.quorum && t.by(r, g.token, "force-release") == ""
 }
 
 // goneSince returns when the last copies of the grant of r went; seen is false if nodes with copies were out of
