@@ -26,7 +26,7 @@ const (
 	LockNotALock                      // a key under the pattern that cannot be a lock
 	LockMayBeHeld                     // no majority is seen, but nodes that are silent or may have forgotten a vote could complete one
 	LockLostMajority                  // granted and not released; copies were lost, and its holder may still rely on it
-	LockOrphaned                      // a minority of a token that was never granted, or copies of one whose grant was released or has ended
+	LockOrphaned                      // a minority of a token that was never granted, or whose grant was released or has ended
 	LockOverTTL                       // held for longer than the cluster's max TTL allows
 	LockSplit                         // several tokens
 	LockNoTTL                         // a copy without TTL

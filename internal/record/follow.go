@@ -114,7 +114,6 @@ func (b *batch) follow(e monitor.Event) {
 		default:
 			b.told(one, e)
 			b.grants.end(one, e.At, e.Kind)
-			one.tellOwn(e.At)
 		}
 	}
 }
@@ -133,8 +132,6 @@ func (b *batch) endFollowed(one *grant, e monitor.Event) {
 		if !one.until.IsZero() {
 			one.ended = one.until
 		}
-	default:
-		one.tellOwn(e.At)
 	}
 	b.grants.change(one)
 }
@@ -288,8 +285,8 @@ func (b *batch) writeGrants() {
 			added = append(added, one)
 			continue
 		}
-		b.exec(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, before = ?, copies = ?, ended_ms = ?, ended = ?, ends = ?, own_ms = ? WHERE id = ?`,
-			null(one.until), null(one.extended), one.extensions, one.before, nothing(one.copies), null(one.ended), how, nothing(one.ends), null(one.own), one.id)
+		b.exec(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, before = ?, copies = ?, ended_ms = ?, ended = ?, ends = ? WHERE id = ?`,
+			null(one.until), null(one.extended), one.extensions, one.before, nothing(one.copies), null(one.ended), how, nothing(one.ends), one.id)
 	}
 	b.insert(added)
 	for _, one := range g.changed {
@@ -311,7 +308,7 @@ func (b *batch) writeGrants() {
 // insert writes new grants, many with one statement: it takes half of what one statement
 // for each takes.
 func (b *batch) insert(added []*grant) {
-	const columns = 14
+	const columns = 13
 	names := make([]string, len(added))
 	for i, one := range added {
 		names[i] = one.lock
@@ -333,9 +330,9 @@ func (b *batch) insert(added []*grant) {
 				how = one.how
 			}
 			args = append(args, b.lock(one.lock), one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended),
-				one.extensions, one.before, nothing(one.copies), null(one.ended), how, nothing(one.ends), null(one.own))
+				one.extensions, one.before, nothing(one.copies), null(one.ended), how, nothing(one.ends))
 		}
-		done := b.exec(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, before, copies, ended_ms, ended, ends, own_ms) VALUES `+values(n, columns), args...)
+		done := b.exec(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, before, copies, ended_ms, ended, ends) VALUES `+values(n, columns), args...)
 		if b.err != nil {
 			return
 		}
@@ -361,7 +358,7 @@ func (m *minutes) ended(one *grant) {
 		c.lost++
 	}
 	if len(c.held) < mostSamples && !one.partly {
-		c.held = append(c.held, one.endedAt().Sub(one.began))
+		c.held = append(c.held, one.ended.Sub(one.began))
 	}
 	if one.wait > 0 && len(c.wait) < mostSamples {
 		c.wait = append(c.wait, one.wait)

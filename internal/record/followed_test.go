@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,57 +61,6 @@ func TestAnEndThatIsToldAfterTheNextBeginning(t *testing.T) {
 		}
 		if text := strings.Join(got, ", "); text != c.want {
 			t.Errorf("%s:\n%s, want\n%s", c.kind, text, c.want)
-		}
-	}
-}
-
-// A release that is told late ended its grant when it was. What was answered before it was known stays so.
-func TestAReleaseThatIsToldLate(t *testing.T) {
-	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Second)
-	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
-	from := &told{s: *monitortest.Safe(now)}
-	from.s.Settled = now.Add(-takeInAfter)
-	w := begin(t, path, from, now)
-	write(t, w, from, now)
-	from.tell("acquired", "job", "a", second(0), second(20))
-	from.tell("acquired", "other", "b", second(0), second(20))
-	write(t, w, from, second(9))
-	from.tell("released", "job", "a", second(3), second(20))
-	from.tell("acquired", "other", "c", second(7), second(27))
-	from.tell("released", "other", "b", second(4), second(20))
-	write(t, w, from, second(10))
-	r := read(t, path)
-	ended := func(lock string, known int) string {
-		all, err := r.GrantsOf(lock, Span{now.Add(-time.Hour), second(known).Add(time.Millisecond)}, 10)
-		if err != nil || len(all) == 0 {
-			t.Fatal(all, err)
-		}
-		if all[0].Ended.IsZero() {
-			return all[0].How
-		}
-		return fmt.Sprint(int(all[0].Ended.Sub(now)/time.Second), " ", all[0].How)
-	}
-	for known, want := range map[int]string{8: "", 10: "3 released"} {
-		if got := ended("job", known); got != want {
-			t.Errorf("as known at %d: %q, and not %q", known, got, want)
-		}
-	}
-	if got := ended("other", 10); got != "4 released" {
-		t.Errorf("the one that another followed: %q", got)
-	}
-	for known, want := range map[int][]string{5: {"job", "other"}, 10: nil} {
-		held, err := r.heldAt(second(5), second(known))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, g := range held {
-			if g.Began.After(now) {
-				got = append(got, g.Lock)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("held at 5, as known at %d: %q, and not %q", known, got, want)
 		}
 	}
 }

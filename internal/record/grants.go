@@ -22,7 +22,6 @@ type grant struct {
 	extensions int
 	before     int // extensions before the monitor began to count them
 	ended      time.Time
-	own        time.Time // when it ended, if ended is only since when that is known; zero: then
 	how        string
 	ends       string        // how it ends at until without a further event, because its majority is no longer seen; "": it is seen
 	copies     string        // at the first read; "": none yet
@@ -165,21 +164,6 @@ func (g *grants) end(one *grant, at time.Time, how string) {
 	g.change(one)
 }
 
-// tellOwn records when a grant ended, if that was well before it was known. So is an event, see batch.event.
-func (one *grant) tellOwn(at time.Time) {
-	if one.ended.Sub(at) > writeEvery && !at.Before(one.began) {
-		one.own = at
-	}
-}
-
-// endedAt is when a grant ended, whenever that was known.
-func (one *grant) endedAt() time.Time {
-	if !one.own.IsZero() {
-		return one.own
-	}
-	return one.ended
-}
-
 // close ends a grant of which nothing more is known: at a given time, or at its end if
 // its holder relies on it until then.
 func (g *grants) close(one *grant, at time.Time, how string) {
@@ -199,7 +183,7 @@ func (g *grants) takeUp(lock string, token [8]byte) *grant {
 		return nil
 	}
 	delete(g.lapsed, lock)
-	one.ended, one.own, one.how, one.ends = time.Time{}, time.Time{}, "", ""
+	one.ended, one.how, one.ends = time.Time{}, "", ""
 	one.before = one.extensions // the monitor begins to count anew
 	g.open[lock] = one
 	g.change(one)

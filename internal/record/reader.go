@@ -146,7 +146,7 @@ type Grant struct {
 
 // grantColumns are those of grants as known at ?1: a grant that was extended has a row for
 // each end, k is the one that was known then, n the next one.
-const grantColumns = `SELECT g.id, l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.ended_ms, g.own_ms, coalesce(g.ended, ''), coalesce(g.ends, ''), coalesce(g.copies, ''),
+const grantColumns = `SELECT g.id, l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.ended_ms, coalesce(g.ended, ''), coalesce(g.ends, ''), coalesce(g.copies, ''),
 	g.until_ms, g.extended_ms, g.extensions, ` + extendedAt + `, k.until_ms, k.extensions, n.extensions, g.ended_ms > ?1 AND ` + fellBefore + ` FROM grants g `
 
 // extendedAt is when the number of extensions that k has was reached: later rows with the same number tell of
@@ -167,11 +167,11 @@ const ofLocks = `JOIN locks l ON l.id = g.lock LEFT JOIN owners o ON o.id = g.ow
 func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error) {
 	return collect(r.db, func(row *sql.Rows, g *Grant) error {
 		var token []byte
-		var extended, until, own time.Time
+		var extended, until time.Time
 		var then, next sql.NullInt64
 		var fell sql.NullBool
 		var ends string
-		err := row.Scan(&g.id, &g.Lock, &token, &g.Owner, &g.Library, (*ms)(&g.Began), &g.Partly, (*ms)(&g.Ended), (*ms)(&own), &g.How, &ends, &g.Copies,
+		err := row.Scan(&g.id, &g.Lock, &token, &g.Owner, &g.Library, (*ms)(&g.Began), &g.Partly, (*ms)(&g.Ended), &g.How, &ends, &g.Copies,
 			(*ms)(&g.Until), (*ms)(&g.Extended), &g.Extensions, (*ms)(&extended), (*ms)(&until), &then, &next, &fell)
 		g.Token = hex.EncodeToString(token)
 		if then.Valid {
@@ -191,8 +191,6 @@ func (r *Reader) grants(query string, at time.Time, args ...any) ([]Grant, error
 			if fell.Bool {
 				g.How = lostMajority
 			}
-		} else if !own.IsZero() {
-			g.Ended = own
 		}
 		if !g.Until.IsZero() && g.Ended.Sub(g.Until) > extendedBy && g.How == "expired" {
 			g.Ended = g.Until // which was known later

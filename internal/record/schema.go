@@ -38,8 +38,7 @@ CREATE TABLE grants (
   copies TEXT,                     -- on which nodes, when it was first looked at: see lock_states; NULL: it never was
   ended_ms INTEGER,                -- NULL: not seen to end
   ended TEXT,                      -- released, expired, revoked, force-released, lost majority, not seen
-  ends TEXT,                       -- how it ends at until_ms if nothing else is told: its majority is seen no more; NULL: it is
-  own_ms INTEGER                   -- when it ended, if that was told later: ended_ms is since when it is known; NULL: ended_ms
+  ends TEXT                        -- how it ends at until_ms if nothing else is told: its majority is seen no more; NULL: it is
 );
 CREATE INDEX grants_of_lock ON grants (lock, began_ms);
 CREATE INDEX grants_ending ON grants (until_ms) WHERE ` + ending + `; -- the majority is no longer seen
@@ -101,7 +100,7 @@ const ending = `ends IS NOT NULL AND ended_ms IS NULL`
 // grantSum is a checksum of what says until when a grant was held and how it ended: SQLite's check
 // compares an index with its table, and so finds a number or a word that the disk has changed.
 const grantSum = `((3 * coalesce(until_ms, -1) + 5 * coalesce(ended_ms, -1) + 7 * coalesce(extended_ms, -1) + 11 * extensions + 13 * before
-	+ 17 * coalesce(instr('released expired revoked force-released lost majority not seen', ended), -1) + 19 * coalesce(own_ms, -1)) % 251)`
+	+ 17 * coalesce(instr('released expired revoked force-released lost majority not seen', ended), -1)) % 251)`
 
 // lengths are the limits of the classes by which durations are indexed. A query for one
 // time reads, of each class, only the rows that can reach that time: about as many as

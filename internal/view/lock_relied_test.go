@@ -269,7 +269,7 @@ func TestCopiesThatKeepNobodyOut(t *testing.T) {
 	s := monitortest.Safe(monitortest.Epoch)
 	l := monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockOrphaned, monitortest.TokenA, "9 - - - -")
 	ctx := &Context{Glyphs: &Unicode, Snap: s, Now: monitortest.Epoch}
-	for state, want := range map[monitor.NodeState]string{monitor.NodeServing: "block others until they expire", monitor.NodeCordoned: "keep nobody out", monitor.NodeFenced: "keep nobody out"} {
+	for state, want := range map[monitor.NodeState]string{monitor.NodeServing: "blocks others until it expires", monitor.NodeCordoned: "keeps nobody out", monitor.NodeFenced: "keeps nobody out"} {
 		s.Nodes[0].State = state
 		if f := LockFacts(ctx, &l)[0]; f.Label != "Means" || !strings.Contains(f.Text, want) {
 			t.Errorf("%s: %+v", state, f)

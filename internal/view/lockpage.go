@@ -81,7 +81,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		case l.State == monitor.LockNoTTL:
 			means = l.EndlessText(c.Snap.Serves)
 		case c.Snap.BlocksNobody(l):
-			means = l.State.String() + ": its copies are on nodes that refuse writes, and keep nobody out as long as these do"
+			means = l.State.String() + ": a minority on nodes that refuse writes: keeps nobody out as long as they do"
 		case l.State == monitor.LockMayBeHeld && redlock.IsTombstone(l.Holder.Raw()):
 			means = "may be held: it was revoked, and too few nodes have a tombstone left to keep others out: treat it as held"
 		}

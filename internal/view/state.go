@@ -105,7 +105,7 @@ var States = map[monitor.LockState]string{
 	monitor.LockNotALock:     "a key under the lock patterns that cannot be a lock",
 	monitor.LockMayBeHeld:    "no majority is seen, but nodes do not answer or may have forgotten a copy: treat it as held",
 	monitor.LockLostMajority: "it was granted and has lost copies: its holder may rely on it until its end and cannot extend it",
-	monitor.LockOrphaned:     "a minority that was never granted, or copies whose grant has ended: on nodes that serve they block others until they expire",
+	monitor.LockOrphaned:     "a minority that was never granted, or whose grant has ended: on nodes that serve it blocks others until it expires",
 	monitor.LockOverTTL:      "its TTL is above the cluster's max TTL: the guard's delay does not cover it",
 	monitor.LockSplit:        "copies of several tokens; ' marks those that are not the holder's",
 	monitor.LockNoTTL:        "a copy without a TTL: it never expires",

@@ -300,20 +300,22 @@ func (t *Table) goesOn(r *record, s *standing, now packed.Moment) bool {
 	return s.unread || g.end == 0 || g.end > now
 }
 
-// goneSince returns when the last copies of the grant of r went; seen is false if nodes with copies were out of
-// sight from then on, so that they may have gone later.
-func (t *Table) goneSince(r *record, now packed.Moment) (at packed.Moment, seen bool) {
-	g := &r.grant
-	at, seen = g.goneAt, !g.hidden
+// goneSince returns when the last copies of the grant of r went, of a lock that is known to be released since
+// now, and what is to be said of that time: copies on nodes that were not seen meanwhile may have gone earlier.
+func (t *Table) goneSince(r *record, now packed.Moment) (at packed.Moment, told string) {
+	g, hid, late := &r.grant, r.grant.hidAt, now-packed.Moment(releasePatience)
 	for i := range r.Copies {
-		if c, n := &r.Copies[i], &t.nodes[i]; c.Kind == packed.LockCopy && int8(c.Token) == g.token && !n.reachable && n.lostSight > at {
-			at, seen = n.lostSight, false
+		if c, n := &r.Copies[i], &t.nodes[i]; c.Kind == packed.LockCopy && int8(c.Token) == g.token && !n.reachable {
+			hid = max(hid, n.lostSight)
 		}
 	}
-	if at == 0 {
-		at = now // a guard told it
+	switch {
+	case hid > g.goneAt && hid < late:
+		return now, fmt.Sprintf(", at some time since %s: its nodes were not seen meanwhile", words.Moment(t.Time(hid), t.Time(now)))
+	case g.goneAt > hid && g.goneAt < late:
+		return g.goneAt, fmt.Sprintf(", which is known since %s: other nodes with a copy were not seen before", words.Moment(t.Time(now), t.Time(now)))
 	}
-	return at, seen
+	return now, ""
 }
 
 // endGrant ends the grant of r and reports why.
@@ -321,22 +323,13 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	token := r.Tokens[r.grant.token].Prefix
 	if t.settled {
 		t.tellLastExtensions(r, now)
-		e := t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(now), level, kind, r.key(), ""))
+		at := now
 		if kind == "released" || kind == "force-released" {
-			switch at, seen := t.goneSince(r, now); {
-			case now-at <= packed.Moment(releasePatience):
-			case seen:
-				e.At = t.Time(at)
-				text += ", which is known since " + words.Moment(t.Time(now), t.Time(now)) + ": other nodes with a copy were not seen before"
-			default:
-				if kind == "released" {
-					e.Kind, e.Until = "not seen", t.Time(now)
-				}
-				text += ", at some time since " + words.Moment(t.Time(at), t.Time(now)) + ": its nodes were not seen meanwhile"
-			}
+			var told string
+			at, told = t.goneSince(r, now)
+			text += told
 		}
-		e.Text = safetext.New(fmt.Sprintf("%s (%s)", text, r.shortToken(r.grant.token)))
-		t.emitTaken(r, r.grant.token, e)
+		t.emitTaken(r, r.grant.token, t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(at), level, kind, r.key(), "%s (%s)", text, r.shortToken(r.grant.token))))
 	}
 	sum, g := announce.TokenSum(token), &r.grant
 	for i := range r.Copies {
@@ -588,7 +581,7 @@ const mostReported = 20
 func (t *Table) emitUnreported(at time.Time) {
 	for i := range t.nodes {
 		if l := &t.nodes[i].lost; l.unreported > 0 && t.Moment(at)-l.since >= packed.Moment(time.Second) {
-			t.emit(monitor.NodeEvent(at, monitor.LevelNotice, lostCopy, t.names[i], "%s: %s of held locks lost: gone before their TTL expired",
+			t.emit(monitor.NodeEvent(at, monitor.LevelNotice, lostCopy, t.names[i], "%s: %s of held locks lost: gone before their TTL expired, and not released",
 				t.names[i], words.Count(l.unreported, "more copy", "more copies")))
 			l.unreported = 0
 		}

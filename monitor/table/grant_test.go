@@ -174,7 +174,7 @@ func TestLostCopiesAreToldWithinBounds(t *testing.T) {
 		r.pass(time.Second)
 	}
 	last := r.events[len(r.events)-1]
-	if len(r.events) != mostReported+1 || last.Node != "n2" || last.Text.Raw() != "n2: 4980 more copies of held locks lost: gone before their TTL expired" {
+	if len(r.events) != mostReported+1 || last.Node != "n2" || last.Text.Raw() != "n2: 4980 more copies of held locks lost: gone before their TTL expired, and not released" {
 		t.Errorf("%d: %+v", len(r.events), last)
 	}
 	if e := r.events[0]; e.Kind != "lost copy" || e.Node != "n2" || e.Level != monitor.LevelNotice ||

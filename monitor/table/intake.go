@@ -284,10 +284,10 @@ func (t *Table) noteGone(r *record, i int, cause monitor.LossCause, now packed.M
 		g.freed = g.fell
 		g.unreached = !t.reaches(r, i)
 	}
-	if hid := t.nodes[i].lostSight; hid == 0 || hid < c.Sent {
-		g.goneAt, g.hidden = now, false
-	} else if hid > g.goneAt {
-		g.goneAt, g.hidden = hid, true
+	if hid := t.nodes[i].lostSight; hid >= c.Sent && hid != 0 {
+		g.hidAt = max(g.hidAt, hid)
+	} else {
+		g.goneAt = now
 	}
 	if i < 32 {
 		g.went |= 1 << i

@@ -76,7 +76,7 @@ func (t *Table) reviewLeaving(r *record, now packed.Moment) {
 			g.token = int8(len(r.Tokens) - 1)
 		}
 		if n := r.copiesOf(g.token); n < l.copies { // the release goes on
-			l.copies, l.since, g.goneAt, g.hidden = n, now, now, false
+			l.copies, l.since, g.goneAt = n, now, now
 		}
 		switch t.reviewGrant(r, l.since, now); {
 		case g.token < 0: // it has ended

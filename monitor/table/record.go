@@ -161,9 +161,9 @@ type grant struct {
 	fell, parted, freed, perhaps bool
 	// unreached: when the last of the copies was deleted, all others were where no release gets through: on nodes
 	// that refuse writes, or that did not answer.
-	unreached, hidden bool
-	shrank            bool // its copies show an earlier end than its holder relies on
-	supposed          bool // its end is that of an extension that silent nodes may have received too
+	unreached bool
+	shrank    bool // its copies show an earlier end than its holder relies on
+	supposed  bool // its end is that of an extension that silent nodes may have received too
 	// extensions counts those that were seen, the last one at extended; reported of them were
 	// reported, the last ones at reportedAt.
 	extensions, reported uint32
@@ -177,12 +177,12 @@ type grant struct {
 	seen         packed.Moment // end of the last majority that was seen; if supposed, the end before that
 	shown        packed.Moment // the latest end that its copies showed here: a later one was told by a guard
 	latest       packed.Moment // the latest that seen can be, by how long the reads took: only a later end proves an extension
-	// goneAt is when a copy was last seen to go, whatever took it; if hidden, when a node was last seen to have
-	// one that was gone when the node was seen again.
-	goneAt     packed.Moment
-	extended   packed.Moment
-	reportedAt packed.Moment
-	heard      [8]byte // sum of its token, if a guard announced the grant; otherwise zero
+	// goneAt is when a copy was last seen to go, whatever took it. hidAt is when a node was last seen to have one
+	// that was gone when the node was seen again.
+	goneAt, hidAt packed.Moment
+	extended      packed.Moment
+	reportedAt    packed.Moment
+	heard         [8]byte // sum of its token, if a guard announced the grant; otherwise zero
 }
 
 // sumOf returns the sum of the token of r's grant.
