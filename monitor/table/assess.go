@@ -290,7 +290,7 @@ func (t *Table) chooseHolder(r *record, a *assessment, tallies []tally) {
 // its grant was released or has expired, and they stayed where that was not possible. A client whose
 // lock was force-released does not know that, so it is still a rival.
 func (t *Table) leftOver(r *record, k int8, v *tally) bool {
-	return (v.known()+v.lost < t.quorum || !v.written) && t.ended.has(r.key(), announce.TokenSum(r.Tokens[k].Prefix)) && t.by(r, k, "force-release") == ""
+	return v.known()+v.lost < t.quorum && t.ended.has(r.key(), announce.TokenSum(r.Tokens[k].Prefix)) && t.by(r, k, "force-release") == ""
 }
 
 // mayHold reports whether token k of r, whose grant has not ended, would have a quorum if

@@ -204,9 +204,8 @@ func (t *Table) reviewGrant(r *record, since, now packed.Moment) {
 	if g.supposed && s.confirmed && !s.unread && s.silent == 0 && rest+s.lost+len(t.unseen(r, &assessment{now: now}, g.token, true)) < t.quorum {
 		g.end, g.supposed = g.seen, false // it was extended on too few nodes
 	}
-	released := s.deleted && s.there == 0 && s.tombstones == 0 && (g.freed || !g.fell || g.end == 0) // otherwise what was left has expired
 	switch {
-	case rest >= t.quorum && !(released && g.unreached && rest-s.stuck < t.quorum && t.by(r, g.token, "force-release") == ""):
+	case rest >= t.quorum:
 		return // it may still be held
 	case g.end != 0 && now >= g.end && t.goesOn(r, &s, now):
 		return
@@ -220,7 +219,7 @@ func (t *Table) reviewGrant(r *record, since, now packed.Moment) {
 		return // wait for the other nodes
 	case s.deleted && t.tombstonesHold(r):
 		t.endGrant(r, now, monitor.LevelNotice, "revoked", "revoked"+t.by(r, g.token, "revoke")+": others wait until the TTL expires")
-	case released:
+	case s.deleted && s.there == 0 && s.tombstones == 0 && (g.freed || !g.fell || g.end == 0): // otherwise what was left has expired
 		if g.fell && g.parted {
 			t.releases = learned{2 * releasePatience, now} // it was a slow release
 		}
@@ -300,45 +299,17 @@ func (t *Table) goesOn(r *record, s *standing, now packed.Moment) bool {
 	return s.unread || g.end == 0 || g.end > now
 }
 
-// goneSince returns when the last copies of the grant of r went, of a lock that is known to be released since
-// now, and what is to be said of that time: copies on nodes that were not seen meanwhile may have gone earlier.
-func (t *Table) goneSince(r *record, now packed.Moment) (at packed.Moment, told string) {
-	g, hid, late := &r.grant, r.grant.hidAt, now-packed.Moment(releasePatience)
-	for i := range r.Copies {
-		if c, n := &r.Copies[i], &t.nodes[i]; c.Kind == packed.LockCopy && int8(c.Token) == g.token && !n.reachable {
-			hid = max(hid, n.lostSight)
-		}
-	}
-	switch {
-	case hid > g.goneAt && hid < late:
-		return now, fmt.Sprintf(", at some time since %s: its nodes were not seen meanwhile", words.Moment(t.Time(hid), t.Time(now)))
-	case g.goneAt > hid && g.goneAt < late:
-		return g.goneAt, fmt.Sprintf(", which is known since %s: other nodes with a copy were not seen before", words.Moment(t.Time(now), t.Time(now)))
-	}
-	return now, ""
-}
-
 // endGrant ends the grant of r and reports why.
 func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind, text string) {
 	token := r.Tokens[r.grant.token].Prefix
 	if t.settled {
 		t.tellLastExtensions(r, now)
-		at := now
-		if kind == "released" || kind == "force-released" {
-			var told string
-			at, told = t.goneSince(r, now)
-			text += told
-		}
-		t.emitTaken(r, r.grant.token, t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(at), level, kind, r.key(), "%s (%s)", text, r.shortToken(r.grant.token))))
+		t.emitTaken(r, r.grant.token, t.grantEvent(r, r.grant.end, monitor.LockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, r.shortToken(r.grant.token))))
 	}
 	sum, g := announce.TokenSum(token), &r.grant
 	for i := range r.Copies {
-		switch c := &r.Copies[i]; {
-		case c.Kind != packed.LockCopy || int8(c.Token) != g.token:
-		case kind == "expired" && !t.nodes[i].reachable:
+		if c := &r.Copies[i]; kind == "expired" && c.Kind == packed.LockCopy && int8(c.Token) == g.token && !t.nodes[i].reachable {
 			t.noteExpired(r, i) // a moment later
-		case kind == "released" && i < 64:
-			r.loaded |= 1 << i // a majority of such copies is no grant
 		}
 	}
 	t.ended.add(r.key(), sum)
@@ -351,12 +322,6 @@ func (t *Table) endGrant(r *record, now packed.Moment, level monitor.Level, kind
 	}
 	r.dropVotes(g.token)
 	r.grant = grant{token: -1}
-}
-
-// foundLeft reports whether nobody was seen to write the copies of the grant of r: they were there when this view
-// began, and were not extended since.
-func (t *Table) foundLeft(r *record) bool {
-	return (!t.settled || r.aged || r.lock.Span.Begin <= t.settledAt) && r.grant.extensions == 0
 }
 
 // outOfReach reports whether a copy of this token is on a node that does not answer or, with closed,
@@ -550,9 +515,6 @@ func (t *Table) emitLostCopies(r *record, now packed.Moment, all bool) {
 // lostCopyEvent returns the event for the copy that r has lost on node i.
 func (t *Table) lostCopyEvent(r *record, i int, now packed.Moment) monitor.Event {
 	why := "lost: it disappeared before its TTL expired, and was not released"
-	if r.grant.unreached || !t.reaches(r, i) {
-		why = "deleted, perhaps by a release that did not reach the others"
-	}
 	switch c := &r.Copies[i]; {
 	case c.Kind == packed.LockCopy && redlock.IsTombstone(r.Tokens[c.Token].Prefix):
 		why = "revoked there" + t.byOn(r, i, r.grant.token, "revoke")

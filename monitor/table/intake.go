@@ -113,7 +113,7 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		}
 		if !same && (c.Have() || c.Lost()) {
 			cause := t.lossOf(i, c, received)
-			t.noteGone(r, i, cause, received)
+			r.noteGone(i, cause, received)
 			t.noteOverwritten(r, i, cause, received)
 			if isLock && redlock.IsTombstone(tok.Prefix) && r.lock.State == monitor.LockOrphaned && int8(c.Token) == r.holder {
 				t.ended.add(r.key(), announce.TokenSum(tok.Prefix)) // nobody relied on what is revoked
@@ -271,7 +271,7 @@ func (t *Table) markLoaded(r *record, i int, next packed.Copy) {
 
 // noteGone records that copy i of r is gone before its TTL, if the copy belongs to the
 // grant.
-func (t *Table) noteGone(r *record, i int, cause monitor.LossCause, now packed.Moment) {
+func (r *record) noteGone(i int, cause monitor.LossCause, now packed.Moment) {
 	c, g := &r.Copies[i], &r.grant
 	if c.Kind != packed.LockCopy || g.token < 0 || int8(c.Token) != g.token || c.Expires != 0 && c.Expires <= now {
 		return
@@ -281,28 +281,12 @@ func (t *Table) noteGone(r *record, i int, cause monitor.LossCause, now packed.M
 	}
 	if bit := uint64(1) << min(i, 63); cause == monitor.LostByDeletion && !g.expiredThere(c, now) {
 		g.deleted |= bit
+		g.deletedAt = now
 		g.freed = g.fell
-		g.unreached = !t.reaches(r, i)
-	}
-	if hid := t.nodes[i].lostSight; hid >= c.Sent && hid != 0 {
-		g.hidAt = max(g.hidAt, hid)
-	} else {
-		g.goneAt = now
 	}
 	if i < 32 {
 		g.went |= 1 << i
 	}
-}
-
-// reaches reports whether a release that was sent to all nodes gets through to a copy of the grant of r
-// that is left, on another node than i.
-func (t *Table) reaches(r *record, i int) bool {
-	for k := range r.Copies {
-		if c, n := &r.Copies[k], &t.nodes[k]; k != i && c.Kind == packed.LockCopy && int8(c.Token) == r.grant.token && n.reachable && !n.closed {
-			return true
-		}
-	}
-	return false
 }
 
 // expiredThere reports whether a copy that ended before the grant has expired: by the node's

@@ -15,8 +15,7 @@ import (
 type leaving struct {
 	token  packed.Token
 	grant  grant
-	copies int           // that were left when it was last reviewed
-	since  packed.Moment // when the last of the others went
+	copies int // that were left when it was last reviewed
 }
 
 // confirmsWithin is how long a new grant waits for the nodes to confirm which copies of the last one
@@ -38,7 +37,7 @@ func (t *Table) setAside(r *record, a *assessment) bool {
 		all = slices.Delete(all, 0, 1)
 	}
 	g := &r.grant
-	t.leaving[r] = append(all, leaving{r.Tokens[g.token], *g, r.copiesOf(g.token), r.changed})
+	t.leaving[r] = append(all, leaving{r.Tokens[g.token], *g, r.copiesOf(g.token)})
 	*g = grant{token: -1}
 	return true
 }
@@ -76,15 +75,15 @@ func (t *Table) reviewLeaving(r *record, now packed.Moment) {
 			g.token = int8(len(r.Tokens) - 1)
 		}
 		if n := r.copiesOf(g.token); n < l.copies { // the release goes on
-			l.copies, l.since, g.goneAt = n, now, now
+			l.copies, g.deletedAt = n, now
 		}
-		switch t.reviewGrant(r, l.since, now); {
+		switch t.reviewGrant(r, g.deletedAt, now); {
 		case g.token < 0: // it has ended
 		case g.fell:
 			sum := r.sumOf(g)
 			r.addEarlier(earlier{Reliance: monitor.Reliance{Token: safetext.New(l.token.Prefix), Until: t.Time(g.end)}, sum: sum, was: *g})
 		default:
-			kept = append(kept, leaving{l.token, *g, l.copies, l.since})
+			kept = append(kept, leaving{l.token, *g, l.copies})
 		}
 	}
 	r.grant = own
@@ -108,7 +107,7 @@ func (t *Table) forgetLeaving(r *record, token packed.Token) {
 // wakeToReview has the grants of r that were set aside reviewed in time.
 func (t *Table) wakeToReview(r *record, a *assessment) {
 	for _, l := range t.leaving[r] {
-		a.wakeAt(l.since + t.releaseTakes(a.now))
+		a.wakeAt(l.grant.deletedAt + t.releaseTakes(a.now))
 		a.wakeAt(l.grant.end)
 	}
 }

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,91 +179,6 @@ func TestSeveralTokensWithoutTTL(t *testing.T) {
 		l := r.lock("k")
 		if text := l.EndlessText(func(i int) bool { return !r.nodes[i].closed }); l.State != monitor.LockNoTTL || l.Nobody != (c.ttl >= 0) || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %s, nobody %v: %s", name, l.State, l.Nobody, text)
-		}
-	}
-}
-
-// Of a lock that its client releases while a majority is cordoned, the copies there are left over: nobody relies on
-// it. They stay so once the nodes serve, also for a view that hears of it, until somebody extends them.
-func TestAReleaseWhileAMajorityIsCordoned(t *testing.T) {
-	const token = "0123456789abcdefghij"
-	r := newRig(5, 5*time.Minute).first()
-	r.pass(time.Hour)
-	r.set("k", token, 4*time.Minute, 0, 1, 2, 3, 4)
-	r.rounds()
-	for i := 2; i < 5; i++ {
-		r.Reachable(i, true)
-	}
-	r.rounds()
-	end := r.lock("k").HeldUntil()
-	r.events = nil
-	r.del("k", 0, 1)
-	r.rounds()
-	begins := r.beside()
-	check := func(when string, views map[string]*rig) {
-		t.Helper()
-		for range 4 {
-			for _, view := range views {
-				view.rounds()
-				view.Heard(r.Vouches(r.now), view.now)
-			}
-		}
-		for name, view := range views {
-			if l := view.lock("k"); l.State != monitor.LockOrphaned || l.ReliedOn() || l.Held != 3 {
-				t.Errorf("%s, the view that %s: %+v", when, name, l)
-			}
-		}
-	}
-	check("cordoned", map[string]*rig{"goes on": r, "begins": begins})
-	for i := 2; i < 5; i++ {
-		r.Reachable(i, false)
-		begins.Reachable(i, false)
-	}
-	check("uncordoned", map[string]*rig{"goes on": r, "begins": begins, "begins then": r.beside()})
-	if k := r.kinds(); !slices.Equal(k, []string{"released"}) {
-		t.Errorf("%v", r.events)
-	}
-	if !r.now.Before(end) {
-		t.Fatal("too late")
-	}
-	r.set("k", token, 5*time.Minute, 2)
-	r.rounds()
-	if l := r.lock("k"); l.State != monitor.LockBareMajority {
-		t.Errorf("extended: %+v", l)
-	}
-}
-
-// A deletion while another copy was on a node that takes writes was no release, also if that is cordoned then. And
-// where other copies are out of reach, nobody says that it was none.
-func TestADeletionBesideCordonedNodes(t *testing.T) {
-	for name, c := range map[string]struct {
-		before, hidden, after []int // nodes that are cordoned, hidden, and cordoned after the deletion
-		del                   []int
-		kind, text            string
-	}{
-		"one that serves has a copy":        {before: []int{2, 3}, after: []int{4}, del: []int{0, 1}, kind: "lost copy", text: "deleted, perhaps by a release"},
-		"one that serves keeps its copy":    {before: []int{2, 3}, del: []int{0, 1}, kind: "lost copy", text: "was not released"},
-		"the others are cut off, come back": {hidden: []int{2, 3, 4}, del: []int{0, 1}, kind: "lost copy", text: "deleted, perhaps by a release"},
-	} {
-		r := grantedOn(0, 1, 2, 3, 4)
-		for _, i := range c.before {
-			r.Reachable(i, true)
-		}
-		for _, i := range c.hidden {
-			r.Unreachable(i, r.now)
-		}
-		r.rounds()
-		r.del("k", c.del...)
-		r.scanAll()
-		for _, i := range c.after {
-			r.Reachable(i, true)
-		}
-		for _, i := range c.hidden {
-			r.Reachable(i, false)
-		}
-		r.rounds()
-		if l := r.lock("k"); !l.ReliedOn() || !strings.Contains(r.text(c.kind), c.text) || slices.Contains(r.kinds(), "released") {
-			t.Errorf("%s: %s, %v: %s", name, l.State, r.kinds(), r.text(c.kind))
 		}
 	}
 }

@@ -227,7 +227,7 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 		r.drop(i) // it expired without an extension there
 		return
 	}
-	t.noteGone(r, i, cause, now)
+	r.noteGone(i, cause, now)
 	c := &r.Copies[i]
 	if c.Expires != 0 && c.Expires <= now { // seen before its node reports it
 		t.short.hasExpired(i, r.key(), now)

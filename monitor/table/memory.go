@@ -44,7 +44,7 @@ func (r *room) bursts() bool { return r.locks > 0 && r.used > r.locks+r.locks/gr
 // map, the tree and the lists; for each node a copy, kept and published; for each token
 // its value and its entry.
 const (
-	costKey   = 528
+	costKey   = 512
 	costCopy  = 24
 	costToken = 32
 )

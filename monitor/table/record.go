@@ -48,8 +48,8 @@ type record struct {
 	slow uint16
 
 	// hit has a bit for each node that lost its copy by a restart or a wipe whose cost is not
-	// counted yet; loaded for each whose copy was loaded from disk, or left there by a release, and
-	// not written since. Only the first 64 nodes.
+	// counted yet; loaded for each whose copy was loaded from disk and not written
+	// since. Only the first 64 nodes.
 	hit, loaded uint64
 	presumed    uint64        // silent nodes whose copy is assumed to be extended, as on other nodes
 	unwatched   packed.Moment // a copy was extended after that, while its node was silent; zero: none was
@@ -159,11 +159,8 @@ type grant struct {
 	// so this is no release. freed: others were deleted since: it was a slow one. perhaps: it
 	// fell, and may have been released, or never granted.
 	fell, parted, freed, perhaps bool
-	// unreached: when the last of the copies was deleted, all others were where no release gets through: on nodes
-	// that refuse writes, or that did not answer.
-	unreached bool
-	shrank    bool // its copies show an earlier end than its holder relies on
-	supposed  bool // its end is that of an extension that silent nodes may have received too
+	shrank                       bool // its copies show an earlier end than its holder relies on
+	supposed                     bool // its end is that of an extension that silent nodes may have received too
 	// extensions counts those that were seen, the last one at extended; reported of them were
 	// reported, the last ones at reportedAt.
 	extensions, reported uint32
@@ -177,12 +174,10 @@ type grant struct {
 	seen         packed.Moment // end of the last majority that was seen; if supposed, the end before that
 	shown        packed.Moment // the latest end that its copies showed here: a later one was told by a guard
 	latest       packed.Moment // the latest that seen can be, by how long the reads took: only a later end proves an extension
-	// goneAt is when a copy was last seen to go, whatever took it. hidAt is when a node was last seen to have one
-	// that was gone when the node was seen again.
-	goneAt, hidAt packed.Moment
-	extended      packed.Moment
-	reportedAt    packed.Moment
-	heard         [8]byte // sum of its token, if a guard announced the grant; otherwise zero
+	deletedAt    packed.Moment // when the last of these was deleted
+	extended     packed.Moment
+	reportedAt   packed.Moment
+	heard        [8]byte // sum of its token, if a guard announced the grant; otherwise zero
 }
 
 // sumOf returns the sum of the token of r's grant.

@@ -2,7 +2,6 @@ package table
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -472,53 +471,6 @@ func TestTheEndOfALockWhoseNodesAreDown(t *testing.T) {
 			if got := r.kinds(); !slices.Equal(got, []string{"acquired", "not seen"}) || r.events[1].Level != monitor.LevelInfo {
 				t.Errorf("%s, %s: %q, %s", name, step, got, r.text("lost majority"))
 			}
-		}
-	}
-}
-
-// A release during the outage of a majority is dated by what was seen of it, and not by the return of the nodes.
-func TestAReleaseWhileAMajorityIsDown(t *testing.T) {
-	for name, c := range map[string]struct {
-		hidden, restart []int
-		del             []int         // at the time of the release
-		hideLater       []int         // after it
-		at              time.Duration // of the event, from the release
-		text            string
-	}{
-		"the nodes restart without copies":     {hidden: []int{2, 3, 4}, restart: []int{2, 3, 4}, del: []int{0, 1}, text: "released, which is known since "},
-		"the nodes were cut off":               {hidden: []int{2, 3, 4}, del: []int{0, 1, 2, 3, 4}, text: "released, which is known since "},
-		"all were cut off":                     {hidden: []int{0, 1, 2, 3, 4}, del: []int{0, 1, 2, 3, 4}, at: 6 * time.Second, text: "released, at some time since "},
-		"a node that was seen is hidden later": {hidden: []int{2, 3}, restart: []int{2, 3, 4}, del: []int{0, 1}, hideLater: []int{4}, at: 6 * time.Second, text: "released, at some time since "},
-		"all are seen":                         {del: []int{0, 1, 2, 3, 4}, text: "released ("},
-	} {
-		r := grantedOn(0, 1, 2, 3, 4)
-		for _, i := range c.hidden {
-			r.Unreachable(i, r.now)
-		}
-		r.pass(2 * time.Second)
-		r.del("k", c.del...)
-		released := r.now
-		r.scanAll()
-		r.scanAll()
-		r.pass(300 * time.Millisecond)
-		for _, i := range c.hideLater {
-			r.Unreachable(i, r.now)
-		}
-		for range 3 {
-			r.pass(1900 * time.Millisecond)
-			r.scanAll()
-		}
-		for _, i := range append(c.hidden, c.hideLater...) {
-			if slices.Contains(c.restart, i) {
-				r.restart(i, false, false)
-			}
-			r.Reachable(i, false)
-		}
-		r.scanAll()
-		r.scanAll()
-		last := r.events[len(r.events)-1]
-		if last.Kind != "released" || last.At.Sub(released)-c.at > 100*time.Millisecond || c.at-last.At.Sub(released) > 200*time.Millisecond || !strings.HasPrefix(last.Text.Raw(), c.text) {
-			t.Errorf("%s: %s %s after the release: %s", name, last.Kind, last.At.Sub(released), last.Text.Raw())
 		}
 	}
 }

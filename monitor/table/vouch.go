@@ -410,7 +410,7 @@ func (t *Table) hearEnd(r *record, v announce.Lock, now packed.Moment) {
 		t.markDirty(r)
 	}
 	switch {
-	case k >= 0 && k == r.grant.token && (r.grant.fell || r.lock.State == monitor.LockMayBeHeld || t.foundLeft(r)):
+	case k >= 0 && k == r.grant.token && (r.grant.fell || r.lock.State == monitor.LockMayBeHeld):
 		t.endGrant(r, now, monitor.LevelInfo, "released", "released, by what a guard saw")
 	case r.dropEarlier(v.Token):
 	case known:
