@@ -13,6 +13,7 @@ import (
 	"redlockctl/cli/exit"
 	"redlockctl/cli/flags"
 	"redlockctl/cli/printer"
+	"redlockctl/internal/config"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/words"
@@ -103,7 +104,7 @@ clean, warnings or dangers.`,
 					return err
 				}
 			default:
-				a.printDoctor(s, found, gravest, cfg.Redlock.DriftFactor)
+				a.printDoctor(s, found, gravest, cfg)
 			}
 			if gravest > monitor.SeverityInfo {
 				return exit.Silently(exit.Status(gravest)) // the severities are the exit codes
@@ -116,20 +117,22 @@ clean, warnings or dangers.`,
 	return cmd
 }
 
-func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding, gravest monitor.Severity, allowance float64) {
+func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding, gravest monitor.Severity, cfg *config.Config) {
 	verdict := view.Unicode.Verdict(s.Cluster.Verdict)
 	tones := [...]view.Tone{view.Good, view.Warn, view.Bad}
 	fmt.Fprintf(a.Out, "%s: cluster %s %s, %d of %d nodes serve, %s; findings: %s\n", a.Paint(doctorResults[gravest], tones[gravest]), safetext.Escape(s.Cluster.Name), a.Paint(verdict.Text, verdict.Tone),
 		s.Cluster.Serving, s.Cluster.N, view.Plural(s.Counts.Total(), "lock"),
 		cmp.Or(view.FindingsText(s, monitor.SeverityInfo), "none"))
-	for _, h := range view.Headlines(a.ViewContext(s)) {
+	ctx := a.ViewContext(s)
+	ctx.Guard = app.GuardsOf(cfg, s).Doc(nil).Guard(s) // until when nodes are fenced
+	for _, h := range view.Headlines(ctx) {
 		if text := h.Text(); text != "" {
 			fmt.Fprintf(a.Out, "%s: %s\n", a.Paint(h.Verdict.Text, h.Verdict.Tone), text)
 		}
 	}
 	if r := monitor.RateSpread(s.Nodes); r.Fastest != r.Slowest {
 		fmt.Fprintf(a.Out, "clocks: %s runs %.1f %s %.1f ppm faster than %s; the drift allowance is %.0f ppm\n",
-			safetext.Escape(r.Fastest), r.PPM, a.Glyphs().PM, r.Bound, safetext.Escape(r.Slowest), allowance*1e6)
+			safetext.Escape(r.Fastest), r.PPM, a.Glyphs().PM, r.Bound, safetext.Escape(r.Slowest), cfg.Redlock.DriftFactor*1e6)
 	}
 	var unknown []string
 	for _, c := range monitor.ClocksApart(s.Nodes) {

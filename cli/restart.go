@@ -201,11 +201,14 @@ func (a *commandLine) printRestart(s *monitor.Snapshot, p restart.Plan, argv []s
 // tellRestart prints the plan.
 func tellRestart(w io.Writer, s *monitor.Snapshot, p restart.Plan, argv []string) {
 	drain, rejoin, whole := restart.Longest(s)
+	all := time.Duration(len(p.Nodes)) * (drain + whole)
 	for i, name := range p.Nodes {
 		n := s.Node(name)
 		fmt.Fprintf(w, "%s %s, %s\n", safetext.Escape(name), safetext.Escape(n.Addr), view.Plural(n.Locks, "copy of a lock", "copies of locks"))
 		if i > 0 && restart.CopiesMustCount(&s.Cluster) {
-			fmt.Fprintf(w, "  before   wait until copies that were put back on %s count: %s\n", safetext.Escape(p.Nodes[i-1]), view.Span(whole+restart.Counting))
+			counts := restart.Counts(s)
+			all += counts
+			fmt.Fprintf(w, "  before   wait until copies that were put back on %s count: %s at most\n", safetext.Escape(p.Nodes[i-1]), view.Span(counts))
 		}
 		fmt.Fprintf(w, "  needed   wait until each lock could be extended without its copy there: %s at most\n", view.Span(whole))
 		fmt.Fprintf(w, "  drain    cordon it, and wait until it has no copy: %s at most\n", view.Span(drain))
@@ -216,5 +219,5 @@ func tellRestart(w io.Writer, s *monitor.Snapshot, p restart.Plan, argv []string
 			fmt.Fprintf(w, "  now      %s\n", safetext.Printable(err.Error()))
 		}
 	}
-	fmt.Fprintf(w, "all: %s and the commands at most, if each rejoins at once and no lock needs one of them\n", view.Span(time.Duration(len(p.Nodes))*(drain+whole)))
+	fmt.Fprintf(w, "all: %s and the commands at most, if each rejoins at once and no lock needs one of them\n", view.Span(all))
 }

@@ -78,6 +78,7 @@ func Run(ctx context.Context, mon Monitor, do Actions, p Plan) error {
 		again := p.Resume && i == 0
 		err := Ready(mon.Snapshot(), name, again)
 		if i > 0 && CopiesMustCount(&mon.Snapshot().Cluster) {
+			p.Tell("%s: waiting until copies that were put back on %s count", name, p.Nodes[i-1])
 			err = r.othersServe(ctx, name) // also where another restart has begun meanwhile
 		}
 		switch {
@@ -139,7 +140,7 @@ func CopiesMustCount(c *monitor.Cluster) bool { return c.N-2 < c.Quorum }
 // count yet; nil: none. How long a node has served that was found serving is not known: a start is.
 func lately(s *monitor.Snapshot, name string) *monitor.Node {
 	_, rejoin, _ := Longest(s)
-	counts := ttl(s) + Counting
+	counts := ttl(s) + counting
 	i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool {
 		return n.Name != name && s.At.Sub(n.Since) < counts && !(n.Older && n.Uptime >= rejoin+counts)
 	})
@@ -278,8 +279,15 @@ func (r *runner) cordon(ctx context.Context, left []string) (ended func(how stri
 	}
 }
 
-// Counting is how long copies that were put back take to count, beside the longest TTL of a lock.
-const Counting = attempt.SettleTime + time.Second
+const (
+	// counting is how long copies that were put back take to count, beside the longest TTL of a lock.
+	counting = attempt.SettleTime + time.Second
+	// spread is for how much longer a restart waits at most, so that two do not try again at the same moment.
+	spread = 2 * time.Second
+)
+
+// Counts is how long it takes at most until copies that were put back on a node count.
+func Counts(s *monitor.Snapshot) time.Duration { return ttl(s) + counting + spread }
 
 // othersServe waits until a node may be restarted, and has been so for as long as copies take to count that their
 // holders put back on the others: they do not count before the next extension. It holds for a random time more: two
@@ -288,7 +296,7 @@ func (r *runner) othersServe(ctx context.Context, name string) error {
 	const what = "until all other nodes serve"
 	s := r.mon.Snapshot()
 	drain, rejoin, whole := Longest(s)
-	holds := ttl(s) + Counting + rand.N(2*time.Second)
+	holds := ttl(s) + counting + rand.N(spread)
 	for {
 		var not error
 		err := r.wait(ctx, drain+rejoin+whole, what, func(s *monitor.Snapshot) (bool, string, error) {

@@ -350,7 +350,7 @@ func TestCopiesThatDoNotCountYet(t *testing.T) {
 			if err := c.restart(t.Context(), "n1"); err != nil {
 				t.Fatal(err)
 			}
-			if served := drained.Sub(c.Snapshot().Node("n2").Since); served >= 30*time.Second+Counting != x.waits {
+			if served := drained.Sub(c.Snapshot().Node("n2").Since); served >= 30*time.Second+counting != x.waits {
 				t.Errorf("n1 was cordoned when n2 had served for %s", served)
 			}
 		})

@@ -45,7 +45,7 @@ func (f *found) seen(format string, args ...any) bool {
 
 const (
 	// flapping: a finding that comes back within this time stays twice as long the next
-	// time, and so on.
+	// time, and so on; but not a danger, nor one about locks.
 	flapping = time.Minute
 	// lookEvery is the minimum time between two checks, lookSoon before one that is urgent.
 	lookEvery = 200 * time.Millisecond
@@ -223,7 +223,7 @@ func (f *Findings) saw(c *check, found monitor.Finding, now time.Time) {
 func (f *Findings) settle(o *openFinding, k known, emit func(monitor.Event)) {
 	now, name := k.At, findingName{o.ID, o.Node}
 	hold := o.check.before << o.flaps
-	if o.check.part == aboutLocks { // the next time it is about other locks
+	if o.check.part == aboutLocks || o.check.severity == monitor.SeverityDanger { // of other locks the next time; and nobody is to act on a danger that has passed
 		hold = o.check.before
 	}
 	switch {

@@ -44,6 +44,25 @@ func TestAFindingDoesNotFlicker(t *testing.T) {
 	}
 }
 
+// A danger that has passed is cleared as soon the fifth time as the first: the verdict does not show it any more.
+func TestADangerDoesNotOutlastItself(t *testing.T) {
+	events, _ := film(t, goodScene(), time.Minute, func(s *scene, at time.Duration) {
+		s.Cluster.Verdict, s.Cluster.CanLose = monitor.VerdictSafe, 2
+		if at%(10*time.Second) < 3*time.Second && at < 50*time.Second {
+			s.Cluster.Verdict, s.Cluster.CanLose = monitor.VerdictUnavailable, -1
+		}
+	})
+	var closed []float64
+	for _, e := range events {
+		if e.Kind == "finding closed" && e.Node == "" {
+			closed = append(closed, e.At.Sub(findingEpoch).Seconds())
+		}
+	}
+	if len(closed) != 5 || closed[4] > 46 {
+		t.Errorf("closed at %v: %v", closed, events)
+	}
+}
+
 // A node that is down is not told as cleared while no-quorum or not-seen stands for it, but when it
 // answers; one that goes down meanwhile has no finding of its own until a quorum is seen.
 func TestANodeIsDownUntilItAnswers(t *testing.T) {
