@@ -200,6 +200,7 @@ var allLists = []list{
 // to list the locks. Each begins at the top: what ran before left the cursor anywhere, and the
 // list follows its cursor.
 func (b *screenRun) seen(t *terminal) error {
+	time.Sleep(8 * time.Second) // until the first listing is sorted: it waits while the locks are read
 	for _, l := range allLists {
 		if err := t.typed(l.begin); err != nil {
 			return err
@@ -214,13 +215,14 @@ func (b *screenRun) seen(t *terminal) error {
 	return nil
 }
 
-// typed types keys line by line, and lets the screen settle.
+// typed types keys line by line, and lets the screen settle: many locks take a while to be sorted anew, and a
+// cursor that is put on the first row before that goes with its lock, out of sight of what comes in at the top.
 func (t *terminal) typed(keys string) error {
 	for _, k := range strings.SplitAfter(keys, "\r") {
 		if _, err := t.master.WriteString(k); err != nil {
 			return err
 		}
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(3 * time.Second)
 	}
 	return nil
 }
