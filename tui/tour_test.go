@@ -90,7 +90,7 @@ func TestHints(t *testing.T) {
 	r.seesNot("what works on this page")
 }
 
-// A narrow header says that there is a danger, also when too few nodes serve.
+// A narrow header says DANGER beside UNAVAILABLE.
 func TestTheHeaderOfTooFewNodesTellsADanger(t *testing.T) {
 	s := monitortest.Crashed(monitortest.Epoch)
 	s.Cluster.Verdict = monitor.VerdictUnavailable

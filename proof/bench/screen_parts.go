@@ -215,8 +215,8 @@ func (b *screenRun) seen(t *terminal) error {
 	return nil
 }
 
-// typed types keys line by line, and lets the screen settle: many locks take a while to be sorted anew, and a
-// cursor that is put on the first row before that goes with its lock, out of sight of what comes in at the top.
+// typed types keys line by line, and gives the console time to sort many locks anew. The list follows its cursor:
+// one that is put on the first row too early leaves the top of the list with its lock.
 func (t *terminal) typed(keys string) error {
 	for _, k := range strings.SplitAfter(keys, "\r") {
 		if _, err := t.master.WriteString(k); err != nil {
