@@ -19,6 +19,7 @@ import (
 	"redlockctl/restartguard"
 	"redlockctl/restartguard/memory"
 	"redlockctl/restartguard/watch"
+	"redlockctl/server/announce"
 	"redlockctl/tui/action"
 )
 
@@ -158,6 +159,12 @@ func TestConsoleTellsWhatAGuardHereWaitsFor(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	run.Go(func() { _ = guard.Run(ctx) })
+	// A console that begins before the guard announces itself runs one of its own.
+	for deadline := time.Now().Add(30 * time.Second); len(get(t, s, "PUBSUB", "CHANNELS", announce.Pattern).([]any)) == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the guard does not announce itself")
+		}
+	}
 	all := switchOf(t, fmt.Sprintf("[cluster]\nname = \"shop\"\nmax_ttl = \"30s\"\n[guard]\nstate_dir = %q\n[[nodes]]\nname = %q\naddr = %q\n", dir, s.Node().Name(), s.Addr()))
 	c, err := all.Open(t.Context(), "shop")
 	if err != nil {
