@@ -305,14 +305,14 @@ func TestWhatAHolderReliedOn(t *testing.T) {
 			}
 		},
 		"the recorder restarts": func(s *scene) {
-			s.set("a", 10*time.Second, all...)
+			s.set("a", 18*time.Second, all...)
 			s.wipe(5)
 			time.Sleep(1500 * time.Millisecond)
 			s.again()
 			s.tells("a goes on")
 			s.is(monitor.LockLostMajority, s.grants()[0].Until)
 			s.until("its end", func() bool { return !s.grants()[0].Ended.IsZero() })
-			s.tells("a lost majority 10")
+			s.tells("a lost majority 18")
 			if m, err := s.read().At(time.Now()); err != nil || m.Snapshot.Locks.Len() != 0 {
 				s.Error(s.said())
 			}

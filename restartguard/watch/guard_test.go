@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +41,7 @@ type guarded struct {
 
 	mu     sync.Mutex
 	events []restartguard.Event
+	passed int // events before the phase that was reached last
 }
 
 // guard runs one that takes servers as they are, though they were only just started.
@@ -119,9 +121,24 @@ func (g *guarded) becomes(what string, is func(restartguard.NodeStatus) bool) re
 	return st
 }
 
+// reaches waits until the first node is in this phase. That it was fenced counts too: on a busy machine it
+// serves again before somebody looks.
 func (g *guarded) reaches(p restartguard.Phase) restartguard.NodeStatus {
 	g.t.Helper()
-	return g.becomes(p.String(), func(s restartguard.NodeStatus) bool { return s.Phase == p })
+	st := g.becomes(p.String(), func(s restartguard.NodeStatus) bool {
+		return s.Phase == p || p == restartguard.PhaseFenced && g.wasFenced(s.Node)
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.passed = len(g.events)
+	return st
+}
+
+// wasFenced reports whether a node was fenced since the last phase was reached.
+func (g *guarded) wasFenced(node string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.events[g.passed:], func(e restartguard.Event) bool { return e.Node == node && e.Kind == "fenced" })
 }
 
 func wait(is func() bool) bool {
