@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/server/announce"
 )
 
 // briefly locks and releases k again and again with new tokens on these nodes, and returns when each
@@ -153,5 +154,55 @@ func TestACopyOfAReleaseIsNotLostWhenItIsReplaced(t *testing.T) {
 	r.pass(2 * time.Second)
 	if l := r.lock("k"); l.State == monitor.LockSplit || l.Earlier != nil || slices.Contains(r.kinds(), "split") {
 		t.Errorf("%+v, %v", l, r.kinds())
+	}
+}
+
+// A holder extends its lock and releases it at once, which one node refuses, and another client gets in. That the
+// first one relied on it longer than its copies showed is announced by nobody while they go, and is no news of a
+// lock that is being released.
+func TestAReleaseRightAfterAnExtension(t *testing.T) {
+	released := func() *rig {
+		r := newRig(5, 6*time.Second).first()
+		r.pass(time.Hour)
+		r.set("k", "token-a", 5*time.Second, 0, 1, 2, 3, 4)
+		r.scanAll()
+		r.pass(500 * time.Millisecond)
+		r.Reachable(1, true)
+		r.pass(2 * time.Second)
+		r.scanAll()
+		r.set("k", "token-a", 5*time.Second, 0, 2, 3, 4)
+		r.scan(0)
+		r.scan(2)
+		r.scan(3)
+		r.del("k", 0, 2, 3, 4)
+		r.scan(0)
+		r.pass(5 * time.Millisecond)
+		return r
+	}
+	r := released()
+	if g := r.records["k"].grant; !g.shrank || g.deleted == 0 {
+		t.Fatalf("%+v", g)
+	}
+	if all := r.Vouches(r.now); len(all) > 0 {
+		t.Errorf("it announces %+v", all)
+	}
+	r.set("k", "token-b", 5*time.Second, 0, 2, 3, 4)
+	for _, i := range []int{0, 2, 3, 4} {
+		r.scan(i)
+	}
+	r.pass(2 * confirmsWithin)
+	if len(r.leaving) == 0 {
+		t.Fatal("its end is known")
+	}
+	r.Heard([]announce.Lock{announceLock("k", "token-a", r.now.Add(4*time.Second))}, r.now)
+	for range 40 {
+		if r.pass(time.Millisecond); r.lock("k").State == monitor.LockSplit {
+			t.Fatalf("%+v", r.lock("k"))
+		}
+	}
+	r.scanAll()
+	r.pass(2 * time.Second)
+	if got := r.kinds(); slices.Contains(got, "split") || !slices.Contains(got, "released") {
+		t.Error(got)
 	}
 }

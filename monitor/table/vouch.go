@@ -190,11 +190,15 @@ func (t *Table) hiddenUntil(r *record, now packed.Moment) (until time.Time, hidd
 }
 
 // showsLess reports whether the copies of r show others an earlier end than its holder relies on: they were
-// cut short, or the clock of their node was stepped forward since they were read.
+// cut short, or the clock of their node was stepped forward since they were read. While copies are being deleted
+// it may be released, and what is announced now would be heard when another client has it.
 func (t *Table) showsLess(r *record) bool {
 	k := r.grant.token
-	if k < 0 || r.grant.shrank {
-		return k >= 0
+	if k < 0 || r.grant.deleted != 0 {
+		return false
+	}
+	if r.grant.shrank {
+		return true
 	}
 	for i := range r.Copies {
 		if c := &r.Copies[i]; c.Kind == packed.LockCopy && int8(c.Token) == k && c.Expires != 0 && c.Sent <= t.nodes[i].stepped {
@@ -449,7 +453,7 @@ func (t *Table) hearGrant(r *record, v announce.Lock, end, now packed.Moment) {
 			t.markDirty(r)
 		}
 	case r.grant.token >= 0:
-		if r.earlierOf(v.Token) != nil {
+		if r.earlierOf(v.Token) != nil || k >= 0 && t.isAside(r, k) {
 			return
 		}
 		token := heardToken(v.Short).Prefix
