@@ -350,7 +350,7 @@ func WhoThere(c *Context, l *monitor.Lock, w *who.Answer) string {
 func noneNamedText(w *who.Answer) string {
 	text := fmt.Sprintf("no open connection with its name (%d of %d nodes checked)", w.Watched()-len(w.Unusable), w.Watched())
 	if len(w.Unusable) == 0 {
-		text = "gone or cut off: " + text
+		text = "gone or cut off, unless it was acquired without --keep: " + text
 	}
 	return text
 }
