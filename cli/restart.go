@@ -89,7 +89,17 @@ func (a *commandLine) restart(ctx context.Context, p restart.Plan, argv []string
 				return err
 			}
 		}
-		p.Command = restart.Command(argv, cfg.ChildEnv(os.Environ()), a.Bare())
+		command := restart.Command(argv, cfg.ChildEnv(os.Environ()), a.Bare())
+		p.Command = func(ctx context.Context, n *monitor.Node) (string, error) {
+			done, err := app.OnlyRestart(ctx, cfg, func() {
+				p.Tell("%s: another restart's command still runs on this machine: waiting until it has ended", n.Name)
+			})
+			if err != nil {
+				return "", err
+			}
+			defer done()
+			return command(ctx, n)
+		}
 		p.Look = func(ctx context.Context) (*monitor.Snapshot, error) {
 			return app.Look(ctx, cfg, app.Aim{Nodes: true, Locks: true, Most: app.SettleTime})
 		}
