@@ -205,6 +205,15 @@ func TestFindings(t *testing.T) {
 			l.Earlier = &monitor.Reliance{Token: safetext.New("a")}
 			return l
 		}()), []string{"danger split-lock", "warning several-tokens"}, "job:3: b on n3 n4 n5, a on n1 n2"},
+		"two clients have one of them, and nobody is known to have the other": {locks(func() monitor.Lock {
+			l := lockOf("job:2", monitor.LockSplit, "a", "a", "b", "b", "")
+			l.Earlier, l.Contested = &monitor.Reliance{Token: safetext.New("b")}, true
+			return l
+		}(), func() monitor.Lock {
+			l := lockOf("job:3", monitor.LockSplit, "a", "a", "b", "b", "b")
+			l.Earlier = &monitor.Reliance{Token: safetext.New("a")}
+			return l
+		}()), []string{"danger split-lock"}, "2; the first: job:3: b on n3 n4 n5, a on n1 n2"},
 		"contenders that take turns": {func(s *scene, at time.Duration) {
 			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", fmt.Sprint(at/time.Second), ""))
 		}, nil, ""},

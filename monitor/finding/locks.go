@@ -64,7 +64,7 @@ const (
 // badLocks are the locks of one kind.
 type badLocks struct {
 	count    int
-	sample   *monitor.Lock // the first one by key
+	sample   *monitor.Lock // which is named, see namedBefore
 	lost     losses        // of those that lost their majority
 	relied   bool          // a client relies on one of them, or may
 	unending bool          // and without end
@@ -252,7 +252,7 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 			}
 			these.relied = these.relied || l != nil && l.ReliedOn()
 			these.unending = these.unending || l != nil && (l.Unending || l.Earlier != nil && l.Earlier.Until.IsZero())
-			if these.sample == nil || key < these.sample.Key.Raw() {
+			if l != nil && (these.sample == nil || namedBefore(l, these.sample)) {
 				these.sample = l
 			}
 			ripe[k] = these
@@ -265,6 +265,15 @@ func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[in
 		}
 	}
 	return ripe, w.ttls.shortest()
+}
+
+// namedBefore reports whether l is named rather than m: the first one by key, but none of which nobody is known to
+// have a quorum where another one has two.
+func namedBefore(l, m *monitor.Lock) bool {
+	if l.Contested != m.Contested {
+		return m.Contested
+	}
+	return l.Key.Raw() < m.Key.Raw()
 }
 
 // ripensAfter returns how long a lock must have been in a bad state of this kind.
