@@ -304,3 +304,72 @@ func TestAViewThatBeginsHearsOfStepsAlone(t *testing.T) {
 		}
 	}
 }
+
+// watch reads all nodes again and again for so long.
+func (r *rig) watch(d time.Duration) {
+	for end := r.now.Add(d); r.now.Before(end); r.pass(20 * time.Millisecond) {
+		r.scanAll()
+	}
+}
+
+// Another client gets a vote for a moment where a step of the clock took a copy, before the step is known. An extension
+// on the nodes that are left fails then: the step was before it, and its node was read all the time.
+func TestAnExtensionThatFailsAfterAStep(t *testing.T) {
+	const ttl = 10 * time.Second
+	r := newRig(5, ttl).first()
+	r.Attempt = 3 * time.Second
+	r.pass(time.Hour)
+	r.set("k", "token-a", ttl, 0, 1, 2, 3, 4)
+	r.scanAll()
+	end := r.lock("k").HeldUntil()
+	r.watch(time.Second)
+	r.del("k", 0, 1)
+	r.Stepped(0, 2*ttl, r.now)
+	r.Stepped(1, 2*ttl, r.now)
+	r.watch(1500 * time.Millisecond)
+	r.del("k", 2)
+	r.watch(150 * time.Millisecond)
+	r.set("k", "token-b", ttl, 2)
+	r.watch(20 * time.Millisecond)
+	r.del("k", 2)
+	r.watch(100 * time.Millisecond)
+	r.Stepped(2, 2*ttl, r.now)
+	r.Reachable(2, true)
+	r.watch(1500 * time.Millisecond)
+	r.until(t, "before it", end)
+	r.set("k", "token-a", ttl, 3, 4)
+	r.watch(200 * time.Millisecond)
+	r.until(t, "after it", end)
+}
+
+// A step cuts a copy short, and extensions on the nodes that are left fail. When the copy has expired, the holder still
+// relies on the end that it had before the step, and on no later one.
+func TestACopyThatAStepCutExpires(t *testing.T) {
+	const ttl, by = 15 * time.Second, 3 * time.Second
+	r := newRig(5, ttl).first()
+	r.Attempt = 2 * time.Second
+	r.pass(time.Hour)
+	r.set("k", "token-a", ttl, 0, 1, 4)
+	r.scanAll()
+	end := r.lock("k").HeldUntil()
+	r.watch(time.Second)
+	cut := r.servers[1]["k"]
+	cut.expires = cut.expires.Add(-by)
+	r.servers[1]["k"] = cut
+	r.watch(150 * time.Millisecond)
+	r.Stepped(1, by, r.now)
+	r.Reachable(1, true)
+	for r.now.Before(end.Add(-2500 * time.Millisecond)) {
+		r.watch(2 * time.Second)
+		r.set("k", "token-a", ttl, 0, 4)
+		r.watch(200 * time.Millisecond)
+		r.until(t, "an extension has failed", end)
+	}
+	if l := r.lock("k"); l.Lost != 1 {
+		t.Errorf("%+v", l)
+	}
+	r.watch(3 * time.Second)
+	if l := r.lock("k"); l.ReliedOn() {
+		t.Errorf("after its end: %s until %s", l.State, l.HeldUntil())
+	}
+}

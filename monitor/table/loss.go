@@ -233,7 +233,9 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 		t.short.hasExpired(i, r.key(), now)
 	}
 	if c.Kind != packed.LockCopy || c.Expires != 0 && c.Expires <= now || t.hasEnded(r, int8(c.Token)) {
-		r.drop(i)
+		if !t.cutByStep(r, i, now) {
+			r.drop(i)
+		}
 		return
 	}
 	token := c.Token
@@ -259,6 +261,23 @@ func (t *Table) vanish(r *record, i int, cause monitor.LossCause, now packed.Mom
 	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(cause), Token: token, Sent: now, Expires: end, Epoch: c.Epoch}
 	r.loaded &^= 1 << i
 	r.presumed &^= 1 << i
+}
+
+// cutByStep makes copy i of r, which has expired, a lost vote if a step of its node's clock had cut it short: its
+// holder relies on it for as much longer. It reports whether it did.
+func (t *Table) cutByStep(r *record, i int, now packed.Moment) bool {
+	c, n, g := &r.Copies[i], &t.nodes[i], &r.grant
+	if c.Kind != packed.LockCopy || !g.shrank || int8(c.Token) != g.token || n.stepped == 0 {
+		return false
+	}
+	end := min(g.end, c.Expires+packed.Moment(n.stepBy))
+	if end <= now || time.Duration(end-c.Expires) <= extendedBy {
+		return false
+	}
+	r.own()
+	r.Copies[i] = packed.Copy{Kind: packed.LostVote, Type: uint8(monitor.LostByClock), Token: c.Token, Sent: now, Expires: end, Epoch: c.Epoch}
+	r.loaded &^= 1 << i
+	return true
 }
 
 // noteOverwritten records that copy i of r, or a lost vote of it, is replaced by another

@@ -283,7 +283,9 @@ func (t *Table) updateCopies(r *record, now packed.Moment) {
 				t.age(r, int8(c.Token)) // it may have been extended there
 			}
 			t.short.hasExpired(i, r.key(), now)
-			r.drop(i)
+			if !t.cutByStep(r, i, now) {
+				r.drop(i)
+			}
 		default:
 			r.overdue = true
 		}
