@@ -16,18 +16,27 @@ const mostKept = 64 << 10
 
 // Command runs argv with {name}, {addr} and {host} replaced, to restart a node. The command
 // is never stopped half-way: it has its own process group, and an interrupt waits for it.
-// Its output also goes to out.
+// Its output also goes to out, if that can be written.
 func Command(argv, env []string, out io.Writer) func(context.Context, *monitor.Node) (string, error) {
 	return func(_ context.Context, n *monitor.Node) (string, error) {
 		words := Words(argv, n.Name, n.Addr)
 		cmd := exec.Command(words[0], words[1:]...)
 		var kept bytes.Buffer
 		cmd.Env, cmd.SysProcAttr = env, attr()
-		both := io.MultiWriter(out, &tail{&kept})
+		both := io.MultiWriter(&tail{&kept}, shown{out})
 		cmd.Stdout, cmd.Stderr = both, both
 		err := cmd.Run()
 		return kept.String(), err
 	}
+}
+
+// shown is where a command's output is shown. That nobody can see it any more, as after a dropped session, is no
+// failure of the command.
+type shown struct{ io.Writer }
+
+func (s shown) Write(p []byte) (int, error) {
+	_, _ = s.Writer.Write(p)
+	return len(p), nil
 }
 
 // Words returns the words of the command for a node.
