@@ -196,7 +196,8 @@ type Node struct {
 	State NodeState
 	Since time.Time // of State
 	Older bool      // State is as it was found: Since is when that was
-	// Cordon is who cordoned it, while it is cordoned; nil: not known here.
+	// Cordon is who cordoned it, while it is cordoned or down: a guard cordons it again after its start; nil: not known
+	// here.
 	Cordon *Cordon
 	// LocksHidden: State is denied although the node accepts writes: only its locks may
 	// not be read.

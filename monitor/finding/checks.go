@@ -165,6 +165,12 @@ func nodeDown(k known, n *monitor.Node, f *found) bool {
 	}
 	switch n.State {
 	case monitor.NodeDown:
+		if c := n.Cordon; c != nil {
+			f.Remedy = "Start the server, or fix the network. It starts fenced, and stays cordoned until it is uncordoned."
+			if c.Restart != nil && !c.Stopped {
+				f.Remedy = "Wait for the restart, whose command starts it. If it was interrupted, start the server. It stays cordoned until it is uncordoned."
+			}
+		}
 	case monitor.NodeSlow:
 		f.Remedy = "Find out what holds it up: a long command (SLOWLOG), swapping, a paused machine, the network. Do not restart it for that: it would lose its locks, and rejoin only after the longest TTL."
 	case monitor.NodeLoading:

@@ -135,7 +135,7 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 	fenced := k.At.Sub(n.Since)
 	f.Remedy = strings.ReplaceAll(f.Remedy, "NAME", n.Name)
 	switch {
-	case n.State == monitor.NodeCordoned:
+	case n.State == monitor.NodeCordoned || n.State == monitor.NodeDown && n.Cordon != nil:
 		f.Severity, f.Title = monitor.SeverityInfo, "cordoned by an operator"
 		f.Consequence = "It does not vote, and no guard lets it rejoin."
 		if at, known := n.MayRejoin(k.At); known && at.After(k.At) {

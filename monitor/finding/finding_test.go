@@ -214,6 +214,14 @@ func TestFindings(t *testing.T) {
 			l.Earlier = &monitor.Reliance{Token: safetext.New("a")}
 			return l
 		}()), []string{"danger split-lock"}, "2; the first: job:3: b on n3 n4 n5, a on n1 n2"},
+		"attempts on a lock without TTL that fail": {func(s *scene, at time.Duration) {
+			l := lockOf("job:2", monitor.LockNoTTL, "a", "a", "a", "", "")
+			if at%time.Second == 0 {
+				l = lockOf("job:2", monitor.LockNoTTL, "a", "a", "a", fmt.Sprint(at/time.Second), "")
+			}
+			l.Lasts = true
+			s.Locks = monitor.NewLocks(l)
+		}, []string{"danger no-ttl-lock"}, ""},
 		"contenders that take turns": {func(s *scene, at time.Duration) {
 			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", fmt.Sprint(at/time.Second), ""))
 		}, nil, ""},
@@ -327,6 +335,9 @@ func TestFindings(t *testing.T) {
 		"a node that is known to be cordoned": {node(0, func(n *monitor.Node) {
 			n.State, n.Older, n.Cordon = monitor.NodeCordoned, true, &monitor.Cordon{Action: monitor.Action{Act: "node drain", Actor: "ops@host", Reason: "disk", At: findingEpoch}, Restart: []string{"n1", "n2"}, Stopped: true}
 		}), []string{"info stays-fenced n1"}, "by ops@host: disk; in a restart of n1, n2 that was interrupted, by the audit log here"},
+		"a node that is down in a restart": {node(0, func(n *monitor.Node) {
+			n.State, n.Err, n.Cordon = monitor.NodeDown, safetext.New("connection refused"), &monitor.Cordon{Action: monitor.Action{Act: "node drain", Actor: "ops@host", Reason: "disk", At: findingEpoch}, Restart: []string{"n1", "n2"}}
+		}), []string{"warning node-down n1", "info stays-fenced n1"}, "connection refused"},
 		"memory is used up": {node(0, func(n *monitor.Node) { n.Facts.MaxMemory, n.UsedMemory = 100, 95 }), []string{"warning memory-full n1"}, ""},
 		"connections are nearly used up": {node(0, func(n *monitor.Node) { n.Clients, n.Facts.MaxClients = 900, 1000 }),
 			[]string{"warning clients-full n1"}, "900 of maxclients 1000 connections are open"},

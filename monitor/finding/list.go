@@ -187,8 +187,8 @@ func allChecks() []check {
 	}, {
 		id: "several-tokens", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badMixed, "a lock with several tokens")),
 		title: "locks with several tokens",
-		why:   "At most one client relies on the lock, as far as was seen. Copies of others block those nodes until they expire: a client died or did not release after an attempt failed. If no token has a quorum, nobody can take the lock until some expire.",
-		do:    "Make the client release on all nodes when an attempt fails. Look at the copies (redlockctl locks NAME): a token with a quorum holds the lock; those of others expire by themselves.",
+		why:   "At most one client relies on the lock, as far as was seen. Copies of others block those nodes until they expire or, without a TTL, until somebody removes them: a client died or did not release after an attempt failed. If no token has a quorum, nobody can take the lock until some expire.",
+		do:    "Make the client release on all nodes when an attempt fails. Look at the copies (redlockctl locks NAME): a token with a quorum holds the lock; those of others expire by themselves, unless they have no TTL.",
 		more:  "Reported 0.2 s after the last token came or went. See split-lock for those on which two clients may rely.",
 	}, {
 		id: "force-released", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: certain, find: once(forceReleased),

@@ -76,6 +76,7 @@ type badLock struct {
 	since [badKinds]time.Time
 	marks string // its tokens: with other tokens it is another case
 	lasts bool   // see [monitor.Lock]
+	split bool   // that is said of its tokens
 }
 
 // lockWatch finds bad locks. Each check covers the known bad ones, those that changed,
@@ -286,7 +287,7 @@ func ripensAfter(kind int, nodeTimeout time.Duration) time.Duration {
 
 // ripe reports whether the lock has been bad in this way for long enough.
 func (b *badLock) ripe(kind int, now time.Time, nodeTimeout time.Duration) bool {
-	return b.lasts && (kind <= badOverTTL || kind == badMixed) || now.Sub(b.since[kind]) >= ripensAfter(kind, nodeTimeout)
+	return b.lasts && (kind <= badOverTTL || kind == badMixed && b.split) || now.Sub(b.since[kind]) >= ripensAfter(kind, nodeTimeout)
 }
 
 // awaits reports whether a lock that was first seen in a bad state before until has not
@@ -316,6 +317,7 @@ func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
 		}
 		b = &badLock{}
 	}
+	b.split = l != nil && l.State == monitor.LockSplit
 	if b.lasts = l != nil && l.Lasts; any {
 		if marks := tokensOf(l); marks != b.marks {
 			b.marks = marks

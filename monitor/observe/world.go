@@ -496,7 +496,7 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 	s.Complete, s.Settled, s.Pause = true, w.settledAt, w.pause
 	for i, n := range w.nodes {
 		s.Nodes[i] = n.snapshot(now, now.Sub(w.base), w.table.Present(i))
-		if c, ok := w.cordons[n.Name]; ok && n.State == monitor.NodeCordoned {
+		if c, ok := w.cordons[n.Name]; ok && (n.State == monitor.NodeCordoned || n.State == monitor.NodeDown) {
 			s.Nodes[i].Cordon = &c
 		}
 		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = w.table.NoRoom(i)
