@@ -106,7 +106,7 @@ func (k *KeptLock) attend() {
 		case s, more := <-k.Changes():
 			if !more {
 				if k.State() == redlock.Lost {
-					k.Stop()
+					k.giveUp(context.Background())
 				}
 				return
 			}
@@ -238,8 +238,8 @@ func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl
 }
 
 // Hold waits until ctx ends, the terms end or the lock is lost, and calls tell with each
-// change. Then it releases a lock that was acquired here; a lock acquired elsewhere is
-// left to expire. It returns the final state: released, held, or lost, which is an error.
+// change. Then it releases a lock that was acquired here, what is left of a lost one too; a
+// lock acquired elsewhere is left to expire. It returns the final state: released, held, or lost, which is an error.
 func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, error)) (redlock.KeeperState, error) {
 	if !k.terms.End.IsZero() {
 		var cancel context.CancelFunc
@@ -257,7 +257,7 @@ func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, erro
 	}
 	switch {
 	case k.State() == redlock.Lost:
-		k.Stop()
+		k.giveUp(context.WithoutCancel(ctx))
 		return redlock.Lost, cmp.Or(k.Err(), fmt.Errorf("\"%s\": %w", safetext.Escape(k.Resource()), redlock.ErrExpired))
 	case k.foreign:
 		k.Stop()
@@ -267,6 +267,15 @@ func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, erro
 		return redlock.Held, err
 	}
 	return redlock.Released, nil
+}
+
+// giveUp ends a lock that was lost, and releases the copies that are left of one that was acquired here: they
+// would only keep others out.
+func (k *KeptLock) giveUp(ctx context.Context) {
+	k.Stop()
+	if !k.foreign {
+		_, _ = k.o.Release(ctx, k.Resource(), k.Token())
+	}
 }
 
 // Stop implements [Kept]. The audit log has until when the lock stays held, if it is, or why

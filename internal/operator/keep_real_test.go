@@ -25,13 +25,7 @@ func TestReleaseOfAKeptLockHasAllAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	log, err := audit.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = log.Close() })
-	o := operator.New(client, operator.Options{Cluster: "test", Log: log})
+	o, path := logged(t, client)
 	if _, err := o.Inspect(t.Context(), "job"); err != nil { // all are connected
 		t.Fatal(err)
 	}
@@ -49,4 +43,45 @@ func TestReleaseOfAKeptLockHasAllAnswers(t *testing.T) {
 	if want := "n1 ok, n2 ok, n3 ok, n4 ok, n5 ok"; err != nil || lines[0].Act != "release" || lines[0].Detail != want {
 		t.Errorf("the log ends with %+v, %v; want %s", lines, err, want)
 	}
+}
+
+// A kept lock that is lost leaves no copies that would keep others out.
+func TestALostKeptLockLeavesNoCopies(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	client, err := redlock.New(labtest.Nodes(servers), redlock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	o, _ := logged(t, client)
+	k, err := o.KeepWith(t.Context(), "job", time.Minute, operator.AcquireOptions{}, redlock.KeepOptions{Every: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range servers[:2] {
+		if _, err := s.Do(t.Context(), "SET", "job", "another", "PX", 60000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if state, err := k.Hold(t.Context(), func(redlock.KeeperState, error) {}); state != redlock.Lost {
+		t.Fatalf("%s, %v", state, err)
+	}
+	if left, err := servers[2].Do(t.Context(), "EXISTS", "job"); err != nil || left != int64(0) {
+		t.Errorf("its copy is still there: %v, %v", left, err)
+	}
+	if v, err := servers[0].Do(t.Context(), "GET", "job"); err != nil || v != "another" {
+		t.Errorf("the other client's copy is %v now, %v", v, err)
+	}
+}
+
+// logged returns an operator with an audit log, and the path of the log.
+func logged(t *testing.T, client *redlock.Client) (o *operator.Operator, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := audit.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	return operator.New(client, operator.Options{Cluster: "test", Log: log}), path
 }
