@@ -231,7 +231,7 @@ func TestFindings(t *testing.T) {
 				s.Nodes[i].State = monitor.NodeFenced
 			}
 		}, []string{"warning lost-majority"}, "job:3"},
-		"a lost majority, another client can get in": {func(s *scene, _ time.Duration) { s.Locks = monitor.NewLocks(lostLock()) }, []string{"danger lost-majority"}, "job:3"},
+		"a lost majority, another client can get in": {func(s *scene, _ time.Duration) { s.Locks = monitor.NewLocks(lostLock()) }, []string{"danger exposed-lock"}, "job:3"},
 		"an orphan": {locks(lockOf("job:2", monitor.LockOrphaned, "a", "a", "", "", "")), []string{"warning orphan-lock"}, ""},
 		"copies on nodes that refuse writes, which keep nobody out": {func(s *scene, _ time.Duration) {
 			s.Nodes[1].State, s.Nodes[2].State = monitor.NodeCordoned, monitor.NodeFenced

@@ -115,7 +115,7 @@ func allChecks() []check {
 		title: "copies without a TTL on a minority of nodes",
 		why:   "Such a copy never expires and blocks its node for other clients. They can still take the lock on the other nodes, with a smaller margin.",
 		do:    "Set the TTL in the same command as the value (SET … NX PX). If the client is dead, remove the copy: redlockctl force-release NAME.",
-		more:  "The client died between SETNX and EXPIRE, or never sets a TTL. Not reported of a lock that lost its majority: see lost-majority.",
+		more:  "The client died between SETNX and EXPIRE, or never sets a TTL. Not reported of a lock that lost its majority: see lost-majority and exposed-lock.",
 	}, {
 		id: "over-ttl", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: settles, find: once(ofLocks(badOverTTL, "a lock with a TTL above the cluster's maximum")),
 		title: "locks with a TTL above the cluster's maximum",
@@ -179,11 +179,17 @@ func allChecks() []check {
 		do:    "Run a guard (redlockctl guard), or let it rejoin by hand: redlockctl node rejoin --now NAME.",
 		more:  "The node has been fenced for much longer than any guard waits. If a guard watches it and does not let it rejoin, the finding names that guard. Info if an operator cordoned the node.",
 	}, {
+		id: "exposed-lock", part: aboutLocks, severity: monitor.SeverityDanger, after: certain, before: agreed, find: once(exposedLock),
+		title: "another client can get locks that their holders still rely on",
+		why:   "Copies were lost, and nodes without one serve before the holder's end, or will: another client can reach a quorum now or before that end. Both may work at once then.",
+		do:    "Stop the holders, or let them finish before anybody else starts.",
+		more:  "The finding says how the copies were lost, which of the nodes serve, and what to find out. A lock without a TTL, or with one above the maximum, counts too.",
+	}, {
 		id: "lost-majority", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(lostMajority),
 		title: "locks that lost their majority",
 		why:   "Copies were lost: by a restart, a wipe of data, a step of a clock or a deletion on some nodes only. Their holders rely on the locks until they expire, and cannot extend them. While the nodes that lost the copies stay fenced, no other client gets in.",
 		do:    "Wait until the locks have expired. Do not force-release them while their holders may work: that lets a second client in.",
-		more:  "Danger if a node that lost a copy serves before the lock expires, so that another client can reach a quorum now or before the end. The finding says how the copies were lost, which of the nodes serve, and what to find out. A lock without a TTL, or with one above the maximum, counts too.",
+		more:  "See exposed-lock for those that another client can get before the end.",
 	}, {
 		id: "several-tokens", part: aboutLocks, severity: monitor.SeverityWarning, after: certain, before: settles, find: once(ofLocks(badMixed, "a lock with several tokens")),
 		title: "locks with several tokens",

@@ -41,22 +41,19 @@ func (s *losses) add(l *monitor.Lock) {
 // nodes that lost its copies refuse writes, the only harm is that the lock cannot be
 // extended.
 func lostMajority(k known, f *found) bool {
-	if !ofLocks(badExposed, "another client can get a lock that its holder still relies on")(k, f) {
-		if !ofLocks(badLost, "a lock that lost its majority")(k, f) {
-			return false
-		}
-		f.explainLoss(k, badLost)
-		return true
+	if !ofLocks(badLost, "a lock that lost its majority")(k, f) {
+		return false
 	}
-	f.Severity = monitor.SeverityDanger
-	if f.Count > 1 {
-		f.Title = "another client can get locks that their holders still rely on"
+	f.explainLoss(k, badLost)
+	return true
+}
+
+// exposedLock: nodes that lost its copies serve before the holder's end, or will.
+func exposedLock(k known, f *found) bool {
+	if !ofLocks(badExposed, "another client can get a lock that its holder still relies on")(k, f) {
+		return false
 	}
 	f.explainLoss(k, badExposed)
-	if others := k.locks[badLost]; others.count > 0 && others.sample != nil {
-		f.Consequence += fmt.Sprintf(" Besides, %s lost a majority (the first: %s): before the end of those, no other client is known to get in.",
-			words.Count(others.count, "lock", "locks"), clip(others.sample.Key.Raw(), 60))
-	}
 	return true
 }
 

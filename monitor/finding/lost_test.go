@@ -41,7 +41,7 @@ func TestWordsOfALostMajority(t *testing.T) {
 		watch.look(s.Snapshot, time.Second)
 		s.At = s.At.Add(time.Second)
 		bad, _ := watch.look(s.Snapshot, time.Second)
-		if !lostMajority(known{Snapshot: s.Snapshot, locks: bad}, &f) {
+		if k := (known{Snapshot: s.Snapshot, locks: bad}); !exposedLock(k, &f) && !lostMajority(k, &f) {
 			t.Errorf("%s: no finding", name)
 			continue
 		}
@@ -99,6 +99,9 @@ func TestALostMajorityUnderAnotherState(t *testing.T) {
 				found[f.ID] = f.Severity
 			}
 			severity, lost := found["lost-majority"]
+			if is, exposed := found["exposed-lock"]; exposed {
+				severity, lost = is, true
+			}
 			if _, endless := found["endless-copy"]; lost != (c.lost > 0) || lost && severity != c.severity || endless != (state == monitor.LockNoTTL && !lost) {
 				t.Errorf("%s, %s: %v", state, name, found)
 			}
@@ -157,7 +160,7 @@ func TestAFindingAboutLocksGoesWithThem(t *testing.T) {
 	open := func(at time.Duration, locks monitor.Locks) bool {
 		s.At, s.Locks = findingEpoch.Add(at), locks
 		f.Note([]string{"job:3"})
-		return slices.ContainsFunc(f.Look(s.Snapshot, func(monitor.Event) {}), func(f monitor.Finding) bool { return f.ID == "lost-majority" })
+		return slices.ContainsFunc(f.Look(s.Snapshot, func(monitor.Event) {}), func(f monitor.Finding) bool { return f.ID == "exposed-lock" })
 	}
 	for i := range 6 {
 		begun := time.Duration(i) * 20 * time.Second
@@ -204,15 +207,15 @@ func TestTheEndsOfSeveralLostMajorities(t *testing.T) {
 		locks     []monitor.Lock
 		want, not string
 	}{
-		"one with an end":            {[]monitor.Lock{lostLock()}, "rely on the locks until they expire, and cannot", "without end|Besides"},
+		"one with an end":            {[]monitor.Lock{lostLock()}, "rely on the locks until they expire, and cannot", "without end"},
 		"one without":                {[]monitor.Lock{endless("e")}, "rely on the locks without end: copies have no TTL. |or a guard did", "until|before that|by then|expire"},
 		"one of each":                {[]monitor.Lock{endless("e"), lostLock()}, "rely on 1 lock until its end, and without end on e, where|or a guard did", "before that|by then"},
-		"another one is not exposed": {[]monitor.Lock{lostLock(), contended("safe")}, "Another client can get in: n1 n2 n3|Besides, 1 lock lost a majority (the first: safe)", "without end"},
+		"another one is not exposed": {[]monitor.Lock{lostLock(), contended("safe")}, "Another client can get in: n1 n2 n3", "without end|safe"},
 	} {
 		s := goodScene()
 		s.Locks = monitor.NewLocks(c.locks...)
 		_, got := film(t, s, 6*time.Second, nil)
-		i := slices.IndexFunc(got, func(f monitor.Finding) bool { return f.ID == "lost-majority" })
+		i := slices.IndexFunc(got, func(f monitor.Finding) bool { return f.ID == "exposed-lock" })
 		if i < 0 {
 			t.Errorf("%s: %v", name, names(got))
 			continue
@@ -243,7 +246,7 @@ func TestAFindingIsClearedAsItWasRaised(t *testing.T) {
 	})
 	var opened, closed []monitor.Event
 	for _, e := range events {
-		if !strings.HasSuffix(e.Text.Raw(), "lost-majority]") {
+		if !strings.HasSuffix(e.Text.Raw(), "exposed-lock]") {
 			continue
 		} else if e.Kind == "finding opened" {
 			opened = append(opened, e)
@@ -253,5 +256,31 @@ func TestAFindingIsClearedAsItWasRaised(t *testing.T) {
 	}
 	if len(opened) != 1 || len(closed) != 1 || opened[0].Key.Raw() != "b" || closed[0].Key != opened[0].Key || closed[0].Text.Raw() != "cleared: "+opened[0].Text.Raw() {
 		t.Errorf("%v, %v", opened, closed)
+	}
+}
+
+// Of two locks that lost their majority, another client can get one: that one is the danger, for as long as it is
+// held, and the other is none afterwards.
+func TestADangerIsOfItsLockAlone(t *testing.T) {
+	fenced := lostLock()
+	fenced.Key = safetext.New("fenced")
+	for i, token := range []string{"a", "a", "b"} { // another client has a copy, and no other node serves
+		fenced.Copies = changed(fenced.Copies, i+1, func(c *monitor.Copy) {
+			*c = monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New(token), Len: 1, Expires: fenced.HeldUntil()}
+		})
+	}
+	fenced.Held, fenced.Lost = 2, 1
+	events, got := film(t, goodScene(), 6*time.Second, func(s *scene, at time.Duration) {
+		s.Locks = monitor.NewLocks(fenced)
+		if at < 3*time.Second {
+			s.Locks = monitor.NewLocks(fenced, lostLock())
+		}
+	})
+	if want := []string{"warning lost-majority"}; !slices.Equal(names(got), want) || got[0].Key.Raw() != "fenced" {
+		t.Errorf("%q, not %q", names(got), want)
+	}
+	closed := slices.IndexFunc(events, func(e monitor.Event) bool { return e.Kind == "finding closed" })
+	if closed < 0 || events[closed].Key.Raw() != "job:3" || events[closed].At.Sub(findingEpoch) > 4*time.Second || !strings.HasSuffix(events[closed].Text.Raw(), "[danger exposed-lock]") {
+		t.Errorf("%v", events)
 	}
 }

@@ -62,7 +62,7 @@ func TestADangerIsAnnouncedOnABusyCluster(t *testing.T) {
 		}},
 		{"endless", "no TTL", "no-ttl-lock", func(key string) { set(key, "a", 0, servers[:3]...) }},
 		{"long", "over max TTL", "over-ttl", func(key string) { set(key, "a", time.Hour, servers[:3]...) }},
-		{"lost", "lost majority", "lost-majority", func(key string) {
+		{"lost", "lost majority", "exposed-lock", func(key string) {
 			set(key, "a", 40*time.Second, servers[:3]...)
 			until(t, m, "the grant", func(s *monitor.Snapshot) bool { l := lock(s, key); return l != nil && l.Held == 3 })
 			for _, srv := range servers[:2] {

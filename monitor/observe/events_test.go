@@ -213,7 +213,7 @@ func TestADangerIsAnnouncedSoon(t *testing.T) {
 		"a TTL above the maximum": {func(*story) {},
 			func(s *story) { s.set("k", "a", 40*time.Second, 0, 1, 2) }, "over max TTL", "over-ttl"},
 		"a lost majority": {func(s *story) { s.set("k", "a", 20*time.Second, 0, 1, 2) },
-			func(s *story) { restart(s, 0, 1) }, "lost majority", "lost-majority"},
+			func(s *story) { restart(s, 0, 1) }, "lost majority", "exposed-lock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t, 5)
