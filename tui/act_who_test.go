@@ -175,6 +175,22 @@ func TestWhoHadIt(t *testing.T) {
 	r.seesNot("nobody holds it")
 }
 
+// An answer that is still on the screen when the lock has ended says so.
+func TestAnAnswerAboutALockThatEnds(t *testing.T) {
+	l := monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9")
+	r := only(t, l)
+	r.acts.answer = &who.Answer{At: r.clock, Key: "job:1", Held: 5, N: 5, Token: safetext.New(monitortest.TokenA), Method: who.Told, Owner: safetext.New("web-7")}
+	r.press("w")
+	r.run()
+	r.sees("job:1: held by web-7")
+	s := monitortest.Degraded(r.clock)
+	s.Locks, s.Complete = monitor.Locks{}, true
+	r.push(s)
+	r.sees("job:1: it has ended since: was held by web-7")
+	r.press("esc")
+	r.seesNot("web-7")
+}
+
 // A refused search says what to do, and nothing is remembered.
 func TestWhoIsRefused(t *testing.T) {
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))

@@ -59,6 +59,8 @@ type whoNote struct {
 	tone  view.Tone
 	texts []string // each begins on a line of its own; safe to show
 	at    time.Time
+	// answer is about who holds it; nil: the texts are about something else.
+	answer *who.Answer
 }
 
 // noteTime is how long an answer is shown at most: it is on the lock's page too.
@@ -74,7 +76,11 @@ func (m *Desk) WhoLines(w, most int) (lines []string) {
 		}
 	}
 	if note := m.told; note != nil {
-		for i, text := range note.texts {
+		texts := note.texts
+		if ended := m.endedSince(note.answer); ended != nil {
+			texts = []string{st.Escape(note.key, 40) + ": it has ended since: " + view.WhoHeadline(ended)}
+		}
+		for i, text := range texts {
 			if p := (styles.Paint{}); i == 0 {
 				add(st.Paint(note.tone), text)
 			} else {
@@ -96,6 +102,19 @@ func (m *Desk) WhoLines(w, most int) (lines []string) {
 	return lines
 }
 
+// endedSince is an answer whose lock has ended since; nil: it has not, as far as is known.
+func (m *Desk) endedSince(a *who.Answer) *who.Answer {
+	if a == nil {
+		return nil
+	}
+	if is := view.WhoAsOf(a, m.Latest); is.Token == a.Token && !is.Ended {
+		return nil
+	}
+	ended := *a
+	ended.Ended = true
+	return &ended
+}
+
 func (m *Desk) watchText(name string) string {
 	return "watching " + name + " for up to a minute: who holds it" + m.St.Ellipsis + " " + view.Age(m.Now().Sub(m.watchingFrom))
 }
@@ -110,7 +129,9 @@ func (m *Desk) CloseWho() bool {
 // TakeAnswer shows who holds a lock, and remembers it as long as the token is the same.
 func (m *Desk) TakeAnswer(a Answered) {
 	m.watching = ""
-	tell := func(tone view.Tone, texts ...string) { m.told = &whoNote{a.key, tone, texts, m.Now()} }
+	tell := func(tone view.Tone, texts ...string) {
+		m.told = &whoNote{key: a.key, tone: tone, texts: texts, at: m.Now()}
+	}
 	fails := func(text string) { tell(view.Bad, text); m.unanswered = m.told }
 	switch {
 	case a.by != m.Actions: // the screen shows another cluster now
@@ -147,6 +168,7 @@ func (m *Desk) TakeAnswer(a Answered) {
 			tone, there = view.Warn, is+"; "
 		}
 		tell(tone, a.name+": "+there+view.WhoHeadline(a.answer))
+		m.told.answer = a.answer
 		if hint := view.WhoHint(a.answer); hint != "" {
 			m.told.texts = append(m.told.texts, hint)
 		}
