@@ -53,7 +53,7 @@ func recordedLosses(cfg *config.Config, s *monitor.Snapshot) string {
 	kinds := []string{monitor.LostByRestart.String(), monitor.LostByWipe.String(), monitor.LostByClock.String()}
 	var how []string
 	for _, e := range events {
-		if lost[e.Node] && slices.Contains(kinds, e.Kind) && !strings.Contains(e.Text, "no lock lost a copy") {
+		if lost[e.Node] && slices.Contains(kinds, e.Kind) && !strings.Contains(e.Text, monitor.NoLoss) {
 			how = append(how, safetext.Escape(e.Node)+" "+e.Kind+" at "+words.Moment(e.At.Local(), s.At))
 		}
 	}

@@ -48,7 +48,7 @@ func TestLossesByTheRecord(t *testing.T) {
 	}()
 	defer func() { stop(); <-done }()
 	from.mu.Lock() // a restart that is no cause
-	from.events = []monitor.Event{{Seq: 1, At: time.Now(), Kind: "restart", Node: "n2", Level: monitor.LevelAlarm, Text: safetext.New("n2 restarted: no lock lost a copy")}}
+	from.events = []monitor.Event{{Seq: 1, At: time.Now(), Kind: "restart", Node: "n2", Level: monitor.LevelAlarm, Text: safetext.New("n2 restarted: " + monitor.NoLoss)}}
 	from.mu.Unlock()
 	from.becomes(monitor.NodeServing, "restart")
 	got := ""

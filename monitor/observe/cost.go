@@ -38,9 +38,9 @@ func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
 // costText describes the cost of a loss: "12 locks lost a copy, 4 have a bare majority
 // now, 3 lost their majority: held to 22:17:43".
 func costText(cost monitor.RestartCost, now time.Time) string {
-	text, expired := "no lock lost a copy", ""
+	text, expired := monitor.NoLoss, ""
 	if cost.Expired > 0 {
-		expired = fmt.Sprintf("%s expired while it did not answer, the last at %s, and may have been lost before that", words.Count(cost.Expired, "copy", "copies"), words.Moment(cost.ExpiredAt, now))
+		expired = fmt.Sprintf("%s expired while it did not answer, the last by %s, and may have been lost before that", words.Count(cost.Expired, "copy", "copies"), words.Moment(cost.ExpiredAt, now))
 	}
 	switch {
 	case cost.Lost > 0:

@@ -150,3 +150,21 @@ func TestCopiesThatExpireWhileTheirNodeIsDown(t *testing.T) {
 		}
 	}
 }
+
+// A wipe took a copy, and another client's is read in its place: it was lost all the same.
+func TestACopyThatWasReplacedAfterAWipe(t *testing.T) {
+	r := newRig(5, time.Minute).first()
+	r.pass(time.Hour)
+	r.set("k", "token-a", 30*time.Second, 0, 1, 4)
+	r.scanAll()
+	var cost monitor.RestartCost
+	r.OnRestart = func(_ int, c monitor.RestartCost, _ time.Time) { cost = c }
+	r.pass(time.Second)
+	r.wipe(0)
+	r.set("k", "token-b", 30*time.Second, 0, 2, 3)
+	r.scanAll()
+	r.pass(2 * time.Second)
+	if cost.Lost != 1 || cost.LostMajority != 1 {
+		t.Errorf("%+v", cost)
+	}
+}

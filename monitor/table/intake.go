@@ -113,6 +113,9 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		}
 		if !same && (c.Have() || c.Lost()) {
 			cause := t.lossOf(i, c, received)
+			if c.Have() {
+				t.countLoss(r, i, cause, received)
+			}
 			r.noteGone(i, cause, received)
 			t.noteOverwritten(r, i, cause, received)
 			if isLock && redlock.IsTombstone(tok.Prefix) && r.lock.State == monitor.LockOrphaned && int8(c.Token) == r.holder {
