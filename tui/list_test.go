@@ -94,6 +94,11 @@ func TestFilterKeys(t *testing.T) {
 	r.typed("zzz")
 	r.press("enter")
 	r.sees("no lock matches the filter: esc clears it")
+	next := *r.m.Latest
+	next.Nodes = slices.Clone(next.Nodes)
+	next.Nodes[0].Read = 0.5
+	r.push(&next)
+	r.sees("no lock read so far matches the filter: esc clears it")
 	r.press("esc")
 	if r.m.Locks.Len() != 39 {
 		t.Error("esc does not clear a kept filter")

@@ -495,7 +495,7 @@ func (rep *Report) Text(w io.Writer) error {
 	}
 	heading("Granted most often: grants that began in this time")
 	for _, u := range rep.Busiest {
-		fmt.Fprintf(&b, "  %8s × %s, %d lost", view.Count(u.Grants), safetext.Escape(u.Lock), u.Lost)
+		fmt.Fprintf(&b, "  %8s × %s, %d lost a majority", view.Count(u.Grants), safetext.Escape(u.Lock), u.Lost)
 		if u.NotSeen > 0 {
 			fmt.Fprintf(&b, ", %d not seen to the end", u.NotSeen)
 		}

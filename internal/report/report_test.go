@@ -210,7 +210,7 @@ func TestLocksOutOfSightAreNamed(t *testing.T) {
 	if section, _, _ = strings.Cut(section, "\n\n"); strings.Contains(section, "none") || !strings.Contains(section, "pm:a: its majority did not answer and may be lost: held by web-3 until 2027-01-15 08:00:00Z as last known, or longer") || !strings.Contains(section, "and 3 more grants") {
 		t.Error(section)
 	}
-	if !strings.Contains(text.String(), "2 × pm:a, 0 lost, 1 not seen to the end\n") {
+	if !strings.Contains(text.String(), "2 × pm:a, 0 lost a majority, 1 not seen to the end\n") {
 		t.Error(text.String())
 	}
 	for _, want := range []string{"<td>pm:a<td>its majority did not answer", "3 more whose majority did not answer", `<td>pm:a<td class="n">2<td class="n">0<td class="n">1</tr>`} {

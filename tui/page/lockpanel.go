@@ -84,7 +84,7 @@ func (l *lockPanel) lines(top, h int, at cursorState) []string {
 		case l.locks.Stale:
 			why = "looking" + l.St.Ellipsis
 		case !l.locks.filter.Empty() && l.Shown.Locks.Len() > 0:
-			rows = nothing(l.St, "lock", cmp.Or(l.FilterProblem(), l.locks.filter.Hint()), l.In())
+			rows = nothing(l.St, l.wanted(), cmp.Or(l.FilterProblem(), l.locks.filter.Hint()), l.In())
 		case l.Shown.InGap():
 			why = monitor.NothingRecorded
 		case l.Shown.Unrecorded():
@@ -154,3 +154,11 @@ func (l *lockPanel) title(focused bool) Pane {
 
 // titleChrome is how many cells of a pane's first line are not available for text.
 const titleChrome = 10
+
+// wanted is what a filter looks for: among some of the locks, while they are being read.
+func (l *lockPanel) wanted() string {
+	if _, reading := l.Shown.Reading(); reading {
+		return "lock read so far"
+	}
+	return "lock"
+}
