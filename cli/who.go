@@ -204,6 +204,9 @@ func (a *commandLine) whoByConnections(ctx context.Context, cfg *config.Config, 
 	opt.Timeout = cfg.Monitor.Timeout
 	hinted := false
 	opt.Uncounted = func(nodes []string) { hinted = true; a.Note("%s", view.WhoUncounted(opt.Key, nodes)) }
+	opt.Free = func() {
+		a.Note("%s", safetext.Printable(fmt.Sprintf("\"%s\" is not locked now: watching for %s at most who takes it", safetext.Escape(opt.Key), view.Span(opt.For))))
+	}
 	done := a.ProgressFor("watching "+opt.Key, opt.For)
 	found, err := who.Observe(ctx, s.Nodes, opt)
 	done()

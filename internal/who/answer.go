@@ -242,6 +242,18 @@ func (c *openCase) heard() bool {
 	return !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
 }
 
+// free reports whether nobody has the lock, as far as a quorum says.
+func (c *openCase) free() bool {
+	answered := 0
+	for _, n := range c.nodes {
+		if n.err == nil && n.heard {
+			answered++
+		}
+	}
+	_, copies := c.holder()
+	return copies == 0 && answered >= redlock.Quorum(len(c.nodes))
+}
+
 // lacksCounts reports whether the holder has to be inferred, and may not be, as nodes do not
 // count the commands of their connections.
 func (c *openCase) lacksCounts() bool {

@@ -44,6 +44,8 @@ type Options struct {
 	// Uncounted is called with the nodes that do not count the commands of their connections,
 	// as soon as all were heard, unless the token tells its owner; nil: nobody wants to know.
 	Uncounted func(nodes []string)
+	// Free is called if a quorum answered and no node had a copy when all were heard; nil: nobody wants to know.
+	Free func()
 }
 
 // Observe watches a lock and the connections of its nodes, and says who holds it. It
@@ -56,7 +58,7 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 	defer cancel()
 	reports := make(chan report)
 	var wg sync.WaitGroup
-	uncounted := opt.Uncounted
+	uncounted, free := opt.Uncounted, opt.Free
 	for i, n := range nodes {
 		wg.Go(crash.Safe(func() {
 			w := &nodeWatch{node: i, opt: opt, reports: reports}
@@ -91,6 +93,12 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 			cancel()
 		}
 		c.take(r)
+		if free != nil && c.heard() {
+			if c.free() {
+				free()
+			}
+			free = nil
+		}
 		if uncounted != nil && c.lacksCounts() {
 			uncounted(c.uncounted())
 			uncounted = nil
