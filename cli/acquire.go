@@ -106,5 +106,5 @@ func (a *commandLine) acquire(ctx context.Context, cfg *config.Config, op *opera
 	if !keep {
 		return nil
 	}
-	return operator.HoldAll(ctx, kept, a.keep)
+	return operator.HoldAll(ctx, kept, func(ctx context.Context, k *operator.KeptLock) error { return a.keep(ctx, cfg, k) })
 }

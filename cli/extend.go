@@ -61,7 +61,7 @@ Exit code 5 if the token no longer has a quorum: the lock is lost.`,
 				if err := errors.Join(err, a.printGrant(ctx, "extended", op, lock)); err != nil || !keep {
 					return err
 				}
-				return a.keep(ctx, kept)
+				return a.keep(ctx, cfg, kept)
 			})
 		}),
 	}, "table", "json", "jsonl")

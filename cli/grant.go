@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/cli/app"
 	"redlockctl/cli/exit"
+	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
 	"redlockctl/redlock"
@@ -115,7 +116,7 @@ func keepsFor(keep bool, span time.Duration) error {
 
 // keep waits until ctx ends or the kept lock is lost, and reports each change on standard
 // error. Ctrl-Z does not suspend it: nothing would extend the lock.
-func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
+func (a *commandLine) keep(ctx context.Context, cfg *config.Config, k *operator.KeptLock) error {
 	name, is := k.Resource(), k.Terms()
 	kept := view.KeptText(safetext.Escape(is.By), is.Since, is.End, safetext.Escape(is.Reason), time.Now())
 	a.Note("\"%s\" is kept %s; an interrupt ends that", safetext.Escape(name), kept)
@@ -138,6 +139,9 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 	if state == redlock.Lost {
 		if loss = operator.LossOf(k.Until(), now); loss.Noticed() != "" {
 			lasted = max(0, loss.At.Round(0).Sub(is.Since.Round(0))) // the machine may have slept
+		}
+		if by := app.KeptBy(cfg).TakenFrom(ctx, name, k.Token()); by != "" {
+			err = fmt.Errorf("%w: %s", err, safetext.Escape(by))
 		}
 	}
 	if state == redlock.Released {

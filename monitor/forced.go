@@ -41,11 +41,16 @@ func (f Forced) Told(now time.Time) string { return f.ToldAs(MayRely(f.Until, no
 
 // ToldAs is [Forced.Told] where something else says how the holder relies on the lock.
 func (a Action) ToldAs(relies string, now time.Time) string {
+	return a.When(now) + "; its holder " + relies
+}
+
+// When says when and by whom a lock was force-released: "force-released at 12:03:01 by ops@host: host burnt".
+func (a Action) When(now time.Time) string {
 	text := "force-released at " + words.Moment(a.At.Local(), now)
 	if a.Actor != "" {
 		text += a.By()
 	}
-	return text + "; its holder " + relies
+	return text
 }
 
 // MayRely says until when a client may rely on a lock; a zero time: without end.

@@ -105,12 +105,32 @@ const overtakenWait = time.Second
 // Overtaken is [Kept.ForceReleased] of a removal that found nothing: the copies are gone a moment before
 // the log has the outcome of the one that removed them.
 func (k Kept) Overtaken(ctx context.Context, lock string) string {
-	for end := time.Now().Add(overtakenWait); k.underWay(lock) && time.Now().Before(end); {
-		if sleep.For(ctx, overtakenWait/5) != nil { // the log may be long
-			break
+	k.awaitOutcome(ctx, lock)
+	return k.ForceReleased(lock, nil, time.Now())
+}
+
+// TakenFrom says when and by whom a lock was force-released from the holder of a token who may rely on it; empty: it
+// was not, as far as is known here. The text is not escaped.
+func (k Kept) TakenFrom(ctx context.Context, lock, token string) string {
+	if k.Forced == nil {
+		return ""
+	}
+	k.awaitOutcome(ctx, lock)
+	for _, f := range slices.Backward(k.Forced()) {
+		if f.Lock == lock && f.Took(token) {
+			return f.When(time.Now())
 		}
 	}
-	return k.ForceReleased(lock, nil, time.Now())
+	return ""
+}
+
+// awaitOutcome waits a moment for the outcome of a force-release that is under way.
+func (k Kept) awaitOutcome(ctx context.Context, lock string) {
+	for end := time.Now().Add(overtakenWait); k.underWay(lock) && time.Now().Before(end); {
+		if sleep.For(ctx, overtakenWait/5) != nil { // the log may be long
+			return
+		}
+	}
 }
 
 // underWay reports whether a force-release of a lock has begun and has no outcome.
