@@ -119,13 +119,13 @@ standard input, one a line.`,
 // required.
 func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, op *operator.Operator, name, reason string, yes bool) outcome {
 	o := outcome{did: act.did, name: name}
+	already := outcome{did: "already " + act.done + ", nothing done:", name: name, node: &nodeActJSON{Node: safetext.New(name), Done: act.done, Already: true}}
 	if op.Already(ctx, name, act.cordon) {
 		// Nothing is done, so nothing is logged.
-		o.did, o.node = "already "+act.done+", nothing done:", &nodeActJSON{Node: safetext.New(name), Done: act.done, Already: true}
 		if by := app.CordonedBy(cfg, name); act.cordon && by != "" {
 			a.Note("%s: cordoned %s", safetext.Escape(name), by)
 		}
-		return o
+		return already
 	}
 	if !yes {
 		o.err = a.confirm(ctx, name, func(w io.Writer) error {
@@ -146,6 +146,9 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	o.err = act.run(op, ctx, name, reason)
 	done()
 	if errors.Is(o.err, oneshot.ErrNotCordoned) {
+		if op.Already(ctx, name, act.cordon) {
+			return already // somebody else did it meanwhile
+		}
 		o.err = fmt.Errorf("%w; %s", o.err, app.WhenServes(ctx, cfg, name))
 	}
 	if o.err != nil {
