@@ -45,7 +45,8 @@ node goes out before it drains, as by a restart that began at the same moment, i
 uncordons its node, waits until all others serve, and tries again.
 Where something fails, at an interrupt, or when somebody else ends the cordon of the node,
 it stops and says how the node is left and how to go on. A node that is out stays cordoned or fenced: nothing is lost, and --resume
-begins with it. An interrupt waits for the command that runs. Locks that their client extends
+begins with it. An interrupt waits for the command that runs, and so does another restart from
+this machine: it would have its servers ended by that. Locks that their client extends
 and does not put back on a node that has restarted are never whole: the restart
 stops after that node and names one.
 
