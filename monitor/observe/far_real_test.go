@@ -171,21 +171,10 @@ func TestACutLineSaysNothingOfTheCluster(t *testing.T) {
 	var wrong []string
 	watched := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
-	var stalled atomic.Int64 // when this process last did not run: then some lines look cut before others
-	go func() {
-		for last := time.Now(); ctx.Err() == nil; {
-			time.Sleep(10 * time.Millisecond)
-			if now := time.Now(); now.Sub(last) > 100*time.Millisecond {
-				stalled.Store(now.UnixNano())
-			}
-			last = time.Now()
-		}
-	}()
 	go func() {
 		defer close(watched)
 		for s := m.Snapshot(); ctx.Err() == nil; s = m.Snapshot() {
-			unavailable := s.Cluster.Verdict == monitor.VerdictUnavailable || found(s, "no-quorum", "")
-			if unavailable && time.Since(time.Unix(0, stalled.Load())) > 5*time.Second {
+			if s.Cluster.Verdict == monitor.VerdictUnavailable || found(s, "no-quorum", "") {
 				wrong = append(wrong, s.Cluster.Verdict.String()+": "+s.Cluster.Reason)
 			}
 			select {
@@ -225,7 +214,7 @@ func TestACutLineSaysNothingOfTheCluster(t *testing.T) {
 			alarms[e.Kind]++
 		}
 	}
-	if alarms["not seen from here"] != 3 || len(alarms) != 1 && stalled.Load() == 0 {
+	if alarms["not seen from here"] != 3 || len(alarms) != 1 {
 		t.Errorf("alarms: %v\n%s", alarms, describe(m.Snapshot()))
 	}
 	// That nodes hang while others answer is theirs.
