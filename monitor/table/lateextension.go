@@ -51,15 +51,10 @@ func (t *Table) leavesOutAll(r *record, e *lateExtension) bool {
 }
 
 // leftOut reports whether node i, which has no copy of the token, had no part in this extension: its last loss
-// was known an attempt before, and it was read without a copy after it. A node whose clock was stepped answered all
-// the time, so that what was extended there before was read.
+// was known an attempt before, and it was read without a copy after it.
 func (t *Table) leftOut(r *record, i int, e *lateExtension) bool {
 	n, attempt := &t.nodes[i], packed.Moment(t.Attempt)
-	settles := attempt
-	if n.loss.at == n.stepped {
-		settles = 0
-	}
-	if n.loss.known && n.loss.at+settles > e.from || r.Copies[i].Lost() && r.Copies[i].Sent+attempt > e.from {
+	if n.loss.known && n.loss.at+attempt > e.from || r.Copies[i].Lost() && r.Copies[i].Sent+attempt > e.from {
 		return false
 	}
 	return n.reachable && n.scanned == n.epoch || n.looked() >= e.to+attempt
