@@ -54,7 +54,7 @@ type Event struct {
 	Cost *RestartCost // of a restart or a wipe; nil: another event
 }
 
-// NoLoss is what an event says of a restart or a wipe that took no copy that had been seen.
+// NoLoss is the text of a restart or a wipe after which no copy is missing that was seen before.
 const NoLoss = "no lock is known to have lost a copy"
 
 // RestartCost is the cost of a restart of a node, or of a wipe of its data.

@@ -76,7 +76,7 @@ type badLock struct {
 	since [badKinds]time.Time
 	marks string // its tokens: with other tokens it is another case
 	lasts bool   // see [monitor.Lock]
-	split bool   // that is said of its tokens
+	split bool   // its state is split
 }
 
 // lockWatch finds bad locks. Each check covers the known bad ones, those that changed,

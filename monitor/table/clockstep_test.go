@@ -305,7 +305,7 @@ func TestAViewThatBeginsHearsOfStepsAlone(t *testing.T) {
 	}
 }
 
-// watch reads all nodes again and again for so long.
+// watch reads all nodes every 20 ms, for d.
 func (r *rig) watch(d time.Duration) {
 	for end := r.now.Add(d); r.now.Before(end); r.pass(20 * time.Millisecond) {
 		r.scanAll()

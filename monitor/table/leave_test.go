@@ -157,9 +157,8 @@ func TestACopyOfAReleaseIsNotLostWhenItIsReplaced(t *testing.T) {
 	}
 }
 
-// A holder extends its lock and releases it at once, which one node refuses, and another client gets in. That the
-// first one relied on it longer than its copies showed is announced by nobody while they go, and is no news of a
-// lock that is being released.
+// A holder extends its lock and releases it at once, which one node refuses, and another client gets in. A guard does
+// not announce the first holder while its copies are being deleted, and ignores such an announcement.
 func TestAReleaseRightAfterAnExtension(t *testing.T) {
 	released := func() *rig {
 		r := newRig(5, 6*time.Second).first()
